@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from framedex import Dataset, Workspace
-from framedex.analysis.labels import Labels, label_quality
+from framedex.analysis.label_entries import Labels
+from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import nearest, unique_rows
 

@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from framedex import Dataset, Workspace
 from framedex.records import TaskStatus
 from framedex.storage import datasets, tables
+from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 from framedex.storage.tables import Table
 from framedex.vql import issues, tags
 from tests.gallery import SETTINGS
-from tests.image_files import photo, write
+from tests.image_files import detailed, photo, write
 
 ARCHIVE = Path(__file__).parent / "workspaces" / "aefb06e.tar.xz"
 COLUMNS = ("media_id", "image_filename", "labels", "caption", "tags", "rating", "cluster_3", "issues")
@@ -73,10 +75,24 @@ def ids_of(dataset: Dataset) -> dict[str, str]:
 
 def colours_of(dataset: Dataset) -> dict[str, float | None]:
     """Return the values of one measure, by the path of the image."""
-    head = head_of(dataset)
-    table = Table(dataset._context.layout.media(dataset.id), head.tables["media"])
-    rows = table.scan(["path", MEASURE]).read_all().to_pylist()
+    rows = media_of(dataset).scan(["path", MEASURE]).read_all().to_pylist()
     return {row["path"]: row[MEASURE] for row in rows}
+
+
+def media_of(dataset: Dataset) -> Table:
+    """Return the table of the images."""
+    return Table(dataset._context.layout.media(dataset.id), head_of(dataset).tables["media"])
+
+
+def copies_of(dataset: Dataset) -> list[dict[str, str]]:
+    """Return the near-duplicate groups: what was done to each copy, by path."""
+    return sorted((dict(zip(each.paths, each.reasons, strict=True)) for each in dataset.duplicates()), key=sorted)
+
+
+def undescribed(dataset: Dataset) -> list[str]:
+    """Return the paths of the images without a copy descriptor."""
+    rows = media_of(dataset).scan(["path", COPY_DESCRIPTOR]).read_all().to_pylist()
+    return [row["path"] for row in rows if row[COPY_DESCRIPTOR] is None]
 
 
 def head_of(dataset: Dataset) -> Any:
@@ -168,8 +184,12 @@ def test_old_workspace__reindexes(home: Path, old: Workspace) -> None:
     dataset = old.dataset("old")
     before = contents(dataset)
     task = dataset.reindex(thresholds=THRESHOLDS)
-    unread = "12 images could not be read to be measured; their rows keep the values they had"
+    unread = (
+        "12 images could not be read to be measured; their rows keep the values they had, without a copy descriptor"
+    )
     assert (task.status, task.record.status_message) == (TaskStatus.COMPLETED, f"done; {unread}")
+    assert not {COPY_DESCRIPTOR, PANEL_DESCRIPTORS} & set(media_of(dataset).schema.names)
+    assert dataset.embedding_config.copy_descriptor is None
     after = contents(dataset)
     for row in (*before["rows"], *after["rows"]):
         del row["cluster_3"]
@@ -189,7 +209,8 @@ def test_reindex__measures_what_older_versions_did_not(home: Path, old: Workspac
     task = dataset.reindex()
     after = colours_of(dataset)
     assert task.record.status_message == (
-        "done; 2 images could not be read to be measured; their rows keep the values they had"
+        "done; 2 images could not be read to be measured; their rows keep the values they had, "
+        "without a copy descriptor"
     )
     assert after.pop("new.png") is not None
     assert after == before | {"01.png": None, "02.png": None}
@@ -197,3 +218,63 @@ def test_reindex__measures_what_older_versions_did_not(home: Path, old: Workspac
     write(home / "images" / "01.png", photo(1))
     assert dataset.reindex(thresholds=THRESHOLDS).status is TaskStatus.COMPLETED
     assert (colours_of(dataset)["01.png"] is None, colours_of(dataset)["02.png"] is None) == (False, True)
+
+
+@pytest.mark.slow
+def test_reindex__finds_the_copies_of_a_new_dataset(home: Path, old: Workspace) -> None:
+    """After a reindex, duplicates are those of a new dataset of the same images, also crops, frames, mirror images."""
+    dataset, images = old.dataset("old"), home / "images"
+    for number in (1, 2, 3):
+        write(images / f"detailed_{number}.png", detailed(number))
+    dataset.add_media(images, auto_reindex=False)
+    write(images / "cropped.png", detailed(1)[40:200, 50:270])
+    write(images / "mirrored.png", np.ascontiguousarray(detailed(2)[:, ::-1]))
+    dataset.add_media(images, auto_reindex=False)
+    assert copies_of(dataset) == []
+    (decision,) = dataset.duplicate_decisions()
+    dataset.withdraw_decision(decision.decision_id)
+    assert dataset.reindex().record.status_message == "done"
+    new = old.create_dataset("new", images, "gist")
+    expected = copies_of(new)
+    assert [sorted(group) for group in expected] == [
+        ["00.png", "11.png"], ["cropped.png", "detailed_1.png"], ["detailed_2.png", "mirrored.png"]
+    ]  # fmt: skip
+    assert copies_of(dataset) == expected
+    assert dataset.embedding_config.copy_descriptor == "gist"
+    write(images / "framed.png", np.pad(detailed(3), ((40, 40), (40, 40), (0, 0)), constant_values=255))
+    for each in (dataset, new):
+        each.add_media(images, auto_reindex=False)
+    assert copies_of(dataset) == copies_of(new) != expected
+    stored, recent = (
+        {row["path"]: row for row in media_of(each).scan(["path", name, PANEL_DESCRIPTORS]).read_all().to_pylist()}
+        for each, name in ((dataset, COPY_DESCRIPTOR), (new, "embedding"))
+    )
+    for path, row in recent.items():
+        assert stored[path][COPY_DESCRIPTOR] == row["embedding"], path
+        assert stored[path][PANEL_DESCRIPTORS] == row[PANEL_DESCRIPTORS], path
+
+
+@pytest.mark.slow
+def test_reindex__images_that_are_gone_have_no_copies(home: Path, old: Workspace) -> None:
+    """Images that cannot be read have no descriptor and are copies of nothing; a later reindex gives them one."""
+    dataset, images = old.dataset("old"), home / "images"
+    decision = dataset.duplicate_decisions()[0]
+    names = ("00.png", "01.png", "11.png")
+    for name in names:
+        (images / name).rename(home / name)
+    dataset.withdraw_decision(decision.decision_id)
+    assert copies_of(dataset) == [{"00.png": "kept", "11.png": "same pixels"}]
+    task = dataset.reindex(thresholds=THRESHOLDS)
+    assert str(task.record.status_message).endswith("keep the values they had, without a copy descriptor")
+    assert undescribed(dataset) == [*names, "broken.jpg"]
+    assert copies_of(dataset) == []
+    dataset.not_duplicates([ids_of(dataset)[name] for name in ("00.png", "02.png")])
+    write(images / "new.png", photo(77))
+    dataset.add_media(images / "new.png", auto_reindex=False)
+    dataset.delete_media([ids_of(dataset)["03.png"]])
+    assert copies_of(dataset) == []
+    for name in names:
+        (home / name).rename(images / name)
+    assert dataset.reindex().record.status_message == "done"
+    assert undescribed(dataset) == ["broken.jpg"]
+    assert [sorted(group) for group in copies_of(dataset)] == [["00.png", "11.png"]]

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import labels as module
-from framedex.analysis.labels import LabelQuality, Labels, label_quality
+from framedex.analysis import label_votes as votes_module
+from framedex.analysis import labels as labels_module
+from framedex.analysis.label_entries import Labels
+from framedex.analysis.labels import LabelQuality, label_quality
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.errors import InvalidInput
 from framedex.issue_types.labels import LEAST_AGREEMENT, MISLABEL_LIMIT, OUTLIER_LIMIT
@@ -307,7 +309,8 @@ def test_labels__same_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, true = groups()
     labels = single(flipped(true, 0.1)[0])
     whole = quality_of(vectors, labels)
-    monkeypatch.setattr(module, "_BLOCK", 50)
+    for each in (labels_module, votes_module):
+        monkeypatch.setattr(each, "_BLOCK", 50)
     shares: list[float] = []
     parts = label_quality(nearest(vectors), np.arange(len(vectors)), labels, progress=shares.append)
     for name in LabelQuality.__dataclass_fields__:

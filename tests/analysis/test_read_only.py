@@ -9,7 +9,8 @@ import pytest
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.cells import Cells
 from framedex.analysis.duplicates import duplicate_groups
-from framedex.analysis.labels import Labels, label_quality
+from framedex.analysis.label_entries import Labels
+from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import NeighbourGraph, check_vectors, nearest, unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 
 from framedex.annotations.boxes import Box
-from framedex.annotations.coco import FILE, read_boxes, write
+from framedex.annotations.coco import FILE
+from framedex.annotations.coco_reader import read_boxes
+from framedex.annotations.coco_writer import write
 from framedex.annotations.problems import Problems
 from framedex.annotations.sources import read_annotations
 from framedex.errors import InvalidInput

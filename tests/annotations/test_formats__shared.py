@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from framedex.annotations import coco, tables, voc, yolo
+from framedex.annotations import coco, coco_reader, coco_writer, tables, voc, yolo
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.class_names import read_class_names
 from framedex.annotations.problems import Problems
@@ -73,7 +73,7 @@ def written(format_: ModuleType, given_boxes: tuple[list[Box], dict[str, tuple[i
 def test_round_trip__to_the_last_bit(given_boxes: tuple[list[Box], dict[str, tuple[int, int]]], tmp_path: Path) -> None:
     """COCO, CSV and VOC files restore exactly the same numbers."""
     found, problems = given_boxes[0], Problems()
-    again = list(coco.read_boxes(written(coco, given_boxes, tmp_path / "coco") / coco.FILE, problems))
+    again = list(coco_reader.read_boxes(written(coco_writer, given_boxes, tmp_path / "coco") / coco.FILE, problems))
     assert [each.original_id for each in again] == [str(place) for place in range(1, len(found) + 1)]
     assert of_source(again, "coco") == of_source(found, "coco")
     folder = written(tables, given_boxes, tmp_path / "csv")

@@ -56,7 +56,7 @@ class ImagesInMemory:
     """
 
     title, author, with_labels = "pets", "tester@example.org", True
-    with_confidences, with_outlines = False, False
+    with_confidences, with_outlines, with_keypoints = False, False, False
 
     def __init__(
         self,

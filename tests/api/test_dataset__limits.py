@@ -79,6 +79,9 @@ def test_set_limits__decides_the_issues(dataset: Dataset, name: str) -> None:
     assert dataset.where(vql.quality(name, "gt" if above else "lt", limit)).media_ids() == [
         media_id for media_id in values if media_id in expected
     ]
+    assert dataset.where(vql.quality(name, "missing")).media_ids() == [
+        media_id for media_id, value in values.items() if value is None
+    ]
     rows = dataset.issues(name)
     assert set(rows["threshold"].to_pylist()) == {float(np.float32(limit))}
     assert all(0.5 <= each <= 1 for each in rows["confidence"].to_pylist())

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.annotations import coco, tables, voc
+from framedex.annotations import coco_reader, tables, voc
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.problems import Problems
 from framedex.operations.context import open_media
@@ -219,7 +219,7 @@ def test_export__has_what_the_original_files_say(
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         archive.extractall(tmp_path / "out")
     readers: dict[str, Any] = {
-        "coco": lambda: coco.read_boxes(tmp_path / "out/annotations.json", problems),
+        "coco": lambda: coco_reader.read_boxes(tmp_path / "out/annotations.json", problems),
         "csv": lambda: tables.read_csv_boxes(tmp_path / "out/object_annotations.csv", problems),
         "voc": lambda: voc.read_boxes(_with_images(tmp_path / "out", sizes), problems),
     }

@@ -113,6 +113,51 @@ def test_yolo__outlines_come_back(workspace: Workspace, tmp_path: Path) -> None:
     assert exported(dataset, tmp_path, "yolo", outlines=True)["labels/a.txt"] == b"0 0.25 0.25 0.5 0.25 0.5 0.75\n"
 
 
+def test_yolo__key_points_come_back(workspace: Workspace, tmp_path: Path) -> None:
+    """COCO key points are written as lines of a pose dataset on request, and read as the same key points."""
+    names = ["nose", "left ear", "right ear"]
+    write(tmp_path / "one" / "a.png", photo(1))
+    boxes = [
+        {"id": 1, "bbox": [5, 6, 70, 80], "keypoints": POINTS},
+        {"id": 2, "bbox": [10, 10, 60, 30], "keypoints": [1, 2, 2]},
+        {"id": 3, "bbox": [0, 0, 20, 20]},
+    ]
+    content = {
+        "images": [{"id": 9, "file_name": "a.png"}],
+        "categories": [{"id": 3, "name": "cat", "keypoints": names, "skeleton": [[1, 2]]}],
+        "annotations": [{"image_id": 9, "category_id": 3, **each} for each in boxes],
+    }
+    (tmp_path / "one" / "annotations.json").write_text(json.dumps(content))
+    dataset = workspace.create_dataset("one", tmp_path / "one", Averages())
+    message = dataset.export(tmp_path / "out.zip", "yolo", include_images=True, keypoints=True).message
+    assert "key points" not in message
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        archive.extractall(tmp_path / "two")
+    lines = (tmp_path / "two" / "labels" / "a.txt").read_text().splitlines()
+    assert {len(line.split()) for line in lines} == {5 + 3 * 3}
+    assert "kpt_shape: [3, 3]\n" in (tmp_path / "two" / "data.yaml").read_text()
+    again = workspace.create_dataset("two", tmp_path / "two", Averages())
+    assert again.box_problems == []
+    found = json.loads(exported(again, tmp_path, "coco")["annotations.json"])
+    assert [each.get("keypoints") for each in found["annotations"]] == [POINTS, [1, 2, 2, *[0] * 6], None]
+    assert [each["bbox"] for each in found["annotations"]] == [each["bbox"] for each in boxes]
+    assert [each["segmentation"] for each in found["annotations"]] == [[], [], []]
+    assert found["categories"][0]["keypoints"] == names
+
+
+def test_yolo__key_points_on_request(workspace: Workspace, tmp_path: Path) -> None:
+    """Lines have five numbers otherwise, as readers of boxes expect; outlines have no room for key points."""
+    dataset = make(workspace, tmp_path / "one", [ANNOTATIONS[4]])
+    files = exported(dataset, tmp_path, "yolo")
+    assert len(files["labels/a.txt"].split()) == 5
+    assert b"kpt_shape" not in files["data.yaml"]
+    assert "1 sets of key points are left out" in dataset.export(tmp_path / "out.zip", "yolo").message
+    with pytest.raises(InvalidInput, match="keypoints and outlines exclude each other"):
+        dataset.export(tmp_path / "out.zip", "yolo", keypoints=True, outlines=True)
+    with pytest.raises(InvalidInput, match="keypoints=True is for the format 'yolo', not 'voc'"):
+        dataset.export(tmp_path / "out.zip", "voc", keypoints=True)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

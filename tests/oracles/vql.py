@@ -84,8 +84,8 @@ def _issues(test: IssuesTest, row: Row, _scope: Scope) -> bool:
 def _quality(test: QualityTest, row: Row, _scope: Scope) -> bool:
     column = {"blur": "acutance", "outliers": "outlier_distance"}[test.of]
     value, values = row.get(column), [np.float32(each) for each in listed(test.value)]
-    if value is None:
-        return False
+    if value is None or test.op == "missing":
+        return value is None and test.op == "missing"
     match test.op:
         case "lt":
             return bool(value < values[0])
@@ -141,7 +141,7 @@ def _confidence(test: ConfidenceTest, row: Row, _scope: Scope) -> bool:
 
 
 def _ordered(test: OrderedTest, value: Any) -> bool:
-    return value is not None and in_order(value, test.op, test.spans)
+    return value is not None and test.op != "missing" and in_order(value, test.op, test.spans)
 
 
 def _date_added(test: DateAddedTest, row: Row, scope: Scope) -> bool:

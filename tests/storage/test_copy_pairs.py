@@ -1,12 +1,18 @@
 """Pairs of copies by row: they follow their rows, and give items at least their similarity."""
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, Pairs, raise_similarity
+from framedex.storage import tables
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, Pairs, copy_schema_of, raise_similarity, read_descriptors
+from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
+from framedex.storage.tables import Table
 
 ROWS = 12
 Rows = npt.NDArray[np.int64]
@@ -158,3 +164,25 @@ def test_raise_similarity__no_pairs(count: int) -> None:
     similarity = np.full(count, 0.5, np.float32)
     raise_similarity(similarity, NO_PAIRS.items(np.arange(count)))
     assert similarity.tolist() == [0.5] * count
+
+
+def test_read_descriptors__of_some_rows(tmp_path: Path) -> None:
+    """The vectors of the rows that have one are read, with their places among the given rows."""
+    schema = copy_schema(2, is_embedding=False)
+    batch = pa.RecordBatch.from_pylist(
+        [{COPY_DESCRIPTOR: None if row % 3 == 1 else [row, 1], PANEL_DESCRIPTORS: None} for row in range(7)], schema
+    )
+    table = Table(tmp_path / "media.lance", tables.append(tmp_path / "media.lance", [batch], schema))
+    places, vectors = read_descriptors(table, np.array([1, 2, 4, 6]))
+    assert (places.tolist(), vectors.tolist()) == ([1, 3], [[2, 1], [6, 1]])
+    places, vectors = read_descriptors(table, np.empty(0, np.int64))
+    assert (places.tolist(), vectors.shape) == ([], (0, 2))
+
+
+@pytest.mark.parametrize("is_embedding", [False, True])
+def test_copy_schema_of__a_media_table(*, is_embedding: bool) -> None:
+    """The columns for finding copies are found among others; older tables have none."""
+    schema = copy_schema(2, is_embedding=is_embedding)
+    others = pa.schema([pa.field("media_id", pa.string())])
+    assert copy_schema_of(pa.schema([*others, *schema])) == schema
+    assert copy_schema_of(others) is None

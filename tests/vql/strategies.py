@@ -100,6 +100,11 @@ def _issues() -> st.SearchStrategy[dict[str, Any]]:
     ).map(lambda test: {"issues": test})
 
 
+def _quality(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    of = {"of": st.just(name)}
+    return st.one_of(_ordered("quality", measured, None, **of), _elements("quality", op=st.just("missing"), **of))
+
+
 def _objects() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {"op": st.just("has")},
@@ -137,10 +142,7 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "labels": (_labels(), ("labels",)),
     "tags": (_tags(), ("tags",)),
     "issues": (_issues(), tuple(f"issue_{issue}" for issue in ISSUES)),
-    **{
-        f"quality of {name}": (_ordered("quality", measured, None, of=st.just(name)), (column,))
-        for name, column in VALUES.items()
-    },
+    **{f"quality of {name}": (_quality(name), (column,)) for name, column in VALUES.items()},
     "uniqueness": (_single("uniqueness", shares), ("uniqueness",)),
     "duplicates": (
         _single("duplicates", st.one_of(shares, st.sampled_from(DUPLICATE_LEVELS), st.floats(0.95, 1.0))),

@@ -27,6 +27,7 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
         vql.quality("outliers", "between", (0.2, 1)),
         {"quality": {"of": "outliers", "op": "between", "value": [0.2, 1]}},
     ),
+    (vql.quality("blur", "missing"), {"quality": {"of": "blur", "op": "missing"}}),
     (vql.uniqueness(0.5), {"uniqueness": {"op": "uniqueness", "value": 0.5}}),
     (vql.text("fts", "red car"), {"text": {"op": "fts", "value": "red car"}}),
     (vql.text("semantic", "car", 0.25), {"text": {"op": "semantic", "value": "car", "threshold": 0.25}}),
@@ -77,6 +78,8 @@ def test_builders__are_there_for_all_keys() -> None:
         (lambda: vql.quality("blur", "lt", float("nan")), "$[0].quality.value"),
         (lambda: vql.quality("blur", "between", [0.5, 0.25]), "$[0].quality.value"),
         (lambda: vql.quality("blur", "below", 0.5), "$[0].quality.op"),  # type: ignore[arg-type] # that is the mistake
+        (lambda: vql.quality("blur", "missing", 0.5), "$[0].quality.value"),
+        (lambda: vql.quality("blur", "lt"), "$[0].quality.value"),
         (lambda: vql.labels(3), "$[0].labels.value"),  # type: ignore[arg-type] # that is the mistake
         (lambda: vql.uniqueness(float("nan")), "$[0].uniqueness.value"),
         (lambda: vql.size("between", 3), "$[0].size.value"),

@@ -238,6 +238,16 @@ def test_issues__out_keeps_images_without_the_issue() -> None:
     assert found([{"issues": {**test, "mode": "out"}}], table) == [1, 2]
 
 
+def test_quality__missing_is_the_complement_of_all_values() -> None:
+    """Rows without the value pass `missing` alone, also where the table lacks the column."""
+    table = table_of({"acutance": 0.5}, {}, {"acutance": -1e38})
+    missing = [{"quality": {"of": "blur", "op": "missing"}}]
+    assert found(missing, table) == [1]
+    assert found([{"not": missing}], table) == [0, 2]
+    assert found([{"quality": {"of": "blur", "op": "ge", "value": -1e38}}], table) == [0, 2]
+    assert found(missing, table.drop_columns(["acutance"])) == [0, 1, 2]
+
+
 def test_confidence__limits_are_compared_as_they_are_stored() -> None:
     """0.7 of the filter meets 0.7 of the table although float32 rounds it."""
     table = table_of({"uniqueness": float(np.float32(0.7)), "issue_blur": float(np.float32(0.7))})

@@ -14,8 +14,8 @@ from framedex.annotations.relative_boxes import DIGITS, RelativeBox
 from framedex.annotations.shapes import (
     NO_SHAPE,
     ObjectShape,
-    outline_of_text,
-    outline_text,
+    numbers_of_text,
+    numbers_text,
     shape_of_text,
     shape_text,
 )
@@ -83,7 +83,7 @@ class BoxIndex:
         self._sides.extend((box.x, box.y, box.width, box.height))
         self._confidence.append(np.nan if box.confidence is None else box.confidence)
         self._keep_id(original)
-        text = shape_text(box.shape if isinstance(box, Box) else ObjectShape(outline_text(box.outline)))
+        text = shape_text(box.shape if isinstance(box, Box) else _fractions(box))
         end = self._shape_ends[-1] if self._shape_ends else 0
         self._shape_ends.append(self._shapes.append(text) if text else end)
         self._flags.append(flags)
@@ -145,8 +145,10 @@ class BoxIndex:
                 reason = "the size of the image is not known, of which the numbers are fractions"
                 self.problems.add(Problem(f"a box of {path!r}", label, reason))
                 return None
-            outline = outline_of_text(self._shape(number).segmentation)
-            box = RelativeBox(path, x, y, width, height, label, sure, source=source, outline=outline)
+            outline, keypoints = map(numbers_of_text, self._shape(number)[:2])
+            box = RelativeBox(
+                path, x, y, width, height, label, sure, source=source, outline=outline, keypoints=keypoints
+            )
             return box.in_pixels(path, *size)
         flags, original = self._flags[number], self._ids.get(number)
         if original is None and self._number_id[number] != _NO_ID:
@@ -209,3 +211,8 @@ def _rounded(box: Box) -> Box:
     """Return a box whose sides are rounded, so that whole pixels stay whole numbers."""
     x, y, width, height = (round(side, DIGITS) for side in (box.x, box.y, box.width, box.height))
     return replace(box, x=x, y=y, width=width, height=height)
+
+
+def _fractions(box: RelativeBox) -> ObjectShape:
+    """Return the outline and the key points of a box in fractions."""
+    return ObjectShape(numbers_text(box.outline), numbers_text(box.keypoints))

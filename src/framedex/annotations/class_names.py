@@ -1,17 +1,24 @@
-"""Class names of YOLO folders: ``names`` in a ``data.yaml``, or the lines of a ``classes.txt``."""
+"""Class names of YOLO folders: ``names`` in a ``data.yaml``, or the lines of a ``classes.txt``.
+
+The module has the reader and the writer of ``data.yaml``.
+"""
 
 import os
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from framedex.core.regular_files import TooLarge, read_text
 from framedex.errors import InvalidInput
 
-NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
+YAML_NAMES = ("data.yaml", "config.yaml")
+"""Files of a YOLO folder that may describe its labels, in order of preference."""
+NAMES = (*YAML_NAMES, "classes.txt", "labels/classes.txt")
 """Files of a YOLO folder that may contain class names, in order of preference."""
+NO_NAMES: Mapping[int, Sequence[str]] = MappingProxyType({})
 _LARGEST = 2**24  # bytes of a file: some 500,000 names
 _DEEPEST = 32  # nested collections; deeper ones overflow the stack of libyaml's composer
 
@@ -39,26 +46,44 @@ def holds_class_names(path: str) -> bool:
 def read_class_names(path: Path) -> dict[int, str] | None:
     """Return class names by number, or None for a YAML file without ``names``.
 
-    The size limit of the file bounds memory and time: an alias refers to the same value and is never expanded.
-
     Args:
         path: a ``.yaml`` file with ``names``, or a text file with one name a line; at most 16 MiB.
 
     Raises:
         InvalidInput: the file cannot be read, or its ``names`` are neither a list nor a mapping from numbers.
     """
+    if path.suffix != ".yaml":
+        return dict(enumerate(line.strip() for line in _text(path).splitlines() if line.strip()))
+    names = yaml_value(path, "names")
+    return None if names is None else _numbered(path, names)
+
+
+def yaml_value(path: Path, key: str) -> Any:
+    """Return a value of a YAML file, in which all scalars are text; None for a file without the key.
+
+    The size limit of the file bounds memory and time: an alias refers to the same value and is never expanded.
+
+    Args:
+        path: the file, of at most 16 MiB.
+        key: of the mapping that the file holds.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+    """
+    text = _text(path)
+    content = _loaded(path, text) if key in text else None
+    return content.get(key) if isinstance(content, dict) else None
+
+
+def _text(path: Path) -> str:
     try:
-        text = read_text(path, encoding="utf-8-sig", max_bytes=_LARGEST)
+        return read_text(path, encoding="utf-8-sig", max_bytes=_LARGEST)
     except TooLarge:
         raise InvalidInput(
             f"{path} has more than {_LARGEST:,} bytes; a file of class names has a line for each"
         ) from None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read the class names {path}: {error}") from error
-    if path.suffix != ".yaml":
-        return dict(enumerate(line.strip() for line in text.splitlines() if line.strip()))
-    content = _loaded(path, text) if "names" in text else None
-    return _numbered(path, content["names"]) if isinstance(content, dict) and "names" in content else None
 
 
 def _loaded(path: Path, text: str) -> Any:
@@ -99,7 +124,13 @@ def _pairs(names: Any) -> list[tuple[int, Any]] | None:
     return [(int(key), name) for key, name in names.items()]
 
 
-def data_yaml(names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> str:
+def data_yaml(
+    names: Sequence[str],
+    parts: Mapping[str, Sequence[str]],
+    *,
+    keypoints: int = 0,
+    keypoint_names: Mapping[int, Sequence[str]] = NO_NAMES,
+) -> str:
     """Return the content of a ``data.yaml``, readable by :func:`read_class_names`.
 
     It has no ``path``: readers then take paths relative to the file, wherever they are started.
@@ -107,8 +138,14 @@ def data_yaml(names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> str:
     Args:
         names: of the classes, by number.
         parts: by name, such as ``train``, the folders or lists of its images, relative to the file.
+        keypoints: the number of key points of each line; 0 for none.
+        keypoint_names: their names, by the number of the class.
     """
-    lines = [f"{part}: {_plain(places)}" for part, places in parts.items()] + [f"nc: {len(names)}"]
+    lines = [f"{part}: {_plain(places)}" for part, places in parts.items()]
+    lines += [f"kpt_shape: [{keypoints}, 3]"] * bool(keypoints)
+    if keypoint_names:
+        lines += ["kpt_names:", *(f"  {n}: [{', '.join(map(_quoted, each))}]" for n, each in keypoint_names.items())]
+    lines.append(f"nc: {len(names)}")
     lines += (
         ["names:", *(f"  {number}: {_quoted(name)}" for number, name in enumerate(names))] if names else ["names: []"]
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from framedex.annotations import coco, tables, voc, yolo
+from framedex.annotations import coco, coco_reader, tables, voc, yolo
 from framedex.annotations.boxes import Box
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import Problems
@@ -73,18 +73,18 @@ FORMATS: tuple[AnnotationFormat, ...] = (
     AnnotationFormat(
         "coco",
         "a COCO file (.json)",
-        read_labels=coco.read_labels,
-        read_boxes=coco.read_boxes,
+        read_labels=coco_reader.read_labels,
+        read_boxes=coco_reader.read_boxes,
         labels_file=coco.FILE,
         boxes_file=coco.FILE,
-        read_lists=coco.read_lists,
+        read_lists=coco_reader.read_lists,
     ),
     AnnotationFormat(
         "coco-captions",
         "a COCO file of captions (.json)",
-        read_labels=coco.read_captions,
+        read_labels=coco_reader.read_captions,
         labels_file=coco.CAPTIONS_FILE,
-        read_lists=coco.read_caption_lists,
+        read_lists=coco_reader.read_caption_lists,
     ),
     AnnotationFormat(
         "csv",

@@ -56,6 +56,7 @@ class AnnotatedImages(Protocol):
         with_boxes: whether boxes are written; their number may be 0.
         with_confidences: whether YOLO lines have the confidence of their box as a last number.
         with_outlines: whether YOLO lines are outlines instead of boxes.
+        with_keypoints: whether YOLO lines have the key points of their box.
         splits: the names of the parts into which the images are divided, such as ``train``; empty for no parts.
     """
 
@@ -73,6 +74,8 @@ class AnnotatedImages(Protocol):
     def with_confidences(self) -> bool: ...  # noqa: D102
     @property
     def with_outlines(self) -> bool: ...  # noqa: D102
+    @property
+    def with_keypoints(self) -> bool: ...  # noqa: D102
     @property
     def splits(self) -> Sequence[str]: ...  # noqa: D102
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from framedex.annotations.boxes import Box
-from framedex.annotations.shapes import NO_SHAPE, ObjectShape, outline_in_pixels
+from framedex.annotations.shapes import ObjectShape, keypoints_in_pixels, outline_in_pixels
 
 DIGITS = 9
 """Digits after the decimal point of numbers in pixels: the precision of 64-bit fractions."""
@@ -25,6 +25,8 @@ class RelativeBox:
         location: the file and the line, for messages.
         source: the name of the file's format.
         outline: the corners of the object's outline as x1, y1, x2, y2, … in fractions; empty for none.
+        keypoints: the object's key points as x1, y1, v1, x2, … with x and y in fractions, and visibilities v as in
+            COCO; empty for none.
     """
 
     stem: str
@@ -37,14 +39,19 @@ class RelativeBox:
     location: str = ""
     source: str = "yolo"
     outline: tuple[float, ...] = ()
+    keypoints: tuple[float, ...] = ()
 
     @property
     def is_whole(self) -> bool:
-        """True if the box covers exactly the whole image. Such a box is a label of the image."""
-        return (self.x, self.y, self.width, self.height) == _WHOLE
+        """True if the box, without key points, covers exactly the whole image. Such a box is a label of the image."""
+        return (self.x, self.y, self.width, self.height) == _WHOLE and not self.keypoints
 
     def in_pixels(self, name: str, width: int, height: int) -> Box:
         """Return the box in pixels of an image with a name and a size."""
+        shape = ObjectShape(
+            outline_in_pixels(self.outline, width, height, DIGITS) if self.outline else None,
+            keypoints_in_pixels(self.keypoints, width, height, DIGITS) if self.keypoints else None,
+        )
         return Box(
             name,
             (self.x - self.width / 2) * width,
@@ -54,7 +61,7 @@ class RelativeBox:
             self.label,
             self.confidence,
             source=self.source,
-            shape=ObjectShape(outline_in_pixels(self.outline, width, height, DIGITS)) if self.outline else NO_SHAPE,
+            shape=shape,
             location=self.location,
         )
 

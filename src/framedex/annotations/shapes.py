@@ -102,11 +102,27 @@ def outline_in_pixels(outline: Sequence[float], width: int, height: int, digits:
     return _text([[round(each * sides[position % 2], digits) for position, each in enumerate(outline)]])
 
 
-def outline_text(outline: Sequence[float]) -> str | None:
-    """Return the corners of an outline as JSON; None for no corners."""
-    return _text(list(outline)) if outline else None
+def keypoints_in_pixels(points: Sequence[float], width: int, height: int, digits: int) -> str:
+    """Return key points as JSON, given their places in fractions of an image's sides.
+
+    Args:
+        points: x1, y1, v1, x2, …; the visibilities v are no fractions.
+        width: of the image in pixels.
+        height: of the image in pixels.
+        digits: of the numbers after the decimal point.
+    """
+    factors = (width, height, 1)
+    values = [round(each * factors[position % 3], digits) for position, each in enumerate(points)]
+    return _text(
+        [int(each) if position % 3 == 2 and each == int(each) else each for position, each in enumerate(values)]
+    )
 
 
-def outline_of_text(text: str | None) -> tuple[float, ...]:
-    """Return the corners of a text of :func:`outline_text`."""
+def numbers_text(numbers: Sequence[float]) -> str | None:
+    """Return the numbers of an outline or of key points as JSON; None for no numbers."""
+    return _text(list(numbers)) if numbers else None
+
+
+def numbers_of_text(text: str | None) -> tuple[float, ...]:
+    """Return the numbers of a text of :func:`numbers_text`."""
     return () if text is None else tuple(json.loads(text))

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,7 @@ from framedex.annotations.folders import (
 )
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.output import (
+    OBJECTS,
     SPLIT,
     AnnotatedImages,
     Files,
@@ -41,6 +43,13 @@ from framedex.annotations.progress import part
 from framedex.annotations.relative_boxes import RelativeBox, relative
 from framedex.annotations.source_lists import SourceClass
 from framedex.annotations.tables import write_label_table
+from framedex.annotations.yolo_keypoints import (
+    KeypointShape,
+    details_of_names,
+    keypoint_names_of,
+    keypoint_shape_of,
+    names_of_details,
+)
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import open_text, read_text
 from framedex.errors import InvalidInput
@@ -73,8 +82,9 @@ def read_lists(folder: Path) -> Iterator[SourceClass]:
     Raises:
         InvalidInput: a file of class names is malformed.
     """
+    names_of_points = keypoint_names_of(folder)
     for number, name in sorted((class_names_of(folder) or {}).items()):
-        yield SourceClass(label_of(name), number)
+        yield SourceClass(label_of(name), number, details=details_of_names(names_of_points, number))
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels]:
@@ -124,16 +134,18 @@ def _class(path: str, line_number: int, line: str, names: Mapping[int, str]) -> 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     """Yield the boxes of all label files below a folder, file by file.
 
-    An outline becomes its bounding box. Lines with key points look like outlines and cannot be distinguished from
-    them. Malformed lines and files are problems.
+    An outline becomes its bounding box. Lines with key points look like outlines; they are read as such unless
+    ``data.yaml`` has their ``kpt_shape``. Malformed lines and files are problems.
 
     Args:
         folder: with the class names.
         problems: collects malformed lines and files.
 
     Raises:
-        InvalidInput: the folder has no class names or no label files, or cannot be read.
+        InvalidInput: the folder has no class names or no label files, its ``kpt_shape`` is malformed, or it cannot be
+            read.
     """
+    shape = keypoint_shape_of(folder)
     names, images_in, n_files = class_names_of(folder), image_finder(os.fspath(folder)), 0
     if not names:
         raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must have them")
@@ -145,7 +157,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
                 continue
             n_files += 1
             image = os.path.join(directory if images is None else images, stem_)  # noqa: PTH118 - names may be any bytes
-            yield from without_problems(_boxes(folder, path, image, names), problems)
+            yield from without_problems(_boxes(folder, path, image, names, shape), problems)
     except OSError as error:
         raise InvalidInput(f"cannot read the labels below {os.fspath(folder)!r}: {error}") from error
     if not n_files:
@@ -154,7 +166,9 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
         )
 
 
-def _boxes(folder: Path, path: str, image: str, names: Mapping[int, str]) -> Iterator[RelativeBox | Problem]:
+def _boxes(
+    folder: Path, path: str, image: str, names: Mapping[int, str], shape: KeypointShape | None
+) -> Iterator[RelativeBox | Problem]:
     name = os.path.basename(path)  # noqa: PTH119
     try:
         with open_text(folder / path) as file:
@@ -163,27 +177,65 @@ def _boxes(folder: Path, path: str, image: str, names: Mapping[int, str]) -> Ite
                 return
             for line_number, line in enumerate(file, 1):
                 if columns := line.split():
-                    yield _box(f"{path}: line {line_number}", columns, image, names)
+                    yield _box(f"{path}: line {line_number}", columns, image, names, shape)
     except (OSError, UnicodeDecodeError) as error:
         yield problem(path, name, f"cannot be read: {error}")
 
 
-def _box(location: str, columns: list[str], image: str, names: Mapping[int, str]) -> RelativeBox | Problem:
-    kind, numbers = columns[0], [finite_number(each) for each in columns[1:]]
+def _box(
+    location: str, columns: list[str], image: str, names: Mapping[int, str], shape: KeypointShape | None
+) -> RelativeBox | Problem:
+    kind, parsed = columns[0], [finite_number(each) for each in columns[1:]]
     is_number = kind.isascii() and kind.isdigit() and len(kind) < 10
     label = label_of(names.get(int(kind))) if is_number else ""
     if not label:
         return problem(location, kind, f"a line begins with the number of a class, 0 to {max(names)}")
-    box, confidence = _bounds([each for each in numbers if each is not None]), None
-    if box is None or None in numbers:
-        return problem(location, " ".join(columns[1:]), f"must be {_FORMS}, all finite numbers")
-    if len(numbers) % 2:
-        confidence = numbers[-1]
-        if not is_confidence(confidence):
-            return problem(location, columns[-1], "a confidence must be a number from 0 to 1")
-    corners = [each for each in numbers if each is not None][: len(numbers) // 2 * 2]
-    outline = tuple(corners) if len(corners) >= _CORNERS else ()
-    return RelativeBox(image, *box, label, confidence, location, outline=outline)
+    numbers = [each for each in parsed if each is not None]
+    form, line = (_FORMS, _outlined(numbers)) if shape is None else (_posed_form(shape), _posed(numbers, shape))
+    if line is None or None in parsed:
+        return problem(location, " ".join(columns[1:]), f"must be {form}, all finite numbers")
+    if line.confidence is not None and not is_confidence(line.confidence):
+        return problem(location, columns[-1], "a confidence must be a number from 0 to 1")
+    return RelativeBox(
+        image, *line.sides, label, line.confidence, location, outline=line.outline, keypoints=line.keypoints
+    )
+
+
+class _Line(NamedTuple):
+    """The numbers of a line: centre and size, and what follows."""
+
+    sides: tuple[float, float, float, float]
+    confidence: float | None
+    outline: tuple[float, ...] = ()
+    keypoints: tuple[float, ...] = ()
+
+
+def _posed_form(shape: KeypointShape) -> str:
+    """Return what a line with key points has."""
+    return (
+        f"class x y width height, {shape.count} key points of {shape.numbers} numbers each as 'kpt_shape' has them "
+        "[and a confidence]"
+    )
+
+
+def _posed(numbers: list[float], shape: KeypointShape) -> _Line | None:
+    """Return a line with key points, which may lack them all; None for another number of numbers."""
+    end = 4 if len(numbers) in (4, 5) else 4 + shape.length
+    if len(numbers) not in (end, end + 1):
+        return None
+    sides = numbers[0], numbers[1], numbers[2], numbers[3]
+    keypoints = shape.points(numbers[4:end]) if end > 4 else ()
+    return _Line(sides, numbers[end] if len(numbers) > end else None, keypoints=keypoints)
+
+
+def _outlined(numbers: list[float]) -> _Line | None:
+    """Return a line with a box or an outline; None for too few numbers."""
+    sides = _bounds(numbers)
+    if sides is None:
+        return None
+    corners = numbers[: len(numbers) // 2 * 2]
+    confidence = numbers[-1] if len(numbers) % 2 else None
+    return _Line(sides, confidence, tuple(corners) if len(corners) >= _CORNERS else ())
 
 
 def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
@@ -204,7 +256,8 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     """Write ``data.yaml``, and a file below ``labels`` for each image with boxes.
 
     Classes have the order of the dataset's class list. A label file has the path of its image with the last ``images``
-    replaced by ``labels``. Lines have five numbers; on request a confidence as the sixth, or outlines instead of boxes.
+    replaced by ``labels``. Lines have five numbers; on request a confidence as the last, key points, or outlines
+    instead of boxes. With key points all lines have the same number of them, which ``data.yaml`` has as ``kpt_shape``.
     A table beside them has the labels and captions of whole images. In an export without boxes, each label of an image
     becomes a box around the whole image instead (``class 0.5 0.5 1 1``), and captions are left out.
 
@@ -222,13 +275,34 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             f"a split for YOLO needs the parts 'train' and 'val', and may have 'test', not {', '.join(images.splits)}"
         )
     names = column(images.classes(), "name").to_pylist()
-    parts = _write_lists(files, images, part(progress, 0.0, 0.2))
-    files.add(NAMES[0], data_yaml(names, parts).encode())
+    parts = _write_lists(files, images, part(progress, 0.0, 0.1))
+    points = _names_of_keypoints(images) if images.with_keypoints else {}
+    count = _most_keypoints(images, points, part(progress, 0.1, 0.2)) if images.with_keypoints else 0
+    files.add(NAMES[0], data_yaml(names, parts, keypoints=count, keypoint_names=points).encode())
     lines = part(progress, 0.2, 0.9)
-    notes = _write_boxes(files, images, names, lines) if images.with_boxes else _write_labels(files, images, lines)
+    if images.with_boxes:
+        notes = _write_boxes(files, images, names, count, lines)
+    else:
+        notes = _write_labels(files, images, lines)
     if images.with_boxes:
         write_label_table(files, images, part(progress, 0.9, 1.0))
     return notes
+
+
+def _names_of_keypoints(images: AnnotatedImages) -> dict[int, list[str]]:
+    """Return the names of the key points of classes, by the number of the class."""
+    names = map(names_of_details, column(images.classes(), "details").to_pylist())
+    return {number: each for number, each in enumerate(names) if each}
+
+
+def _most_keypoints(images: AnnotatedImages, names: Mapping[int, Sequence[str]], progress: ShareProgress) -> int:
+    """Return the largest number of key points of a box or class."""
+    most = max(map(len, names.values()), default=0)
+    if images.with_boxes:
+        for block in images.blocks([OBJECTS], progress):
+            texts = column(block, OBJECTS).flatten().field("keypoints").drop_null()
+            most = max(most, *(len(plain_json.loads(text)) // 3 for text in texts.to_pylist()), 0)
+    return most
 
 
 def label_stems(paths: pa.Array) -> pa.Array:
@@ -263,9 +337,11 @@ def _write_lists(files: Files, images: AnnotatedImages, progress: ShareProgress)
     return {split: [f"{split}{_SUFFIX}"] for split in images.splits}
 
 
-def _write_boxes(files: Files, images: AnnotatedImages, names: Sequence[str], progress: ShareProgress) -> list[str]:
+def _write_boxes(
+    files: Files, images: AnnotatedImages, names: Sequence[str], keypoints: int, progress: ShareProgress
+) -> list[str]:
     numbers, sizeless, simplified = {name: position for position, name in enumerate(names)}, 0, 0
-    for block in images.blocks(["file_name", "width", "height", "objects"], progress):
+    for block in images.blocks(["file_name", "width", "height", OBJECTS], progress):
         for name, size, boxes in boxes_by_image(block):
             if size is None:
                 sizeless += len(boxes)
@@ -274,13 +350,14 @@ def _write_boxes(files: Files, images: AnnotatedImages, names: Sequence[str], pr
             for box in boxes:
                 places, is_simplified = _outline(box, size) if images.with_outlines else (_sides(box, size), False)
                 simplified += is_simplified
+                places += _points(box, size, keypoints) if keypoints else ""
                 has_confidence = images.with_confidences and box.confidence is not None
                 lines.append(f"{numbers[box.label]} {places}{f' {box.confidence!r}' if has_confidence else ''}\n")
             files.add(f"{_label_stem(images.folder + name)}{_SUFFIX}", "".join(lines).encode())
     notes = [f"{sizeless:,} boxes are left out: the sizes of their images are not known"] if sizeless else []
     if simplified:
         notes.append(f"{simplified:,} outlines are simplified: a line of YOLO holds one polygon, and no mask")
-    lacking = ["original_id", "iscrowd", "truncated", "difficult", "keypoints"]
+    lacking = ["original_id", "iscrowd", "truncated", "difficult", *["keypoints"] * (not images.with_keypoints)]
     lacking += ["confidence"] * (not images.with_confidences) + ["segmentation"] * (not images.with_outlines)
     return notes + omissions(images, lacking, "YOLO")
 
@@ -304,6 +381,19 @@ def _outline(box: Box, size: tuple[int, int]) -> tuple[str, bool]:
     corners = max(polygons, key=_area, default=[box.x, box.y, right, box.y, right, lower, box.x, lower])
     inside = (min(max(each / size[place % 2], 0.0), 1.0) for place, each in enumerate(corners))
     return " ".join(map(_text, inside)), isinstance(shape, dict) or len(polygons) > 1
+
+
+def _points(box: Box, size: tuple[int, int], count: int) -> str:
+    """Return the key points of a box with their visibilities, as many as all lines have; the further ones missing.
+
+    Points outside of the image are moved to its edge, because readers refuse them.
+    """
+    values = plain_json.loads(box.shape.keypoints or "[]")
+    values += [0] * (3 * count - len(values))
+    inside = (
+        each if place % 3 == 2 else min(max(each / size[place % 3], 0.0), 1.0) for place, each in enumerate(values)
+    )
+    return "".join(f" {_text(each)}" for each in inside)
 
 
 def _area(corners: Sequence[float]) -> float:

@@ -8,10 +8,9 @@ from framedex.analysis.components import connected_components
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.condition import Condition
-from framedex.storage.copy_pairs import compared_column
+from framedex.storage.copy_pairs import read_descriptors
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES
-from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.tables import ROW_ID
 
 _ROUNDING = 1e-6
@@ -74,14 +73,18 @@ def _near(
 ) -> tuple[npt.NDArray[np.int64], ...]:
     """Return pairs of frames of at least a similarity, among their nearest neighbours.
 
+    Frames without a copy descriptor, in a dataset that has them, are in no pair.
+
     Args:
         media: the media.
         frames: ascending rows.
         limit: the similarity.
         similarity: float32, shape (rows,): raised to the similarity of each frame to the most similar other one.
     """
-    column = compared_column(media.table)
-    vectors = StoredVectors(media.table, frames, column=column).take(np.arange(len(frames)))
+    described, vectors = read_descriptors(media.table, frames)
+    frames = frames[described]
+    if len(frames) < 2:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     first, inverse = unique_rows(vectors)
     graph = nearest(vectors[first])
     row, place = np.nonzero(graph.similarity >= limit)

@@ -203,6 +203,7 @@ def export(
     ] = None,
     confidences: Annotated[bool, typer.Option("--confidences", help="In yolo, add confidences to the lines.")] = False,
     outlines: Annotated[bool, typer.Option("--outlines", help="In yolo, write outlines instead of boxes.")] = False,
+    keypoints: Annotated[bool, typer.Option("--keypoints", help="In yolo, add key points to the boxes.")] = False,
     vql: VqlOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -219,6 +220,7 @@ def export(
             split=None if split is None else _shares(split),
             confidences=confidences,
             outlines=outlines,
+            keypoints=keypoints,
         )
         if as_json:
             print_json(result)

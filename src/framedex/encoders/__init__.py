@@ -1,7 +1,7 @@
 """Encoders, which turn images and texts into vectors, by name."""
 
 from framedex.encoders.availability import check_onnx
-from framedex.encoders.base import Encoder, TextEncoder, decode_side_px
+from framedex.encoders.base import MEASURED_SIDE_PX, Encoder, TextEncoder, decode_side_px
 from framedex.encoders.onnx import OnnxEncoder
 from framedex.encoders.onnx_classifier import OnnxClassifier
 from framedex.encoders.open_clip import OpenClipEncoder
@@ -10,6 +10,7 @@ from framedex.encoders.scheme import Scheme
 from framedex.encoders.weights import Weighted, check_weights, weights_of
 
 __all__ = [
+    "MEASURED_SIDE_PX",
     "Encoder",
     "OnnxClassifier",
     "OnnxEncoder",

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from framedex.core.arrays import Vectors
 
-_MEASURED_SIDE_PX = 128  # the shorter side that the quality measures need
+MEASURED_SIDE_PX = 128
+"""Pixels of the shorter side that the quality measures need."""
 
 
 @runtime_checkable
@@ -67,7 +68,7 @@ def decode_side_px(encoder: HasInputSize) -> int:
 
     The image of a query is reduced in the same way, so it gets the same vector as it would have in the dataset.
     """
-    return max(encoder.min_side_px, _MEASURED_SIDE_PX)
+    return max(encoder.min_side_px, MEASURED_SIDE_PX)
 
 
 @runtime_checkable

@@ -69,7 +69,9 @@ class ExportedImages:
         self.title, self.author = contents.dataset.display_name, contents.exported_by
         self.folder = IMAGES if contents.include_images else ""
         self.with_labels, self.with_boxes = not contents.boxes_only, contents.with_objects
-        self.with_confidences, self.with_outlines = contents.options.confidences, contents.options.outlines
+        options = contents.options
+        self.with_confidences, self.with_outlines = options.confidences, options.outlines
+        self.with_keypoints = options.keypoints
         self.splits = () if contents.splits is None else contents.splits.names
 
     def blocks(self, columns: Sequence[str], progress: ShareProgress) -> Iterator[pa.Table]:

@@ -121,12 +121,16 @@ def check_options(format_: ExportFormat, options: ExportOptions, path: Path, *, 
     """
     if options.split is not None and not format_.with_splits:
         raise InvalidInput(f"the format {format_.name!r} has no split; coco, yolo and voc have one")
-    for name in ("confidences", "outlines"):
+    for name in ("confidences", "outlines", "keypoints"):
         if getattr(options, name) and format_.name != "yolo":
             raise InvalidInput(f"{name}=True is for the format 'yolo', not {format_.name!r}")
     if options.confidences and options.outlines:
         raise InvalidInput(
             "a line of YOLO has either an outline or a confidence: confidences and outlines exclude each other"
+        )
+    if options.keypoints and options.outlines:
+        raise InvalidInput(
+            "a line of YOLO has either an outline or key points: keypoints and outlines exclude each other"
         )
     if format_.is_alone_in(path) and (include_images or options.split is not None):
         what = "images" if include_images else "parts"

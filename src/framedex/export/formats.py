@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from framedex.annotations import coco, tables, voc, yolo
+from framedex.annotations import coco, coco_writer, tables, voc, yolo
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
 from framedex.export import json_file, parquet_file
@@ -60,7 +60,7 @@ _ROWS = (
         "coco",
         (coco.FILE, coco.CAPTIONS_FILE),
         "boxes or labels, and captions",
-        annotation_files(coco.write, plain_names),
+        annotation_files(coco_writer.write, plain_names),
         alone=coco.FILE,
         with_splits=True,
     ),

@@ -11,13 +11,15 @@ class ExportOptions:
 
     Attributes:
         split: the parts into which the images are divided; None for no parts.
-        confidences: whether YOLO lines have the confidence of their box as a sixth number.
+        confidences: whether YOLO lines have the confidence of their box as their last number.
         outlines: whether YOLO lines are outlines instead of boxes.
+        keypoints: whether YOLO lines have the key points of their box.
     """
 
     split: SplitRequest | None = None
     confidences: bool = False
     outlines: bool = False
+    keypoints: bool = False
 
 
 NO_OPTIONS = ExportOptions()

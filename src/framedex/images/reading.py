@@ -142,6 +142,8 @@ def read_frame(video: Video, row: Mapping[str, Any], detail: int | None, budget:
 def crop_image(image: DecodedImage, x: float, y: float, width: float, height: float) -> DecodedImage:
     """Return all pixels that a bounding box touches, as an image.
 
+    Damage of the image is none of the crop: where the gaps are is unknown.
+
     Args:
         image: the image at full size.
         x: left edge in pixels.
@@ -158,4 +160,5 @@ def crop_image(image: DecodedImage, x: float, y: float, width: float, height: fl
         box = f"x {x:g}, y {y:g}, width {width:g}, height {height:g}"
         raise CannotDecode(f"the box {box} holds no pixel of an image of {image.width}×{image.height}")
     pixels = np.ascontiguousarray(image.pixels[top:bottom, left:right])
-    return replace(image, pixels=pixels, width=right - left, height=bottom - top, sample=subsample(pixels))
+    sample = subsample(pixels)
+    return replace(image, pixels=pixels, sample=sample, width=right - left, height=bottom - top, damage=None)

@@ -2,13 +2,12 @@
 
 from framedex.issue_types.base import Derived, ImageSample, IssueType, JudgedBy
 from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS, LabelLimits
-from framedex.issue_types.limits import check_issue_limit, find_valued_type, valued_types
+from framedex.issue_types.limits import ValuedIssueName, check_issue_limit, find_valued_type, valued_types
 from framedex.issue_types.registry import (
     CORRUPTED,
     DUPLICATES,
     OUTLIERS,
     IssueName,
-    ValuedIssueName,
     find_issue_type,
     is_built_in,
     issue_types,

@@ -3,10 +3,13 @@
 import math
 from collections.abc import Mapping
 from numbers import Real
+from typing import Annotated
+
+from pydantic import AfterValidator, WithJsonSchema
 
 from framedex.errors import InvalidInput
 from framedex.issue_types.base import IssueType, JudgedBy
-from framedex.issue_types.registry import is_built_in, issue_types
+from framedex.issue_types.registry import built_in_types, is_built_in, issue_types
 from framedex.records import DUPLICATE_LEVELS
 
 _LARGEST = 1e38  # values are float32
@@ -74,3 +77,24 @@ def _limit_range(issue: IssueType) -> tuple[float, float]:
     if issue.above:
         return -_LARGEST, _LARGEST if issue.worst is None else worst
     return worst, _LARGEST
+
+
+def _check_name(name: str) -> str:
+    try:
+        return find_valued_type(name).name
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
+ValuedIssueName = Annotated[
+    str,
+    AfterValidator(_check_name),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "title": "ValuedIssueName",
+            "examples": sorted(each.name for each in built_in_types() if each.has_value),
+        }
+    ),
+]
+"""The name of an issue type with a value, for pydantic models; see :data:`framedex.issue_types.IssueName`."""

@@ -95,6 +95,11 @@ def find_issue_type(name: object) -> IssueType:
     raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(issue_types()))}")
 
 
+def built_in_types() -> list[IssueType]:
+    """Return the issue types that are part of Framedex."""
+    return list(_BUILT_IN.values())
+
+
 def is_built_in(issue: IssueType) -> bool:
     """Return whether an issue type is part of Framedex, not of a plugin."""
     return _BUILT_IN.get(issue.name) is issue
@@ -126,25 +131,3 @@ IssueName = Annotated[
 
 Names of plugins are allowed, so the JSON Schema lists the built-in names as examples only.
 """
-
-
-def _check_valued(name: str) -> str:
-    if not find_issue_type(name).has_value:
-        valued = sorted(each for each, issue in issue_types().items() if issue.has_value)
-        raise ValueError(f"the issue {name!r} has no value; those with a value: {', '.join(valued)}")
-    return name
-
-
-ValuedIssueName = Annotated[
-    str,
-    AfterValidator(_check_name),
-    AfterValidator(_check_valued),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "title": "ValuedIssueName",
-            "examples": sorted(name for name, issue in _BUILT_IN.items() if issue.has_value),
-        }
-    ),
-]
-"""The name of an issue type with a value, for pydantic models; see :data:`IssueName`."""

@@ -10,13 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.encoders.gist import Gist
 from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import WrittenIndex
-from framedex.jobs.index.measures import add_measure_columns
+from framedex.jobs.index.missing_values import add_measure_columns
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
 from framedex.jobs.ingest.image_ids import write_image_ids
@@ -36,12 +37,13 @@ from framedex.jobs.ingest.reading import (
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
+from framedex.records import EmbeddingConfig
 from framedex.storage import tables, videos
-from framedex.storage.copy_pairs import read_pairs
+from framedex.storage.copy_pairs import copy_schema_of, read_pairs
 from framedex.storage.file_index import FileIndex, replaced_rows
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import OF_VIDEOS, PANEL_DESCRIPTORS
+from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -110,7 +112,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         others, summary = objects.apply(others, summary)
     commit = finish(
         indexed,
-        job.config,
+        _config(job, indexed),
         dataset_id=job.dataset_id,
         table=job.table,
         rows=job.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
@@ -131,7 +133,6 @@ def _ingested(
     checkpoint = resume_checkpoint(job.table, progress, head=job.head.id)
     begin = add_measure_columns(Table(job.table, checkpoint.version or start)).version
     begin_version, of_videos = _with_frame_columns(job.table, begin, content)
-    has_copies = PANEL_DESCRIPTORS in Table(job.table, begin_version).schema.names
     return read_content(
         content,
         dataset_id=job.namespace,
@@ -146,7 +147,7 @@ def _ingested(
         checkpoint=checkpoint,
         head=job.head.id,
         of_videos=of_videos,
-        of_copies=has_copies,
+        of_copies=copy_schema_of(Table(job.table, begin_version).schema),
     )
 
 
@@ -249,7 +250,7 @@ def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
-        job.config,
+        _config(job, indexed),
         dataset_id=job.dataset_id,
         table=job.table,
         rows=job.head.n_images,
@@ -259,11 +260,17 @@ def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
     )
 
 
+def _config(job: JobContext, indexed: WrittenIndex) -> EmbeddingConfig:
+    """Return the config of a dataset, which names the copy descriptor if the index has used it."""
+    return job.config if indexed.copies is None else job.config.model_copy(update={"copy_descriptor": Gist.name})
+
+
 def _outcome(indexed: WrittenIndex) -> str:
     """Return the message of a successful task."""
     if not indexed.unread:
         return DONE
-    return f"{DONE}; {indexed.unread:,} images could not be read to be measured; their rows keep the values they had"
+    unread = f"{indexed.unread:,} images could not be read to be measured; their rows keep the values they had"
+    return f"{DONE}; {unread}{', without a copy descriptor' if indexed.undescribed else ''}"
 
 
 def _objects_share(job: JobContext) -> float:

@@ -13,6 +13,7 @@ from framedex.jobs.ingest.ingest import Checkpoint
 from framedex.jobs.ingest.reading import (
     declared_classes,
     lists_of,
+    new_copy_columns,
     read_content,
     read_content_boxes,
     reading_share,
@@ -61,6 +62,7 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         if checkpoint.videos
         else None,
         checkpoint=checkpoint,
+        of_copies=new_copy_columns(content),
     )
     lists, version = lists_of(content, boxes), ingested.version
     if ingested.rows:

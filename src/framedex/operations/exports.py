@@ -47,6 +47,7 @@ class Exportable(ABC):
         split: Mapping[str, Any] | None = ...,
         confidences: bool = ...,
         outlines: bool = ...,
+        keypoints: bool = ...,
     ) -> ExportResult: ...
     @overload
     def export(
@@ -62,6 +63,7 @@ class Exportable(ABC):
         split: Mapping[str, Any] | None = ...,
         confidences: bool = ...,
         outlines: bool = ...,
+        keypoints: bool = ...,
     ) -> ExportTask: ...
     def export(
         self,
@@ -76,6 +78,7 @@ class Exportable(ABC):
         split: Mapping[str, Any] | None = None,
         confidences: bool = False,
         outlines: bool = False,
+        keypoints: bool = False,
     ) -> ExportResult | ExportTask:
         """Write the media to a ZIP file, which appears under its name only when it is whole.
 
@@ -103,8 +106,9 @@ class Exportable(ABC):
             split: divides the images for training, in coco, yolo and voc: the share of each part, as
                 ``{"train": 0.8, "val": 0.2}``, or a filter for each, as ``{"train": vql.tags("train"), …}``. By shares,
                 near-duplicates and frames of one video stay together.
-            confidences: in yolo, write confidences as a sixth number of each line.
+            confidences: in yolo, write confidences as the last number of each line.
             outlines: in yolo, write outlines (segmentation) instead of boxes.
+            keypoints: in yolo, write key points after each box, as for the training of pose models.
 
         Raises:
             InvalidInput: an argument cannot be used.
@@ -114,7 +118,7 @@ class Exportable(ABC):
             TaskFailed: something else went wrong, such as a full disk.
         """
         options = ExportOptions(
-            None if split is None else check_request(split, self._selector_of), confidences, outlines
+            None if split is None else check_request(split, self._selector_of), confidences, outlines, keypoints
         )
         task = self._export(path, format, include_images, media_selection, entity_type, vql, options)
         return wait_for_export(task) if wait else task

@@ -132,6 +132,32 @@ def compared_column(table: Table) -> str:
     return COPY_DESCRIPTOR if has_own_descriptor(table) else "embedding"
 
 
+def read_descriptors(table: Table, rows: Rows) -> tuple[Rows, Vectors]:
+    """Read the vectors by which copies of some rows are found.
+
+    Args:
+        table: the media table.
+        rows: ascending.
+
+    Returns:
+        The places in *rows* of those that have a vector, ascending, and these vectors: float32, shape (places, D).
+    """
+    name = compared_column(table)
+    dimension = table.schema.field(name).type.list_size
+    if not len(rows):
+        return np.empty(0, np.int64), np.empty((0, dimension), np.float32)
+    column = table.take_positions(rows, name)
+    places = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    return places, tables.flat(column, dimension)[places]
+
+
+def copy_schema_of(schema: pa.Schema) -> pa.Schema | None:
+    """Return the columns for finding copies among those of a media table; None if it has none."""
+    if PANEL_DESCRIPTORS not in schema.names:
+        return None
+    return pa.schema([schema.field(name) for name in (COPY_DESCRIPTOR, PANEL_DESCRIPTORS) if name in schema.names])
+
+
 def video_owners(table: Table, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int32] | None:
     """Return the number of the video of each row, -1 for images: int32, shape (len(positions),); None without videos.
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
@@ -95,15 +95,19 @@ class ShapedTest(KeyTest):
 
 
 class OrderedTest(ShapedTest):
-    """A test of values that have an order: numbers, or times."""
+    """A test of values that have an order: numbers, or times.
 
-    op: Order
+    A key whose values cannot be missing has only the ops of :data:`Order`.
+    """
+
+    op: Literal[Order, "missing"]
     value: Any
 
     @field_validator("value", check_fields=False)
     @classmethod
     def _check_order(cls, value: Any) -> Any:
-        check_order([cls.span_of(each) for each in listed(value)])
+        if value is not None:
+            check_order([cls.span_of(each) for each in listed(value)])
         return value
 
     @staticmethod
@@ -117,12 +121,14 @@ class OrderedTest(ShapedTest):
         return [self.span_of(each) for each in listed(self.value)]
 
     def ordered_sql(self, query: SqlBuilder, column: str, sql_type: str) -> str:
-        """Return the test of a column to stand to the values as the op says.
+        """Return the test of a column to stand to the values as the op says, or to have no value.
 
         Args:
             query: takes the values and columns of the expression.
             column: of numbers.
             sql_type: of the values.
         """
+        if self.op == "missing":
+            return f"(NOT {query.test(column, f'{column} IS NOT NULL')})"
         text, values = order_sql(column, self.op, self.spans, sql_type)
         return query.test(column, text, *values)

@@ -12,7 +12,7 @@ from framedex.jobs.index.added import index_added
 from framedex.jobs.index.copies import find_copies, with_known
 from framedex.jobs.index.finish import read_cells, read_sums
 from framedex.jobs.index.index import WrittenIndex, index
-from framedex.jobs.index.measures import fill_measures
+from framedex.jobs.index.missing_values import complete_rows
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
 from framedex.jobs.index.standings import Comparison
@@ -104,9 +104,10 @@ def rebuild_index(
 
     Pairs of copies that are *known* stay, also where their images are gone.
 
-    Measures that an older version of the program did not compute are measured on the images first.
+    Measures and copy descriptors that an older version of the program did not compute are taken from the images first.
     """
-    table, unread = fill_measures(job, table, lambda stage, share: progress(stage, _MEASURING * share))
+    completed = complete_rows(job, table, lambda stage, share: progress(stage, _MEASURING * share), roots=roots)
+    table = completed.table
     found = find_copies(
         job, table, roots=roots, progress=lambda stage, share: progress(stage, _MEASURING + _COPIES * share)
     )
@@ -122,4 +123,4 @@ def rebuild_index(
         cannot_link=job.cannot_link,
         limits=job.limits,
     )
-    return replace(indexed, unread=unread)
+    return replace(indexed, unread=completed.unread, undescribed=completed.undescribed)

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from framedex.analysis.cells import Cells
 from framedex.analysis.issues import issue_confidence
-from framedex.analysis.labels import LabelQuality, Labels
+from framedex.analysis.label_entries import Labels
+from framedex.analysis.labels import LabelQuality
 from framedex.analysis.neighbours import NeighbourGraph
 from framedex.core.arrays import Floats, Vectors
 from framedex.issue_types import (

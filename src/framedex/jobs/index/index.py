@@ -33,10 +33,15 @@ from framedex.jobs.index.columns import (
 from framedex.jobs.index.standings import Comparison, no_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.copy_pairs import CopyPairs, compared_column, has_own_descriptor, video_owners
+from framedex.storage.copy_pairs import (
+    CopyPairs,
+    compared_column,
+    has_own_descriptor,
+    read_descriptors,
+    video_owners,
+)
 from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
-from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.tables import Table
 
 Groups = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
@@ -60,7 +65,8 @@ class WrittenIndex:
         label_agreement: the share of labels that agree with those of the neighbours; None if there is nothing to
             compare.
         copies: pairs of copies; None if the media have no copy descriptors.
-        unread: the number of rows without some measures because their image could not be read; they keep their values.
+        unread: the number of rows without some values because their image could not be read; they keep their values.
+        undescribed: whether some of them have no copy descriptor.
     """
 
     version: int
@@ -73,6 +79,7 @@ class WrittenIndex:
     label_agreement: float | None = None
     copies: CopyPairs | None = field(default=None, repr=False, compare=False)
     unread: int = field(default=0, compare=False)
+    undescribed: bool = field(default=False, compare=False)
 
     @property
     def summary(self) -> IndexSummary:
@@ -227,11 +234,13 @@ def near_duplicates(
         table: the media table.
         copies: pairs of copies.
         cannot_link: sets of media ids; no two of a set are duplicates.
-        rows: the ascending rows to group; each has a copy descriptor.
-        vectors: float32, shape (R, D): these descriptors, which are changed; by default they are read.
+        rows: the ascending rows to group; those without a copy descriptor are in no group.
+        vectors: float32, shape (R, D): the descriptors of the rows, which are changed; by default they are read.
     """
     if vectors is None:
-        vectors = StoredVectors(table, rows, column=compared_column(table)).take(np.arange(len(rows)))
+        described, vectors = read_descriptors(table, rows)
+        groups, similarity = near_duplicates(table, copies, cannot_link, rows[described], vectors)
+        return scatter(groups, described, len(rows)), np.nan_to_num(scatter(similarity, described, len(rows)), nan=-1)
     first, inverse = unique_rows(vectors)
     vectors = keep_rows(vectors, first)
     return duplicate_groups(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.quality import measure
 from framedex.core.suffixes import is_video
 from framedex.encoders import Encoder, decode_side_px
 from framedex.encoders.copy_descriptor import is_copy_descriptor, prepare_panels, prepare_whole
 from framedex.errors import CannotDecode
+from framedex.jobs.ingest.measuring import measure_image
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.decode import DecodedImage, PixelBudget, decode, decoded, reserve_pixels
 from framedex.media.files import Reader, locate
@@ -213,16 +213,7 @@ class FileDecoder:
             "width": image.width,
             "height": image.height,
             "format": image.format,
-            "measures": measure(
-                image.pixels,
-                width=image.width,
-                height=image.height,
-                sample=image.sample,
-                bands=image.bands,
-                is_damaged=image.damage is not None,
-                larger=image.larger,
-                bordered=image.bordered,
-            ),
+            "measures": measure_image(image),
             "prepared": self._prepare(image),
             "whole": prepare_whole(image.bordered) if COPY_DESCRIPTOR in self.columns else None,
             "panels": prepare_panels(image.bordered) if PANEL_DESCRIPTORS in self.columns else None,

@@ -9,7 +9,6 @@ import pyarrow as pa
 from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
-from framedex.encoders import Encoder
 from framedex.encoders.copy_descriptor import DIMENSION, is_copy_descriptor
 from framedex.errors import NotFound
 from framedex.jobs.ingest.content import Content, FilesInput
@@ -106,7 +105,7 @@ def read_content(
     checkpoint: Checkpoint = NO_CHECKPOINT,
     head: str | None = None,
     of_videos: bool = True,
-    of_copies: bool = True,
+    of_copies: pa.Schema | None = None,
 ) -> Ingested:
     """Append the rows of a content to the media table; its progress takes the job from 0 to *end*.
 
@@ -124,7 +123,7 @@ def read_content(
         checkpoint: rows that an earlier run of the task wrote; see :func:`resume_checkpoint`.
         head: id of the generation that the task starts from.
         of_videos: whether the media table has, or will have, the columns about frames.
-        of_copies: the same for the columns for finding copies.
+        of_copies: the columns of the media table for finding copies; None if it has none.
     """
     save_checkpoint = checkpoint_saver(progress, head=head)
     if isinstance(content, FilesInput):
@@ -143,7 +142,7 @@ def read_content(
             save_checkpoint=save_checkpoint,
             sampling=Sampling(config.frames_per_second, config.scene_changes),
             of_videos=of_videos,
-            of_copies=_copy_columns(content.encoder) if of_copies else None,
+            of_copies=of_copies,
         )
     return ingest_vectors(
         content,
@@ -158,8 +157,11 @@ def read_content(
     )
 
 
-def _copy_columns(encoder: Encoder) -> pa.Schema:
-    return copy_schema(DIMENSION, is_embedding=is_copy_descriptor(encoder.name))
+def new_copy_columns(content: Content) -> pa.Schema | None:
+    """Return the columns for finding copies that a new media table gets; None without images."""
+    if not isinstance(content, FilesInput):
+        return None
+    return copy_schema(DIMENSION, is_embedding=is_copy_descriptor(content.encoder.name))
 
 
 def with_box_problems(summary: Summary, boxes: BoxIndex | None, *, unmatched: bool) -> Summary:

@@ -15,7 +15,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.changed import index_changed
 from framedex.jobs.index.finish import write_rest
 from framedex.jobs.index.index import WrittenIndex, index, stage_progress
-from framedex.jobs.index.measures import add_measure_columns
+from framedex.jobs.index.missing_values import add_measure_columns
 from framedex.storage import tables
 from framedex.storage.generation import ObjectSummary, Summary
 from framedex.storage.id_index import IdIndex

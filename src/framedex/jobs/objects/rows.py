@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.quality import measure
 from framedex.annotations.boxes import Box
 from framedex.core.ids import object_id
 from framedex.encoders import Encoder
@@ -19,6 +18,7 @@ from framedex.images.reading import crop_image
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of, check_encoding, rows_to_batch
+from framedex.jobs.ingest.measuring import measure_image
 from framedex.media.decode import DecodedImage
 from framedex.settings import Settings
 from framedex.storage import tables
@@ -148,9 +148,8 @@ class ObjectRows:
             part = crop_image(image, box.x, box.y, box.width, box.height)
         except CannotDecode as error:
             return Crop(name, box, self._source_of(box), error=str(error))
-        measures = measure(part.pixels, width=part.width, height=part.height, sample=part.sample, bands=part.bands)
         prepared = self.encoder.prepare(part.pixels)
-        return Crop(name, box, self._source_of(box), part.width, part.height, measures, prepared)
+        return Crop(name, box, self._source_of(box), part.width, part.height, measure_image(part), prepared)
 
     def _encoded(self, crops_of_rows: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
         prepared = [crop.prepared for _, crops in crops_of_rows for crop in crops if crop.prepared is not None]

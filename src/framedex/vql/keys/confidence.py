@@ -15,6 +15,7 @@ class ConfidenceTest(OrderedTest):
     """Objects by the confidence of their detection, 0 to 1; objects without one pass no such test."""
 
     key = "confidence"
+    op: Order
     value: Share | Annotated[list[Share], Field(max_length=2)]
 
     def sql(self, query: SqlBuilder, path: str) -> str:

@@ -22,6 +22,7 @@ class DateAddedTest(OrderedTest):
     """
 
     key = "date_added"
+    op: Order
     value: Moment | Annotated[list[Moment], Field(max_length=2)]
 
     @staticmethod

@@ -1,7 +1,7 @@
 """The key ``quality``."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,11 +16,17 @@ _Value = Annotated[float, Field(strict=True, ge=-1e38, le=1e38, allow_inf_nan=Fa
 
 
 class QualityTest(OrderedTest):
-    """Images by the measured value of an issue type (``of``), whether or not they have the issue."""
+    """Images by the measured value of an issue type (``of``), whether or not they have the issue.
+
+    ``missing``, without a value of its own, passes images that have no measured value.
+    """
 
     key = "quality"
     of: ValuedIssueName
-    value: _Value | Annotated[list[_Value], Field(max_length=2)]
+    value: Annotated[
+        _Value | Annotated[list[_Value], Field(max_length=2)] | None,
+        Field(validate_default=True),
+    ] = None
 
     @property
     def column(self) -> str:
@@ -34,10 +40,10 @@ class QualityTest(OrderedTest):
         return stored, stored
 
     def sql(self, query: SqlBuilder, path: str) -> str:
-        """Return the test of the value."""
+        """Return the test of the value, or of its absence."""
         return self.ordered_sql(query, self.column, "FLOAT")
 
 
-def quality(of: str, op: Order, value: float | Sequence[float]) -> Expression:
-    """Return the test of the value of an issue type: ``quality("blur", "between", [0.2, 0.5])``."""
+def quality(of: str, op: Literal[Order, "missing"], value: float | Sequence[float] | None = None) -> Expression:
+    """Return the test of the value of an issue type: ``quality("blur", "lt", 0.5)``, ``quality("blur", "missing")``."""
     return Expression.of(QualityTest, op, value, of=of)

@@ -15,6 +15,7 @@ class SizeTest(OrderedTest):
     """Media by the size of their file in bytes, or by their width or height in pixels."""
 
     key = "size"
+    op: Order
     value: Count | Annotated[list[Count], Field(max_length=2)]
     of: Literal["bytes", "width", "height"] = "bytes"
 

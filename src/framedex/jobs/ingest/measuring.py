@@ -1,0 +1,31 @@
+"""Quality measures of decoded images, frames and crops."""
+
+from dataclasses import replace
+from functools import partial
+
+from framedex.analysis.quality import measure
+from framedex.encoders import MEASURED_SIDE_PX
+from framedex.media.decode import DecodedImage, reduced
+
+
+def measure_image(image: DecodedImage) -> dict[str, float | None]:
+    """Return the quality measures of an image, by column name.
+
+    An image at full size, such as a crop, is reduced first as files are at ingestion. So a crop of the whole image has
+    the measures of the image.
+    """
+    if image.larger is None:
+        whole = image.pixels
+        image = replace(
+            image, pixels=reduced(whole, MEASURED_SIDE_PX), larger=partial(reduced, whole, 2 * MEASURED_SIDE_PX)
+        )
+    return measure(
+        image.pixels,
+        width=image.width,
+        height=image.height,
+        sample=image.sample,
+        bands=image.bands,
+        is_damaged=image.damage is not None,
+        larger=image.larger,
+        bordered=image.bordered,
+    )
