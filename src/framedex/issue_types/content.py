@@ -1,6 +1,5 @@
 """Images with low information or without colours."""
 
-import math
 from functools import lru_cache
 
 import cv2
@@ -31,6 +30,7 @@ def _structure(image: ImageSample) -> float:
     size = (max(1, width // factor), max(1, height // factor))
     whole = grey[: size[1] * factor, : size[0] * factor]  # averages over whole pixels are fast
     small = cv2.resize(whole, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+    small -= small[0, 0]  # so that rounding leaves nothing of one grey
     means = _local_means(size[1]) @ small @ _local_means(size[0]).T
     contrast = float(cv2.meanStdDev(small - means)[1][0, 0])
     return contrast * max(1.0, _DARK / max(image.brightness[2], _BLACK))
@@ -40,8 +40,8 @@ def _entropy(image: ImageSample) -> float:
     """Return the entropy of the values of all channels, as Pillow's ``Image.entropy``, in bits / 10."""
     channels = image.channels[:1] if image.bands == 1 else image.channels
     counts = np.concatenate([histogram(channel, 256, 256) for channel in channels])
-    whole = float(counts.sum())
-    return min(1.0, (math.log2(whole) - float(counts @ np.log2(np.maximum(counts, 1))) / whole) / 10)
+    share = counts[counts > 0] / counts.sum()
+    return min(1.0, -float(share @ np.log2(share)) / 10)
 
 
 @lru_cache(512)
