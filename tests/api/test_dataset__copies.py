@@ -473,6 +473,20 @@ class TestEdits:
         rebuild(dataset)
         assert copies(dataset.duplicates()) == left
 
+    def test_create__equal_files_have_equal_standings(self, workspace: Workspace, tmp_path: Path) -> None:
+        """Files of equal content in a group have the standing that each of them alone has in it."""
+        image = photo(3, width=320, height=240)
+        folder = put(tmp_path / "images", {"b.png": image, "d.png": resized(image, 0.5)})
+        alone = in_order(columns_of(workspace.create_dataset("alone", folder, "gist"), ["path", *STANDING]))
+        for name in ("a.png", "c.png", "e.png"):
+            shutil.copyfile(folder / "b.png", folder / name)
+        several = workspace.create_dataset("several", folder, "gist")
+        assert [sorted(group.paths) for group in several.duplicates()] == [[f"{each}.png" for each in "abcde"]]
+        found = in_order(columns_of(several, ["path", *STANDING]))
+        for column in ("keep_detail", "keep_step", "keep_colour", "keep_metadata"):
+            assert found[column].tolist() == alone[column][[0, 0, 0, 1, 0]].tolist()
+            assert not np.isnan(found[column]).any()
+
     @pytest.mark.slow
     def test_cleanup__removes_the_copies(self, dataset: Dataset) -> None:
         """A plan keeps what the groups keep; after it and a vacuum a rebuild finds no copies."""

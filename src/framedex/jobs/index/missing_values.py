@@ -18,7 +18,7 @@ from framedex.encoders.copy_descriptor import DIMENSION, describe, prepare_panel
 from framedex.issue_types import measure_columns
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.jobs.ingest.ingest import vectors_to_arrow
+from framedex.jobs.ingest.ingest import lists_to_arrow, vectors_to_arrow
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.media.decode import DecodedImage
 from framedex.storage import tables
@@ -202,7 +202,7 @@ class _Filling:
         for row, each in zip(incomplete, found, strict=True):
             if whole[row] is None:
                 whole[row], panels[row] = each.whole, each.panels
-        return [vectors_to_arrow(whole, DIMENSION), pa.array(panels, pa.list_(pa.float32()))]
+        return [vectors_to_arrow(whole, DIMENSION), lists_to_arrow(panels)]
 
 
 def _lists(batch: pa.RecordBatch, name: str) -> list[Vectors | None]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class Comparison:
     def columns(self, table: Table, groups: _Groups, copies: CopyPairs | None, progress: Progress) -> Columns:
         """Return the columns of the standings of all rows.
 
-        Only groups whose members changed are compared; of large ones the first few members.
+        Only groups whose members changed are compared; of large ones the first few members, and of equal files one.
 
         Args:
             table: the media table before its index is written.
@@ -103,8 +104,9 @@ class Comparison:
             self.job.roots if self.roots is None else tuple(self.roots),
         )
         rows = _rows(media, members)
+        equal = _equal_files(members, groups, rows)
         results = decode_rows(
-            media, (rows[number] for number in members.tolist()), _measured, _failed, detail=None,
+            media, (rows[number] for number in equal), _measured, _failed, detail=None,
             settings=self.job.settings, run_length=4,
         )  # fmt: skip
         waiting: list[tuple[int, Any]] = []
@@ -116,9 +118,9 @@ class Comparison:
                 if waiting and groups[waiting[0][0]] != groups[each[0]]:
                     _set_standings(columns, waiting, shown)
                     waiting = []
-                waiting.append(each)
+                waiting += [(number, each[1]) for number in equal[each[0]]]
                 done += 1
-                progress(_STAGE, done / len(members))
+                progress(_STAGE, done / len(equal))
         _set_standings(columns, waiting, shown)
 
 
@@ -138,10 +140,23 @@ def _changed(groups: _Groups, before: npt.NDArray[Any], columns: Columns) -> npt
     return changed
 
 
+def _equal_files(
+    members: npt.NDArray[np.int64], groups: _Groups, rows: Mapping[int, Mapping[str, Any]]
+) -> dict[int, list[int]]:
+    """Return members with equal files, by the first of them in its group: only this one is decoded and measured."""
+    first: dict[tuple[Any, ...], int] = {}
+    equal: dict[int, list[int]] = {}
+    for number in members.tolist():
+        row = rows[number]
+        key = (int(groups[number]), row["content_hash"] or number, row.get("frame_number"))
+        equal.setdefault(first.setdefault(key, number), []).append(number)
+    return equal
+
+
 def _rows(media: Media, members: npt.NDArray[np.int64]) -> dict[int, dict[str, Any]]:
     """Return the rows of members by number, with what their locations need."""
     wanted, found, start = np.sort(members), {}, 0
-    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error", "acutance"]))):
+    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error", "acutance", "content_hash"]))):
         some = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + batch.num_rows)]
         for number, row in zip(some.tolist(), batch.take(some - start).to_pylist(), strict=True):
             found[number] = {**row, "number": number}
@@ -184,7 +199,7 @@ def _failed(row: Any, _reason: str) -> tuple[int, _Member | None]:
 
 def _set_standings(columns: Columns, group: list[tuple[int, _Member | None]], shown: _Shown) -> None:
     """Set the values of the members of a group, in place. What they show beside others counts as added pixels."""
-    members = [(number, member) for number, member in group if member is not None]
+    members = sorted(((number, member) for number, member in group if member is not None), key=itemgetter(0))
     standings = stand([member.fidelity for _, member in members])
     # Sharpening raises the acutance above that of the original, so it counts only as far as half of the copies have it.
     known = sorted(member.acutance for _, member in members if not np.isnan(member.acutance))

@@ -234,7 +234,7 @@ def _describe_copies(group: list[DecodedFile]) -> list[_Descriptors]:
     inputs += [each.panels for each in group if each.panels is not None]
     described = iter(describe(np.concatenate(inputs)) if inputs else ())
     whole = [None if each.whole is None else next(described) for each in group]
-    panels = [None if each.panels is None else np.concatenate([next(described) for _ in each.panels]) for each in group]
+    panels = [None if each.panels is None else np.stack([next(described) for _ in each.panels]) for each in group]
     return [{COPY_DESCRIPTOR: a, PANEL_DESCRIPTORS: b} for a, b in zip(whole, panels, strict=True)]
 
 
@@ -392,6 +392,8 @@ def rows_to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBat
         values = [row[field.name] for row in rows]
         if field.name in (COPY_DESCRIPTOR, "embedding"):
             columns.append(vectors_to_arrow(values, field.type.list_size))
+        elif field.name == PANEL_DESCRIPTORS:
+            columns.append(lists_to_arrow(values))
         else:
             columns.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -405,3 +407,15 @@ def vectors_to_arrow(vectors: list[npt.NDArray[np.float32] | None], dimension: i
         if vector is not None:
             flat[row], missing[row] = vector, False
     return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), dimension, mask=pa.array(missing))
+
+
+def lists_to_arrow(lists: list[npt.NDArray[np.float32] | None]) -> pa.ListArray:
+    """Return arrays of any length as an Arrow column, without a Python object for each value."""
+    lengths = [0 if each is None else each.size for each in lists]
+    offsets = np.cumsum([0, *lengths], dtype=np.int32)
+    missing = np.array([each is None for each in lists], dtype=bool)
+    flat = np.empty(int(offsets[-1]), dtype=np.float32)
+    for start, each in zip(offsets.tolist(), lists, strict=False):
+        if each is not None:
+            flat[start : start + each.size] = each.ravel()
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), mask=pa.array(missing))
