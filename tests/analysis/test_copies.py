@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from framedex.analysis.components import connected_components
 from framedex.analysis.copies import Candidates, Units, affordable, canonical_poses, find_candidates
 from framedex.analysis.products import CpuProducts
-from framedex.encoders.gist import POSES, Gist, layouts, poses
+from framedex.encoders.gist import POSES, Gist, cells, layouts, poses
 from tests.analysis.arrays import Vectors, unit
 from tests.image_files import Pixels, photo
 from tests.laws import examples
@@ -32,6 +32,12 @@ def grids(count: int, *, seed: int = 0) -> Vectors:
 def as_grids(vectors: Vectors) -> Vectors:
     """Return vectors as layouts: shape (N, 6, 6)."""
     return vectors.reshape(-1, SIDE, SIDE)
+
+
+def as_cells(vectors: Vectors) -> Vectors:
+    """Return the quarters of layouts, of unit length: shape (N, 4, 9)."""
+    quarters = as_grids(vectors).reshape(-1, 2, 3, 2, 3).transpose(0, 1, 3, 2, 4).reshape(-1, 4, 9)
+    return quarters / np.maximum(np.linalg.norm(quarters, axis=2, keepdims=True), np.float32(1e-6))
 
 
 def all_poses(vectors: Vectors) -> Vectors:
@@ -53,7 +59,7 @@ def units(whole: Vectors, panels: Vectors | None = None, images: list[int] | Non
 
 def candidates_of(some: Units, *, added: int = 0, owners: npt.NDArray[np.int32] | None = None) -> Candidates:
     """Return candidates among layouts, and check their arrays."""
-    found = find_candidates(some, all_poses, as_grids, added=added, owners=owners, engine=CpuProducts(1))
+    found = find_candidates(some, all_poses, as_grids, as_cells, added=added, owners=owners, engine=CpuProducts(1))
     assert [each.dtype for each in (found.a, found.b, found.pose, found.whole_pose)] == [np.int64] * 4
     assert [each.dtype for each in (found.similarity, found.whole, found.priority)] == [np.float32] * 3
     assert (found.a < found.b).all()
@@ -175,7 +181,7 @@ def test_find_candidates__progress() -> None:
     """The share that is done ascends to 1, for all images and for added ones."""
     for added in (0, 20):
         shares: list[float] = []
-        find_candidates(units(grids(30)), all_poses, as_grids, added=added, progress=shares.append)
+        find_candidates(units(grids(30)), all_poses, as_grids, as_cells, added=added, progress=shares.append)
         assert shares == sorted(shares)
         assert shares[-1] == pytest.approx(1)
 
@@ -225,12 +231,30 @@ def posed(pixels: Pixels, pose: int) -> Pixels:
     return np.ascontiguousarray(np.rot90(pixels[:, ::-1] if pose >= 4 else pixels, pose % 4))
 
 
+@pytest.mark.parametrize("pose", [0, 3, 5])
+def test_find_candidates__equal_parts_come_first(pose: int) -> None:
+    """Of two equally similar images, the one with an equal part has the higher priority, in any pose."""
+    base = grids(40)
+    image, noise = as_grids(base[[0]])[0], as_grids(grids(2, seed=5))
+    changed = image.copy()
+    changed[3:] = noise[0, 3:]  # the lower half shows something else
+    changed = unit((changed - changed.mean()).reshape(1, -1))
+    similarity = float((changed @ base[0])[0])
+    other = unit(noise[1].reshape(1, -1) - (noise[1].ravel() @ base[0]) * base[0])
+    blended = similarity * base[[0]] + np.sqrt(1 - similarity**2) * other
+    added = all_poses(np.concatenate([changed, blended]).astype(np.float32))[pose]
+    found = candidates_of(units(np.concatenate([base, added])))
+    equal_part, as_a_whole = at(found, 0, 40), at(found, 0, 41)
+    assert found.whole[equal_part] == pytest.approx(found.whole[as_a_whole], abs=1e-4)
+    assert found.priority[equal_part] > found.priority[as_a_whole] + 0.1
+
+
 def test_find_candidates__descriptors_of_images() -> None:
     """With the real descriptors, each of some turned and mirrored images is the best candidate of its original."""
     originals = [photo(seed) for seed in range(24)]
     turned = [posed(pixels, 1 + number % 7) for number, pixels in enumerate(originals)]
     vectors = GIST.encode_images(np.stack([GIST.prepare(each) for each in [*originals, *turned]]))
-    found = find_candidates(units(vectors), poses, layouts)
+    found = find_candidates(units(vectors), poses, layouts, cells)
     order = np.lexsort((found.b, found.a, -found.priority))
     best = {(int(found.a[place]), int(found.b[place])) for place in order[:24]}
     assert best == {(image, 24 + image) for image in range(24)}

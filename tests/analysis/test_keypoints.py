@@ -180,7 +180,7 @@ def test_shared_view__equal_marks() -> None:
     assert shared(*images) is None
 
 
-@pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (20, 20), (31, 200), (200, 31), (2000, 12)])
+@pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (15, 20), (31, 200), (200, 31), (2000, 12)])
 def test_find_keypoints__tiny_image(size: tuple[int, int]) -> None:
     """An image with too few pixels has no keypoints, and shares nothing with itself."""
     image = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
@@ -190,6 +190,35 @@ def test_find_keypoints__tiny_image(size: tuple[int, int]) -> None:
     assert max(found.width, found.height) <= SIDE
     assert min(found.width, found.height) >= 1
     assert shared_view(found, found) is None
+
+
+@pytest.mark.parametrize("border", [0, 24])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shared_view__small_version(seed: int, border: int) -> None:
+    """An image of 64 pixels is the whole of its original, also within a border, and no part of another image."""
+    image = framed(grey(seed), border, 255)
+    small = scaled(image, 64 / image.shape[1])
+    view = shared(image, small)
+    assert view is not None
+    assert view.scale == pytest.approx(64 / image.shape[1])
+    assert (view.turn, view.share, view.other_share) == (0, 1, 1)
+    assert (view.box, view.other_box) == ((0, 0, *image.shape), (0, 0, *small.shape))
+    assert shared(framed(grey(seed + 1), border, 255), small) is None
+    assert shared(image, np.ascontiguousarray(small[:, ::-1])) is None
+
+
+def test_shared_view__small_images_without_content() -> None:
+    """Small images of one grey, or with a hint of noise, share nothing."""
+    random = np.random.default_rng(0)
+    for noise in (1, 3):
+        flat = random.integers(120, 120 + noise, (48, 64), dtype=np.uint8)
+        assert shared(flat, flat) is None
+
+
+def test_shared_view__large_images_are_not_compared_as_a_whole() -> None:
+    """Two large images without keypoints share nothing, though they are equal."""
+    gradient = np.repeat(np.linspace(0, 255, 320).astype(np.uint8)[None], 240, axis=0)
+    assert shared(gradient, gradient) is None
 
 
 @pytest.mark.parametrize("level", [0, 77, 255])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.encoders.gist import MIRRORED, POSES, Gist, layouts, poses
+from framedex.encoders.gist import MIRRORED, POSES, Gist, cells, layouts, poses
 from framedex.records import DUPLICATE_LEVELS
 from tests.image_files import BLACK, WHITE, Pixels, flat, photo
 from tests.laws import examples
@@ -150,3 +150,23 @@ def test_prepare__is_that_of_the_part_within_borders() -> None:
     part = np.ascontiguousarray(pixels[margin:-margin, margin:-margin])
     grey = np.asarray(cv2.cvtColor(part, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
     np.testing.assert_array_equal(GIST.prepare(framed), GIST.prepare_within(part, grey))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cells__of_equal_parts(seed: int) -> None:
+    """Cells away from a banner are nearly equal, the others are not; all have unit length."""
+    pixels = photo(seed, width=256, height=256)
+    with_banner = pixels.copy()
+    with_banner[224:] = photo(seed + 10, width=256, height=32)
+    mine, other = (cells(vector(each))[0] for each in (pixels, with_banner))
+    assert mine.shape == (16, 32)
+    np.testing.assert_allclose(np.linalg.norm(mine, axis=1), 1, atol=1e-5)
+    similarity = (mine * other).sum(axis=1)
+    assert similarity[4:8].min() > 0.99
+    assert similarity[12:].max() < 0.98
+
+
+def test_cells__without_structure() -> None:
+    """The cells of an image of one colour are 0, and no descriptors have none."""
+    assert not cells(vector(np.full((64, 64, 3), 90, np.uint8))).any()
+    assert cells(np.empty((0, GIST.dimension), np.float32)).shape == (0, 16, 32)

@@ -39,6 +39,7 @@ _QUERIES = 512
 _MIRRORED = 4  # the first pose that mirrors
 _USUAL_POSE = 0.04  # similarity that candidates are worth more as they are, because most copies are
 _LEAD = 0.5  # weight of the lead over the next candidate
+_SOME_PARTS, _PARTS = 4, 2.0  # a quarter of the parts of an image, and the weight of their similarity
 _AS_IT_IS, _UNDONE_BY = np.arange(8), np.array([0, 3, 2, 1, 4, 5, 6, 7])  # each pose, and the one that undoes it
 
 
@@ -93,6 +94,7 @@ def find_candidates(
     units: Units,
     poses: Poses,
     light: Callable[[Vectors], Vectors],
+    cells: Callable[[Vectors], Vectors],
     *,
     added: int = 0,
     owners: npt.NDArray[np.int32] | None = None,
@@ -105,6 +107,7 @@ def find_candidates(
         units: the descriptors.
         poses: returns descriptors in all poses.
         light: returns the layouts of descriptors: shape (N, S, S).
+        cells: returns the parts of descriptors that describe one part of an image each: shape (N, C, E), unit length.
         added: the first image that is compared with all others; only pairs with such an image are returned.
         owners: int32, shape (M,): images with the same number ≥ 0 are no candidates for each other.
         engine: computes the matrix products.
@@ -122,7 +125,7 @@ def find_candidates(
         if owners is not None:
             apart = (owners[a] < 0) | (owners[a] != owners[b])
             a, b = a[apart], b[apart]
-        return _with_similarity(units, poses, a, b)
+        return _with_similarity(units, poses, cells, a, b)
 
 
 def _none() -> Candidates:
@@ -298,17 +301,18 @@ def _parts(rows: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.inte
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-def _with_similarity(units: Units, poses: Poses, a: Rows, b: Rows) -> Candidates:
+def _with_similarity(units: Units, poses: Poses, cells: Callable[[Vectors], Vectors], a: Rows, b: Rows) -> Candidates:
     """Return the pairs with the similarity of their units, in the most similar pose."""
     panels = np.arange(units.images, len(units.image))
     order = np.argsort(units.image[panels], kind="stable")
     panels = panels[order]
     starts = np.searchsorted(units.image[panels], np.arange(units.images + 1))
     whole, whole_pose = np.empty(len(a), np.float32), np.empty(len(a), np.int64)
-    similarity, pose = np.empty(len(a), np.float32), np.empty(len(a), np.int64)
+    similarity, pose, in_parts = np.empty(len(a), np.float32), np.empty(len(a), np.int64), np.empty(len(a), np.float32)
     for start in range(0, len(a), _POSED):
         part = slice(start, start + _POSED)
-        whole[part], whole_pose[part] = _most_similar(units, poses, a[part], b[part])
+        whole[part], whole_pose[part], others = _most_similar(units, poses, a[part], b[part])
+        in_parts[part] = _similar_parts(cells(units.vectors[a[part]].astype(np.float32)), cells(others))
         similarity[part], pose[part] = whole[part], whole_pose[part]
         for mine, other, pose_of_b in ((a[part], b[part], _AS_IT_IS), (b[part], a[part], _UNDONE_BY)):
             counts = np.diff(starts)[mine]
@@ -316,32 +320,46 @@ def _with_similarity(units: Units, poses: Poses, a: Rows, b: Rows) -> Candidates
             if not len(pair):
                 continue
             number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-            score, its_pose = _most_similar(units, poses, panels[starts[mine[pair]] + number], other[pair])
+            score, its_pose, _ = _most_similar(units, poses, panels[starts[mine[pair]] + number], other[pair])
             better = np.flatnonzero(score > similarity[start + pair])
             for each in better[np.argsort(score[better], kind="stable")].tolist():  # the most similar panel last
                 similarity[start + pair[each]], pose[start + pair[each]] = score[each], pose_of_b[its_pose[each]]
-    return Candidates(a, b, similarity, whole, whole_pose, pose, _priority(a, b, similarity, pose, units.images))
+    priority = _priority(a, b, similarity, in_parts, pose, units.images)
+    return Candidates(a, b, similarity, whole, whole_pose, pose, priority)
 
 
-def _most_similar(units: Units, poses: Poses, a: Rows, b: Rows) -> tuple[Vectors, Rows]:
-    """Return the similarities of pairs of units in the most similar pose of the second, and this pose."""
-    scores = np.einsum("nd,pnd->np", units.vectors[a].astype(np.float32), poses(units.vectors[b].astype(np.float32)))
+def _most_similar(units: Units, poses: Poses, a: Rows, b: Rows) -> tuple[Vectors, Rows, Vectors]:
+    """Return the similarities of pairs of units in the most similar pose of the second, this pose, and it in it."""
+    turned = poses(units.vectors[b].astype(np.float32))
+    scores = np.einsum("nd,pnd->np", units.vectors[a].astype(np.float32), turned)
     pose = scores.argmax(axis=1)
-    return np.take_along_axis(scores, pose[:, None], axis=1)[:, 0].astype(np.float32), pose
+    rows = np.arange(len(a))
+    return scores[rows, pose].astype(np.float32), pose, turned[pose, rows]
 
 
-def _priority(a: Rows, b: Rows, similarity: Vectors, pose: Rows, images: int) -> Vectors:
-    """Return similarities minus those that the images have to their other candidates, their mean and the best."""
+def _similar_parts(mine: Vectors, others: Vectors) -> Vectors:
+    """Return the similarity that a quarter of the parts of two images reaches: a banner changes other parts."""
+    scores = np.sort(np.einsum("nce,nce->nc", mine, others), axis=1)
+    return np.asarray(scores[:, -max(1, scores.shape[1] // _SOME_PARTS)], dtype=np.float32)
+
+
+def _priority(a: Rows, b: Rows, similarity: Vectors, in_parts: Vectors, pose: Rows, images: int) -> Vectors:
+    """Return how much more similar images are than to their other candidates: as a whole, in parts, and to the best."""
+    whole, parts = (values - _usual(a, b, values, images) for values in (similarity, in_parts))
+    lead = np.maximum(*(_lead(rows, a, b, similarity) for rows in (a, b)))
+    return np.asarray(whole + _PARTS * parts + _LEAD * lead + _USUAL_POSE * (pose == 0), dtype=np.float32)
+
+
+def _usual(a: Rows, b: Rows, values: Vectors, images: int) -> npt.NDArray[np.float64]:
+    """Return the mean of the values of the other pairs of both images; the value itself without others."""
     total, count = np.zeros(images, np.float64), np.zeros(images, np.int64)
     for rows in (a, b):
-        total += np.bincount(rows, weights=similarity, minlength=images)
+        total += np.bincount(rows, weights=values, minlength=images)
         count += np.bincount(rows, minlength=images)
     usual = np.zeros(len(a), np.float64)
     for rows in (a, b):
-        others = np.maximum(count[rows] - 1, 1)
-        usual += np.where(count[rows] > 1, (total[rows] - similarity) / others, similarity) / 2
-    lead = np.maximum(*(_lead(rows, a, b, similarity) for rows in (a, b)))
-    return np.asarray(similarity - usual + _LEAD * lead + _USUAL_POSE * (pose == 0), dtype=np.float32)
+        usual += np.where(count[rows] > 1, (total[rows] - values) / np.maximum(count[rows] - 1, 1), values) / 2
+    return usual
 
 
 def _lead(rows: Rows, a: Rows, b: Rows, similarity: Vectors) -> Vectors:

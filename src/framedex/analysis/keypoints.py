@@ -4,7 +4,7 @@ Keypoints and binary descriptors are ORB (E. Rublee et al., "ORB: an efficient a
 Matches that pass the ratio test (D. Lowe, IJCV 60(2), 2004) must agree on one turn, scale and shift (RANSAC).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cv2
@@ -17,6 +17,8 @@ SIDE = 320
 """Pixels of the longer side of the images in which keypoints are found."""
 MOST = 400
 """The maximum number of keypoints of an image."""
+THUMBNAIL = 16
+"""Pixels a side of the thumbnails by which small images are compared."""
 _LEAST_SIDE = 32  # pixels
 _RATIO = 0.8
 _LEAST_MATCHES = 12
@@ -27,6 +29,9 @@ _LEAST_DENSITY = 0.08  # of the keypoints in that area; where only a caption agr
 _LEAST_SCALE, _MOST_SCALE = 0.15, 6.0
 _TOLERANCE = 4.0  # pixels
 _ATTEMPTS = 500
+_SMALL = 96  # pixels of the longer side of images that have hardly any keypoints
+_SAME_STEPS = 0.95  # correlation of the steps in the thumbnails of two images that are the same
+_FEW_STEPS = 40.0  # length of the steps, in grey levels, of a thumbnail that shows something
 _FAST = 10  # difference of grey levels of a corner
 _Matrix = npt.NDArray[np.float64]
 
@@ -41,6 +46,7 @@ class Keypoints:
         width, height: of that image.
         inner: the share of its area within uniform borders, in (0, 1].
         parts: top, left, bottom and right of the parts that may be images of their own, in pixels of that image.
+        thumbnail: uint8, shape (16, 16): that image with its borders.
     """
 
     points: npt.NDArray[np.float32]
@@ -49,6 +55,7 @@ class Keypoints:
     height: int
     inner: float = 1.0
     parts: tuple[Box, ...] = ()
+    thumbnail: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((THUMBNAIL, THUMBNAIL), np.uint8))
 
 
 @dataclass(frozen=True)
@@ -77,16 +84,21 @@ def find_keypoints(grey: npt.NDArray[np.uint8]) -> Keypoints:
         grey: uint8, shape (H, W), any size; larger ones than 320 pixels a side are reduced.
     """
     grey = to_keypoint_size(grey)
-    box = inner_box(grey)
+    box, thumbnail = inner_box(grey), _thumbnail(grey)
     if min(box[2] - box[0], box[3] - box[1]) < _LEAST_SIDE:
-        return Keypoints(np.empty((0, 2), np.float32), np.empty((0, 32), np.uint8), grey.shape[1], grey.shape[0])
+        none = np.empty((0, 2), np.float32), np.empty((0, 32), np.uint8)
+        return Keypoints(*none, grey.shape[1], grey.shape[0], thumbnail=thumbnail)
     points, descriptors = _detector().detectAndCompute(np.ascontiguousarray(cropped(grey, box)), None)
     places = np.array([each.pt for each in points], dtype=np.float32).reshape(-1, 2) + np.array(
         [box[1], box[0]], dtype=np.float32
     )
     found = np.empty((0, 32), np.uint8) if descriptors is None else np.asarray(descriptors, np.uint8)
     inner = (box[2] - box[0]) * (box[3] - box[1]) / grey.size
-    return Keypoints(places[:MOST], found[:MOST], grey.shape[1], grey.shape[0], inner)
+    return Keypoints(places[:MOST], found[:MOST], grey.shape[1], grey.shape[0], inner, thumbnail=thumbnail)
+
+
+def _thumbnail(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    return np.asarray(cv2.resize(grey, (THUMBNAIL, THUMBNAIL), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def to_keypoint_size(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -104,7 +116,31 @@ def _detector() -> Any:
 
 
 def shared_view(a: Keypoints, b: Keypoints) -> SharedView | None:
-    """Return the part that two images share; None if there is no proof of one."""
+    """Return the part that two images share; None if there is no proof of one.
+
+    Images of at most 96 pixels a side have hardly any keypoints. They are also compared as a whole.
+    """
+    view = _view_of_keypoints(a, b)
+    if view is None and min(max(a.width, a.height), max(b.width, b.height)) <= _SMALL and _are_equal(a, b):
+        return SharedView(b.width / a.width, 0.0, 1.0, 1.0, (0, 0, a.height, a.width), (0, 0, b.height, b.width))
+    return view
+
+
+def _are_equal(a: Keypoints, b: Keypoints) -> bool:
+    """Return whether the thumbnails of two images have the same steps between neighbouring pixels."""
+    if min(a.width, a.height, b.width, b.height) < THUMBNAIL:
+        return False
+    mine, other = _steps(a.thumbnail), _steps(b.thumbnail)
+    lengths = float(np.linalg.norm(mine)), float(np.linalg.norm(other))
+    return min(lengths) >= _FEW_STEPS and float(mine @ other) >= _SAME_STEPS * lengths[0] * lengths[1]
+
+
+def _steps(thumbnail: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    pixels = thumbnail.astype(np.float32)
+    return np.concatenate([np.diff(pixels, axis=0).ravel(), np.diff(pixels, axis=1).ravel()])
+
+
+def _view_of_keypoints(a: Keypoints, b: Keypoints) -> SharedView | None:
     if min(len(a.points), len(b.points)) < _LEAST_MATCHES:
         return None
     distance, nearest = cv2.batchDistance(

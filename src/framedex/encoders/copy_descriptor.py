@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from framedex.core.arrays import Vectors
 from framedex.core.borders import BorderedImage, Box, cropped, inner_box
-from framedex.encoders.gist import MIRRORED, POSES, Gist, layouts, poses
+from framedex.encoders.gist import MIRRORED, POSES, Gist, cells, layouts, poses
 
 __all__ = [
     "DIMENSION",
     "MIRRORED",
     "POSES",
+    "cells",
     "describe",
     "is_copy_descriptor",
     "layouts",

@@ -42,6 +42,7 @@ _ORIENTATIONS = 8
 # (centre frequency in cycles a pixel, width of the spectrum window that covers the filter)
 _SCALES = ((0.30, 24), (0.158, 16), (0.0831, 16), (0.0437, 8))
 _CONTRAST_FLOOR = 0.2
+_NO_STRUCTURE = 1e-3  # energy of a cell of a descriptor
 _ENVELOPE_FLOOR = 2.0
 _LAYOUT_WEIGHT, _COLOUR_WEIGHT = 0.3, 0.2
 _ENVELOPE_VALUES = len(_SCALES) * _ORIENTATIONS * _GRID**2
@@ -141,6 +142,17 @@ def _orientations(pose: int) -> npt.NDArray[np.intp]:
 def layouts(vectors: Vectors) -> Vectors:
     """Return the layouts of descriptors: shape (N, 8, 8), luminance of zero mean."""
     return vectors[:, _ENVELOPE_VALUES : _ENVELOPE_VALUES + _LAYOUT**2].reshape(-1, _LAYOUT, _LAYOUT)
+
+
+def cells(vectors: Vectors) -> Vectors:
+    """Return the energies of the cells of descriptors: shape (N, 16, 32), unit length, row by row; 0 without structure.
+
+    Cells of equal content are equal, whatever the other cells show.
+    """
+    filters = len(_SCALES) * _ORIENTATIONS
+    envelope = vectors[:, :_ENVELOPE_VALUES].reshape(-1, filters, _GRID**2).transpose(0, 2, 1)
+    length = np.linalg.norm(envelope, axis=2, keepdims=True)
+    return np.asarray(envelope / np.maximum(length, _NO_STRUCTURE), dtype=np.float32)
 
 
 def _shrink(grey: Any) -> npt.NDArray[np.uint8]:

@@ -14,7 +14,7 @@ from framedex.analysis.keypoints import MOST, SIDE, Keypoints
 from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
 from tests.laws import examples
 
-ONE_RECORD = 14_468  # bytes
+ONE_RECORD = 14_724  # bytes
 
 
 PARTS = tuple((top, 2 * top, top + 40, SIDE) for top in range(5))
@@ -29,9 +29,8 @@ def keypoints(seed: int, count: int = 30) -> Keypoints:
     """Return keypoints at places that the cache keeps exactly."""
     rng = np.random.default_rng(seed)
     points = (rng.integers(0, SIDE * 64, (count, 2)) / 64).astype(np.float32)
-    return Keypoints(
-        points, rng.integers(0, 256, (count, 32), dtype=np.uint8), SIDE, 200 + seed % 100, 0.75, PARTS[: seed % 6]
-    )
+    descriptors, thumbnail = (rng.integers(0, 256, size, dtype=np.uint8) for size in ((count, 32), (16, 16)))
+    return Keypoints(points, descriptors, SIDE, 200 + seed % 100, 0.75, PARTS[: seed % 6], thumbnail)
 
 
 def assert_same(found: Keypoints | None, expected: Keypoints) -> None:
@@ -44,6 +43,7 @@ def assert_same(found: Keypoints | None, expected: Keypoints) -> None:
     assert found.descriptors.flags.c_contiguous
     np.testing.assert_array_equal(found.points, expected.points)
     np.testing.assert_array_equal(found.descriptors, expected.descriptors)
+    np.testing.assert_array_equal(found.thumbnail, expected.thumbnail)
 
 
 def file_of(folder: Path) -> Path:

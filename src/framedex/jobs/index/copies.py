@@ -18,7 +18,7 @@ from framedex.core.arrays import Vectors
 from framedex.core.borders import Box, cropped, inner_box
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.core.progress import Progress
-from framedex.encoders.copy_descriptor import DIMENSION, MIRRORED, layouts, panels, poses
+from framedex.encoders.copy_descriptor import DIMENSION, MIRRORED, cells, layouts, panels, poses
 from framedex.errors import Unavailable
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
@@ -89,6 +89,7 @@ def find_copies(
         units,
         poses,
         layouts,
+        cells,
         added=first_added,
         owners=video_owners(table, positions),
         progress=lambda share: progress(_STAGE, _FINDING * share),

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.keypoints import MOST, Keypoints
+from framedex.analysis.keypoints import MOST, THUMBNAIL, Keypoints
 
 _FRACTION = 64  # of a pixel
-_FILE = "orb-320-400-parts.bin"
+_FILE = "orb-320-400-parts-16.bin"
 _MOST_PARTS = 5
 _RECORD = np.dtype(
     [
@@ -24,6 +24,7 @@ _RECORD = np.dtype(
         ("height", "<u2"),
         ("inner", "<f4"),
         ("parts", "<u2", (_MOST_PARTS, 4)),
+        ("thumbnail", "u1", (THUMBNAIL, THUMBNAIL)),
         ("check", "<u2"),
         ("points", "<u2", (MOST, 2)),
         ("descriptors", "u1", (MOST, 32)),
@@ -96,6 +97,7 @@ class KeypointCache:
             int(record["height"]),
             float(record["inner"]),
             tuple((top, left, bottom, right) for top, left, bottom, right in record["parts"].tolist() if bottom),
+            np.array(record["thumbnail"]),
         )
 
     def put(self, made: Mapping[bytes, Keypoints]) -> None:
@@ -104,7 +106,7 @@ class KeypointCache:
         for record, (key, each) in zip(records, made.items(), strict=True):
             count = len(each.points)
             record["key"], record["count"], record["width"], record["height"] = key, count, each.width, each.height
-            record["inner"] = each.inner
+            record["inner"], record["thumbnail"] = each.inner, each.thumbnail
             for place, part in enumerate(each.parts):
                 record["parts"][place] = part
             record["points"][:count] = np.rint(each.points * _FRACTION)
