@@ -41,7 +41,7 @@ _CROSSED = 0.75  # share of a seam that differs so much
 _CLEARLY = 0.3  # the difference of this share to that of other rows
 _ALONE = 0.03  # the difference of this share to those of rows beside it
 _BESIDE = (3, 7)  # rows
-_MIDDLE = 0.2  # seams lie at least this share of a side away from the edges
+_MIDDLE = 0.1  # seams lie at least this share of a side away from the edges: captions are a fifth of an image
 
 
 def is_copy_descriptor(encoder: str) -> bool:
