@@ -138,5 +138,5 @@ class Settings(BaseSettings):
     text_encoder: str | None = Field(default=None, min_length=1)
     encoder: str | None = Field(default=None, min_length=1)
     allow_downloads: bool = False
-    copy_budget_ms: float = Field(default=10.0, ge=0, le=1000)
+    copy_budget_ms: float = Field(default=5.0, ge=0, le=1000)
     heartbeat_s: float = Field(default=2.0, gt=0, le=10)
