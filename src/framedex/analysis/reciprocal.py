@@ -8,6 +8,8 @@ its bound waits until its neighbours are searched again. So short lists lead to 
 that depends on the similarities alone.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +19,7 @@ from framedex.analysis.products import Products
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
-_PAIRS = 32_768  # pairs of vectors multiplied at a time
+_BYTES = 1 << 19  # of vectors multiplied at a time; they stay in the processor's cache
 _ROWS = 8_192  # lists joined at a time
 _SLOW = 0.9  # lists become longer if more than this share of the clusters remains
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
@@ -44,23 +46,35 @@ class MeanVectors:
         # At most half of the clusters are merged ones at a time. Memory that is not written is not used.
         self._merged = np.empty((len(vectors) // 2 + 1, vectors.shape[1]), dtype=np.float32)
         self._place = np.full(len(vectors), -1, dtype=np.int32)
+        size = max(1, _BYTES // (4 * max(1, vectors.shape[1])))
+        self._buffers = tuple(np.empty((size, vectors.shape[1]), dtype=np.float32) for _ in range(2))
         self._used = 0
         self._unused = np.empty(0, dtype=np.int32)
 
-    def of(self, rows: Rows) -> Vectors:
-        """Return the means of clusters: float32, shape (len(rows), D)."""
+    def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
+        """Return the means of clusters: float32, shape (len(rows), D), in *out* if it is given."""
+        if out is None:
+            out = np.empty((len(rows), self._merged.shape[1]), dtype=np.float32)
         place = self._place[rows]
-        out = np.asarray(self._vectors[rows], dtype=np.float32)
         merged = np.flatnonzero(place >= 0)
+        given = rows.copy()
+        given[merged] = 0  # any row: those of merged clusters are replaced
+        if self._vectors.dtype == out.dtype:
+            np.take(self._vectors, given, axis=0, out=out, mode="clip")
+        else:
+            out[:] = self._vectors[given]
         out[merged] = self._merged[place[merged]]
         return out
 
     def products(self, rows: Rows, others: Rows) -> Floats:
-        """Return the similarities of pairs of clusters."""
+        """Return the similarities of pairs of clusters; pairs with the same first cluster should be consecutive."""
         out = np.empty(len(rows), dtype=np.float32)
-        for start in range(0, len(rows), _PAIRS):
-            part = slice(start, start + _PAIRS)
-            out[part] = np.einsum("ij,ij->i", self.of(rows[part]), self.of(others[part]))
+        for part in self._parts(len(rows)):
+            row = rows[part]
+            first = np.diff(row, prepend=-1) != 0
+            one, other = (each[: len(row)] for each in self._buffers)
+            np.take(self.of(row[first]), np.cumsum(first) - 1, axis=0, out=one, mode="clip")
+            np.einsum("ij,ij->i", one, self.of(others[part], other), out=out[part])
         return out
 
     def merge(self, keep: Rows, gone: Rows) -> None:
@@ -68,24 +82,33 @@ class MeanVectors:
         total = self.weights[keep] + self.weights[gone]
         share = (self.weights[gone] / total).astype(np.float32)[:, None]
         places = self._places(keep, gone)
-        for start in range(0, len(keep), _PAIRS):
-            part = slice(start, start + _PAIRS)
-            mean = self.of(keep[part]) * (1 - share[part]) + self.of(gone[part]) * share[part]
-            self._merged[places[part]] = mean
+        for part in self._parts(len(keep)):
+            one, other = (
+                self.of(each[part], buffer[: len(each[part])])
+                for each, buffer in zip((keep, gone), self._buffers, strict=True)
+            )
+            one *= 1 - share[part]
+            other *= share[part]
+            self._merged[places[part]] = one + other
         self._place[keep] = places
         self.weights[keep] = total
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Yield slices of *count* rows, as many as a buffer holds."""
+        size = len(self._buffers[0])
+        return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
     def _places(self, keep: Rows, gone: Rows) -> Ints:
         """Return where the means of merged pairs are kept, and note the places that become unused."""
         own, other = self._place[keep], self._place[gone]
         places = np.where(own >= 0, own, other)
         new = np.flatnonzero(places < 0)
-        unused = np.concatenate([self._unused, other[(own >= 0) & (other >= 0)]])
-        fresh = np.arange(self._used, self._used + max(0, len(new) - len(unused)), dtype=np.int32)
+        again, self._unused = np.split(self._unused, [len(new)])
+        fresh = np.arange(self._used, self._used + len(new) - len(again), dtype=np.int32)
         self._used += len(fresh)
-        n_again = len(new) - len(fresh)
-        places[new] = np.concatenate([unused[:n_again], fresh])
-        self._unused = unused[n_again:]
+        places[new] = np.concatenate([again, fresh])
+        # These are still read, so other pairs do not get them yet.
+        self._unused = np.concatenate([self._unused, other[(own >= 0) & (other >= 0)]])
         return places
 
 
