@@ -24,9 +24,9 @@ from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
-_QUERIES = 4096
-_TILE = 16384
-_COMPARED_PAIRS = 200_000_000  # up to this number of pairs, comparing all takes a second or two
+_QUERIES = 1024
+_TILE = 4096
+_COMPARED_PAIRS = 50_000_000  # up to this number of pairs, comparing all takes less than a second
 _BUNDLE_PRODUCTS = 1 << 17  # minimum number of similarities that a thread computes at a time
 
 Rows = npt.NDArray[np.integer]
@@ -75,7 +75,7 @@ def nearest_of(
         rows: int32, shape (Q, ≤ k): the neighbours' rows, most similar first; ties in row order.
         similarity: float32, the same shape: descending.
     """
-    lists = Lists(len(vectors), min(k, len(vectors) - 1))
+    lists = Lists(len(vectors), min(k, len(vectors) - 1), min_similarity=min_similarity)
     lists.changed[:] = False
     n_pairs = len(rows) * len(vectors)
     engine = engine or (best_products() if n_pairs > _COMPARED_PAIRS else CpuProducts())
@@ -152,7 +152,8 @@ def look_up(
         ]
         search.compare(start, block, pairs, lambda share: progress(0.2 + 0.8 * share))
     lists.settle()
-    lists.complete(vectors, engine, queries.numbers)
+    if lists.min_similarity == -np.inf:
+        lists.complete(vectors, engine, queries.numbers)
     return replace(cells, of_row=of_row)
 
 

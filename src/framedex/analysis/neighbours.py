@@ -153,15 +153,16 @@ class Lists:
     Attributes:
         rows: int32, shape (N, k), unordered; -1 for none.
         similarity: float32, shape (N, k); -inf for none.
-        limits: float32, shape (N,): the similarity that a candidate must exceed; -inf while a list is not full.
+        limits: float32, shape (N,): the similarity that a candidate must exceed; the minimum while a list is not full.
         changed: bool, shape (N,): true for rows whose lists differ from the initial ones.
         n_comparisons: the number of computed similarities.
     """
 
-    def __init__(self, count: int, k: int) -> None:
+    def __init__(self, count: int, k: int, *, min_similarity: float = -np.inf) -> None:
         self.rows = np.full((count, k), -1, dtype=np.int32)
         self.similarity = np.full((count, k), -np.inf, dtype=np.float32)
-        self.limits = np.full(count, -np.inf, dtype=np.float32)
+        self.min_similarity = np.float32(min_similarity)
+        self.limits = np.full(count, self.min_similarity, dtype=np.float32)
         self.changed = np.ones(count, dtype=bool)
         self.n_comparisons = 0
         self._waiting: list[Survivors] = []
@@ -180,7 +181,7 @@ class Lists:
 
     def clear(self, rows: npt.NDArray[np.integer]) -> None:
         """Empty some lists."""
-        self.rows[rows], self.similarity[rows], self.limits[rows] = -1, -np.inf, -np.inf
+        self.rows[rows], self.similarity[rows], self.limits[rows] = -1, -np.inf, self.min_similarity
         self.changed[rows] = True
 
     def put(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], scores: Vectors) -> None:
@@ -230,7 +231,7 @@ class Lists:
         scores = np.take_along_axis(scores, best, axis=1)
         self.rows[touched] = np.take_along_axis(others, best, axis=1)
         self.similarity[touched] = scores
-        self.limits[touched] = scores.min(axis=1)
+        self.limits[touched] = np.maximum(scores.min(axis=1), self.min_similarity)
         self.changed[touched] = True
 
     def complete(
