@@ -27,6 +27,7 @@ _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more r
 Ints = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
 Weights = npt.NDArray[np.float64]
 Merges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 """(row, row, similarity) of each merge; a cluster is identified by one of its rows."""
@@ -133,6 +134,7 @@ class ClusterLists:
         self._means = MeanVectors(vectors, weights)
         self.names = np.arange(count, dtype=np.int64)
         self._rows, self._similarity = graph.rows.copy(), graph.similarity.copy()
+        self._exact = np.ones(graph.rows.shape, dtype=bool)  # other similarities are upper bounds
         self._entries = graph.rows.size
         self._bound = self._bounds(graph.similarity)
         self._root = np.arange(count, dtype=np.int32)  # the cluster that now contains each cluster
@@ -190,11 +192,12 @@ class ClusterLists:
         rows = number[np.where(rows >= 0, self._root[rows], -1)]
         similarity = self._similarity[remaining]
         similarity[rows < 0] = -np.inf
+        exact = self._exact[remaining]
         vectors = self._means.of(remaining)
         self._means, self.names = MeanVectors(vectors, self._means.weights[remaining]), self.names[remaining]
         if len(remaining) > _SLOW * len(current):
-            rows, similarity = self._widened(rows, similarity)
-        self._rows, self._similarity = rows, similarity
+            rows, similarity, exact = self._widened(rows, similarity, exact)
+        self._rows, self._similarity, self._exact = rows, similarity, exact
         self._bound = self._bound[remaining]
         self._changed, self._listed = self._changed[remaining], self._listed[remaining]
         self._best = number[self._root[self._best[remaining]]]
@@ -204,15 +207,15 @@ class ClusterLists:
         if len(queries):
             self._search(queries, vectors, seed, engine, progress)
 
-    def _widened(self, rows: Ints, similarity: Floats) -> tuple[Ints, Floats]:
+    def _widened(self, rows: Ints, similarity: Floats, exact: Flags) -> tuple[Ints, Floats, Flags]:
         """Return lists with empty places: the fewer clusters remain, the longer lists fit into the same memory."""
         count, k = rows.shape
-        more = min(_MAX_LISTED, self._entries // max(1, count)) - k
-        if more <= 0:
-            return rows, similarity
+        more = max(0, min(_MAX_LISTED, self._entries // max(1, count)) - k)
+        places = ((0, 0), (0, more))
         return (
-            np.pad(rows, ((0, 0), (0, more)), constant_values=-1),
-            np.pad(similarity, ((0, 0), (0, more)), constant_values=-np.inf),
+            np.pad(rows, places, constant_values=-1),
+            np.pad(similarity, places, constant_values=-np.inf),
+            np.pad(exact, places, constant_values=True),
         )
 
     def _search(
@@ -225,6 +228,7 @@ class ClusterLists:
         width = rows.shape[1]
         self._rows[queries], self._similarity[queries] = -1, -np.inf
         self._rows[queries, :width], self._similarity[queries, :width] = rows, similarity
+        self._exact[queries] = True
         self._bound[queries] = self._bounds(similarity)
         self._listed[queries] = self._round
         self._drop_far(queries)
@@ -268,13 +272,22 @@ class ClusterLists:
         column = self._similarity[target].argmin(axis=1)
         self._bound[target] = np.maximum(self._bound[target], self._similarity[target, column])
         self._rows[target, column], self._similarity[target, column] = source, value
+        self._exact[target, column] = True
         return target
 
     def _choose(self, rows: Ints) -> None:
         """Choose the nearest cluster of some clusters from their lists."""
         for start in range(0, len(rows), _ROWS):
             some = rows[start : start + _ROWS]
-            similarity = self._similarity[some]
+            similarity, exact = self._similarity[some], self._exact[some]
+            highest = np.maximum(np.where(exact, similarity, -np.inf).max(axis=1), self._bound[some])
+            line, column = np.nonzero(~exact & (similarity >= highest[:, None]))
+            near = self._rows[some[line], column]
+            # Several places of a list may stand for parts of one cluster.
+            _, first, place = np.unique(line * len(self) + near, return_index=True, return_inverse=True)
+            similarity[line, column] = self._means.products(some[line[first]], near[first])[place]
+            exact[line, column] = True
+            self._similarity[some], self._exact[some] = similarity, exact
             highest = similarity.max(axis=1)
             # Of equally similar clusters the first one is chosen, so that they choose each other.
             first = np.where(similarity == highest[:, None], self._rows[some], np.iinfo(np.int32).max).min(axis=1)
@@ -317,7 +330,6 @@ class ClusterLists:
         touched[keep] = touched[gone] = True
         similarity = self._similarity[keep].max(axis=1)
         self._means.merge(keep, gone)
-        self._bound[keep] += share * (self._bound[gone] - self._bound[keep])
         self._root[gone] = keep
         self._root = self._root[self._root]
         self._changed[keep] = self._round
@@ -334,45 +346,49 @@ class ClusterLists:
         return similarity, rows
 
     def _join(self, keep: Ints, gone: Ints, share: Floats) -> None:
-        """Join the lists of merged pairs: the k most similar clusters of both lists remain."""
+        """Join the lists of merged pairs: the k most similar clusters of both lists remain.
+
+        A similarity to the merged cluster is the weighted mean of two. One that is not in a list is at most the bound.
+        """
         k = self._rows.shape[1]
-        both = np.concatenate([self._rows[keep], self._rows[gone]], axis=1)
-        old = np.concatenate([self._similarity[keep], self._similarity[gone]], axis=1)
-        rows = np.where(both >= 0, self._root[both], -1)
+        lists = zip(self._current(keep), self._current(gone), strict=True)
+        rows, similarity, exact = (np.concatenate(each, axis=1) for each in lists)
         rows[rows == keep[:, None]] = -1
-        listed = np.repeat(np.stack([self._listed[keep], self._listed[gone]], axis=1), k, axis=1)
-        fresh = (rows >= 0) & (self._changed[rows] <= listed)
         order = np.argsort(rows, axis=1, kind="stable")
-        rows, old, fresh = (np.take_along_axis(each, order, axis=1) for each in (rows, old, fresh))
-        repeated = np.zeros_like(fresh)
-        repeated[:, 1:] = rows[:, 1:] == rows[:, :-1]
-        # A cluster in both lists: the mean similarity follows from both.
-        known = np.zeros_like(fresh)
-        known[:, :-1] = repeated[:, 1:] & fresh[:, 1:] & fresh[:, :-1]
-        similarity = np.full(rows.shape, -np.inf, dtype=np.float32)
-        line, column = np.nonzero(known & ~repeated)
-        one = old[line, column]
-        similarity[line, column] = one + share[line] * (old[line, column + 1] - one)
-        line, column = np.nonzero((rows >= 0) & ~repeated & ~known)
-        similarity[line, column] = self._means.products(keep[line], rows[line, column])
-        similarity[similarity < self._floor] = -np.inf
+        rows, similarity, exact = (np.take_along_axis(each, order, axis=1) for each in (rows, similarity, exact))
+        start = np.flatnonzero(np.diff(rows, axis=1, prepend=-2))
+        line, second = start // (2 * k), order >= k
+        one, two = (
+            np.maximum.reduceat(np.where(other, -np.inf, similarity).ravel(), start) for other in (second, ~second)
+        )
+        known = np.logical_and.reduceat(exact.ravel(), start) & (np.minimum(one, two) > -np.inf)
+        one, two = (
+            np.where(value > -np.inf, value, self._bound[each][line]) for value, each in ((one, keep), (two, gone))
+        )
+        value = one + share[line] * (two - one)
+        value[(value < self._floor) | (rows.ravel()[start] < 0)] = -np.inf
+        similarity[:] = -np.inf
+        similarity.ravel()[start], exact.ravel()[start] = value, known
         chosen = np.argpartition(-similarity, (k - 1, k), axis=1)[:, : k + 1]
-        rows, similarity = np.take_along_axis(rows, chosen, axis=1), np.take_along_axis(similarity, chosen, axis=1)
-        self._bound[keep] = np.maximum(self._bound[keep], similarity[:, k])
+        rows, similarity, exact = (np.take_along_axis(each, chosen, axis=1) for each in (rows, similarity, exact))
+        bound = self._bound[keep] + share * (self._bound[gone] - self._bound[keep])
+        self._bound[keep] = np.maximum(bound, similarity[:, k])
         rows[similarity < self._floor] = -1
-        self._rows[keep], self._similarity[keep] = rows[:, :k], similarity[:, :k]
+        self._rows[keep], self._similarity[keep], self._exact[keep] = rows[:, :k], similarity[:, :k], exact[:, :k]
 
     def _update(self, some: Ints) -> None:
         """Update the lists of clusters whose nearest cluster merged."""
-        rows, similarity = self._rows[some], self._similarity[some]
+        self._rows[some], self._similarity[some], self._exact[some] = self._current(some)
+
+    def _current(self, some: Ints) -> tuple[Ints, Floats, Flags]:
+        """Return lists in which clusters stand for those that they were merged from.
+
+        The similarity to a merged cluster is a mean, so it is at most the highest one to its parts, which are in the
+        list or not. If several parts are in the list, so is the merged cluster; the highest of its bounds holds.
+        """
+        rows = self._rows[some]
         rows = np.where(rows >= 0, self._root[rows], -1)
         stale = (rows >= 0) & (self._changed[rows] > self._listed[some][:, None])
-        order = np.argsort(rows, axis=1, kind="stable")
-        rows, similarity = np.take_along_axis(rows, order, axis=1), np.take_along_axis(similarity, order, axis=1)
-        stale = np.take_along_axis(stale, order, axis=1)
-        repeated = np.zeros_like(stale)
-        repeated[:, 1:] = rows[:, 1:] == rows[:, :-1]
-        line, column = np.nonzero(stale & ~repeated)
-        similarity[line, column] = self._means.products(some[line], rows[line, column])
-        empty = repeated | (rows < 0) | (similarity < self._floor)
-        self._rows[some], self._similarity[some] = np.where(empty, -1, rows), np.where(empty, -np.inf, similarity)
+        similarity = self._similarity[some]
+        similarity = np.where(stale, np.maximum(similarity, self._bound[some][:, None]), similarity)
+        return rows, similarity, self._exact[some] & ~stale
