@@ -13,15 +13,16 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.lookup import nearest_of
+from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
 from framedex.analysis.products import Products
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
 _BYTES = 1 << 19  # of vectors multiplied at a time; they stay in the processor's cache
-_ROWS = 8_192  # lists joined at a time
+_ENTRIES = 1 << 16  # of lists handled at a time
 _SLOW = 0.9  # lists become longer if more than this share of the clusters remains
+_RECALL = 0.999  # of searches; few clusters search, so that they can probe more cells
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
 
 Ints = npt.NDArray[np.int32]
@@ -31,6 +32,12 @@ Flags = npt.NDArray[np.bool_]
 Weights = npt.NDArray[np.float64]
 Merges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 """(row, row, similarity) of each merge; a cluster is identified by one of its rows."""
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Yield slices of at most *size* of *count* items."""
+    size = max(1, size)
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 class MeanVectors:
@@ -70,7 +77,7 @@ class MeanVectors:
     def products(self, rows: Rows, others: Rows) -> Floats:
         """Return the similarities of pairs of clusters; pairs with the same first cluster should be consecutive."""
         out = np.empty(len(rows), dtype=np.float32)
-        for part in self._parts(len(rows)):
+        for part in slices(len(rows), len(self._buffers[0])):
             row = rows[part]
             first = np.diff(row, prepend=-1) != 0
             one, other = (each[: len(row)] for each in self._buffers)
@@ -83,7 +90,7 @@ class MeanVectors:
         total = self.weights[keep] + self.weights[gone]
         share = (self.weights[gone] / total).astype(np.float32)[:, None]
         places = self._places(keep, gone)
-        for part in self._parts(len(keep)):
+        for part in slices(len(keep), len(self._buffers[0])):
             one, other = (
                 self.of(each[part], buffer[: len(each[part])])
                 for each, buffer in zip((keep, gone), self._buffers, strict=True)
@@ -93,11 +100,6 @@ class MeanVectors:
             self._merged[places[part]] = one + other
         self._place[keep] = places
         self.weights[keep] = total
-
-    def _parts(self, count: int) -> Iterator[slice]:
-        """Yield slices of *count* rows, as many as a buffer holds."""
-        size = len(self._buffers[0])
-        return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
     def _places(self, keep: Rows, gone: Rows) -> Ints:
         """Return where the means of merged pairs are kept, and note the places that become unused."""
@@ -121,6 +123,8 @@ class ClusterLists:
         weights: float64, shape (N,): the number of items of each of these clusters.
         graph: their neighbours.
         floor: minimum similarity of a merge.
+        seed: seed of the random samples of searches.
+        engine: computes neighbours of merged clusters.
 
     Attributes:
         means: float32, shape (A, D): mean vectors of the clusters that may still be merged, after a search.
@@ -128,8 +132,18 @@ class ClusterLists:
         names: int64, shape (A,): one row of each cluster, which identifies it.
     """
 
-    def __init__(self, vectors: Vectors, weights: Weights, graph: NeighbourGraph, *, floor: float) -> None:
+    def __init__(
+        self,
+        vectors: Vectors,
+        weights: Weights,
+        graph: NeighbourGraph,
+        *,
+        floor: float,
+        seed: int,
+        engine: Products | None,
+    ) -> None:
         count = len(vectors)
+        self._neighbours = NeighbourSearch(recall=_RECALL, min_similarity=floor, seed=seed, engine=engine)
         self._floor = np.float32(floor)
         self._means = MeanVectors(vectors, weights)
         self.names = np.arange(count, dtype=np.int64)
@@ -181,7 +195,7 @@ class ClusterLists:
         a, b, similarity = (np.concatenate([empty[part], *(each[part] for each in merges)]) for part in range(3))
         return a, b, similarity
 
-    def search(self, *, seed: int, engine: Products | None, progress: ShareProgress = ignore_progress) -> None:
+    def search(self, progress: ShareProgress = ignore_progress) -> None:
         """Remove clusters that were merged or are far from all others; search the neighbours that lists do not know."""
         current = self._root == np.arange(len(self))
         unknown = current & (self._best < 0) & (self._bound > self._floor)
@@ -205,7 +219,7 @@ class ClusterLists:
         self._root = np.arange(len(remaining), dtype=np.int32)
         queries = np.flatnonzero(unknown[remaining]).astype(np.int32)
         if len(queries):
-            self._search(queries, vectors, seed, engine, progress)
+            self._search(queries, vectors, progress)
 
     def _widened(self, rows: Ints, similarity: Floats, exact: Flags) -> tuple[Ints, Floats, Flags]:
         """Return lists with empty places: the fewer clusters remain, the longer lists fit into the same memory."""
@@ -218,13 +232,8 @@ class ClusterLists:
             np.pad(exact, places, constant_values=True),
         )
 
-    def _search(
-        self, queries: Ints, vectors: Vectors, seed: int, engine: Products | None, progress: ShareProgress
-    ) -> None:
-        k = self._rows.shape[1]
-        rows, similarity = nearest_of(
-            queries, vectors, k=k, min_similarity=float(self._floor), seed=seed, engine=engine, progress=progress
-        )
+    def _search(self, queries: Ints, vectors: Vectors, progress: ShareProgress) -> None:
+        rows, similarity = self._neighbours.nearest_of(queries, vectors, k=self._rows.shape[1], progress=progress)
         width = rows.shape[1]
         self._rows[queries], self._similarity[queries] = -1, -np.inf
         self._rows[queries, :width], self._similarity[queries, :width] = rows, similarity
@@ -234,6 +243,10 @@ class ClusterLists:
         self._drop_far(queries)
         listed = self._share(queries)
         self._choose(np.concatenate([queries, listed]))
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Yield slices of a number of lists; what is computed of a slice stays in the processor's cache."""
+        return slices(count, _ENTRIES // max(1, self._rows.shape[1]))
 
     def _bounds(self, similarity: Floats) -> Floats:
         """Return an upper bound of the similarity to clusters outside of the lists of a search."""
@@ -255,8 +268,8 @@ class ClusterLists:
         parts: list[tuple[Ints, Ints, Floats]] = [
             (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
         ]
-        for start in range(0, len(rows), _ROWS):
-            some = rows[start : start + _ROWS]
+        for part in self._parts(len(rows)):
+            some = rows[part]
             listed, similarity = self._rows[some], self._similarity[some]
             line, column = np.nonzero((listed >= 0) & (similarity > self._bound[listed]))
             source, target = some[line], listed[line, column]
@@ -277,8 +290,8 @@ class ClusterLists:
 
     def _choose(self, rows: Ints) -> None:
         """Choose the nearest cluster of some clusters from their lists."""
-        for start in range(0, len(rows), _ROWS):
-            some = rows[start : start + _ROWS]
+        for part in self._parts(len(rows)):
+            some = rows[part]
             similarity, exact = self._similarity[some], self._exact[some]
             highest = np.maximum(np.where(exact, similarity, -np.inf).max(axis=1), self._bound[some])
             line, column = np.nonzero(~exact & (similarity >= highest[:, None]))
@@ -335,11 +348,10 @@ class ClusterLists:
         self._changed[keep] = self._round
         dependent = np.flatnonzero(touched[self._best] & (self._best >= 0) & ~touched).astype(np.int32)
         self._best[gone] = -1
-        for start in range(0, len(keep), _ROWS):
-            part = slice(start, start + _ROWS)
+        for part in self._parts(len(keep)):
             self._join(keep[part], gone[part], share[part])
-        for start in range(0, len(dependent), _ROWS):
-            self._update(dependent[start : start + _ROWS])
+        for part in self._parts(len(dependent)):
+            self._update(dependent[part])
         self._listed[keep] = self._listed[dependent] = self._round
         rows = np.concatenate([keep, dependent])
         self._choose(rows)
