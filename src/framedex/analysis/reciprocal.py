@@ -6,6 +6,9 @@ Each cluster has a list of near clusters, and a bound: no other cluster is more 
 similar clusters of both lists, and the weighted mean of both bounds. A cluster whose best listed similarity is below
 its bound waits until its neighbours are searched again. So short lists lead to the merges of all distances, in an order
 that depends on the similarities alone.
+
+Similarities are means, so upper bounds follow from those of the merged clusters. Only similarities that may be the
+highest of a list are computed, and only for clusters that may be merged next.
 """
 
 from collections.abc import Iterator
@@ -148,11 +151,12 @@ class ClusterLists:
         self._means = MeanVectors(vectors, weights)
         self.names = np.arange(count, dtype=np.int64)
         self._rows, self._similarity = graph.rows.copy(), graph.similarity.copy()
-        self._exact = np.ones(graph.rows.shape, dtype=bool)  # other similarities are upper bounds
+        self._exact = np.ones(graph.rows.shape, dtype=bool)  # False for similarities that are upper bounds
         self._entries = graph.rows.size
         self._bound = self._bounds(graph.similarity)
         self._root = np.arange(count, dtype=np.int32)  # the cluster that now contains each cluster
         self._best = np.full(count, -1, dtype=np.int32)  # the nearest cluster; -1 if it is too far or unknown
+        self._pending = np.zeros(count, dtype=bool)  # the nearest cluster merged; the next one is not chosen yet
         self._changed = np.zeros(count, dtype=np.int32)  # round in which a cluster merged
         self._listed = np.zeros(count, dtype=np.int32)  # round in which a list was updated
         self._round = 0
@@ -186,7 +190,11 @@ class ClusterLists:
             if not len(keep) and not merges:
                 keep, gone = self._circular_pairs()
             if not len(keep):
-                break
+                rows = np.flatnonzero(self._pending).astype(np.int32)
+                if not len(rows):
+                    break
+                self._resolve(rows)
+                continue
             similarity, rows = self._merge(keep, gone)
             merges.append((self.names[keep], self.names[gone], similarity))
             n_merged += len(keep)
@@ -216,6 +224,7 @@ class ClusterLists:
         self._changed, self._listed = self._changed[remaining], self._listed[remaining]
         self._best = number[self._root[self._best[remaining]]]
         self._best[unknown[remaining]] = -1
+        self._pending = np.zeros(len(remaining), dtype=bool)
         self._root = np.arange(len(remaining), dtype=np.int32)
         queries = np.flatnonzero(unknown[remaining]).astype(np.int32)
         if len(queries):
@@ -256,7 +265,7 @@ class ClusterLists:
 
     def _drop_far(self, rows: Ints | slice) -> None:
         """Remove clusters that are too far from lists."""
-        far = self._similarity[rows] < self._floor
+        far = (self._rows[rows] < 0) | (self._similarity[rows] < self._floor)
         self._rows[rows] = np.where(far, -1, self._rows[rows])
         self._similarity[rows] = np.where(far, -np.inf, self._similarity[rows])
 
@@ -292,20 +301,25 @@ class ClusterLists:
         """Choose the nearest cluster of some clusters from their lists."""
         for part in self._parts(len(rows)):
             some = rows[part]
-            similarity, exact = self._similarity[some], self._exact[some]
-            highest = np.maximum(np.where(exact, similarity, -np.inf).max(axis=1), self._bound[some])
-            line, column = np.nonzero(~exact & (similarity >= highest[:, None]))
-            near = self._rows[some[line], column]
-            # Several places of a list may stand for parts of one cluster.
-            _, first, place = np.unique(line * len(self) + near, return_index=True, return_inverse=True)
-            similarity[line, column] = self._means.products(some[line[first]], near[first])[place]
-            exact[line, column] = True
-            self._similarity[some], self._exact[some] = similarity, exact
+            similarity = self._compute_highest(some)
             highest = similarity.max(axis=1)
             # Of equally similar clusters the first one is chosen, so that they choose each other.
             first = np.where(similarity == highest[:, None], self._rows[some], np.iinfo(np.int32).max).min(axis=1)
             certain = (highest >= self._bound[some]) & (highest >= self._floor)
             self._best[some] = np.where(certain, first, -1)
+
+    def _compute_highest(self, some: Ints) -> Floats:
+        """Compute the similarities that may be the highest of their list; return the lists' similarities."""
+        similarity, exact = self._similarity[some], self._exact[some]
+        least = np.maximum(np.where(exact, similarity, -np.inf).max(axis=1), self._bound[some])
+        line, column = np.nonzero(~exact & (similarity >= least[:, None]))
+        near = self._rows[some[line], column]
+        # Several places of a list may stand for parts of one cluster.
+        _, first, pair = np.unique(line * len(self) + near, return_index=True, return_inverse=True)
+        similarity[line, column] = self._means.products(some[line[first]], near[first])[pair]
+        exact[line, column] = True
+        self._similarity[some], self._exact[some] = similarity, exact
+        return similarity
 
     def _pairs(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return pairs of clusters that are each other's nearest, of which at least one is among *rows*."""
@@ -347,15 +361,37 @@ class ClusterLists:
         self._root = self._root[self._root]
         self._changed[keep] = self._round
         dependent = np.flatnonzero(touched[self._best] & (self._best >= 0) & ~touched).astype(np.int32)
-        self._best[gone] = -1
+        self._best[gone] = self._best[dependent] = -1
+        self._pending[dependent] = True
         for part in self._parts(len(keep)):
             self._join(keep[part], gone[part], share[part])
-        for part in self._parts(len(dependent)):
-            self._update(dependent[part])
-        self._listed[keep] = self._listed[dependent] = self._round
-        rows = np.concatenate([keep, dependent])
+        self._listed[keep] = self._round
+        self._choose(keep)
+        return similarity, np.concatenate([keep, *self._resolve_nearest()])
+
+    def _resolve_nearest(self) -> Iterator[Ints]:
+        """Choose the nearest cluster of pending ones that are the nearest of another one; yield them.
+
+        No other pending cluster can merge now. Many have the same large cluster as their nearest one, which merges
+        often; most of its merges leave them pending.
+        """
+        nearest = np.zeros(len(self), dtype=bool)
+        nearest[self._best[self._best >= 0]] = True
+        rows = np.flatnonzero(nearest & self._pending).astype(np.int32)
+        while len(rows):
+            self._resolve(rows)
+            yield rows
+            best = self._best[rows]
+            rows = np.unique(best[(best >= 0) & self._pending[best]])
+
+    def _resolve(self, rows: Ints) -> None:
+        """Update the lists of pending clusters, and choose their nearest cluster."""
+        for part in self._parts(len(rows)):
+            some = rows[part]
+            self._rows[some], self._similarity[some], self._exact[some] = self._current(some)
+        self._listed[rows] = self._round
+        self._pending[rows] = False
         self._choose(rows)
-        return similarity, rows
 
     def _join(self, keep: Ints, gone: Ints, share: Floats) -> None:
         """Join the lists of merged pairs: the k most similar clusters of both lists remain.
@@ -387,10 +423,6 @@ class ClusterLists:
         self._bound[keep] = np.maximum(bound, similarity[:, k])
         rows[similarity < self._floor] = -1
         self._rows[keep], self._similarity[keep], self._exact[keep] = rows[:, :k], similarity[:, :k], exact[:, :k]
-
-    def _update(self, some: Ints) -> None:
-        """Update the lists of clusters whose nearest cluster merged."""
-        self._rows[some], self._similarity[some], self._exact[some] = self._current(some)
 
     def _current(self, some: Ints) -> tuple[Ints, Floats, Flags]:
         """Return lists in which clusters stand for those that they were merged from.
