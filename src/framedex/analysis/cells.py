@@ -193,7 +193,7 @@ def _exact(
     progress: ShareProgress,
 ) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Return (rows, similarities) of the exact neighbours of sampled rows, without the row itself: shape (T, k)."""
-    block = 16384
+    block = _BLOCK
     best = np.full((len(sample_rows), 0), -1, dtype=np.int64)
     scores = np.empty((len(sample_rows), 0), dtype=np.float32)
 

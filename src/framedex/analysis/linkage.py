@@ -76,12 +76,12 @@ def average_linkage(
     names, means, sizes = np.arange(len(vectors)), vectors, weights.astype(np.float64)
     progress(0.0)
     if len(vectors) > dense_rows:
-        clusters = ClusterLists(vectors, sizes, graph, floor=floor)
+        clusters = ClusterLists(vectors, sizes, graph, floor=floor, seed=seed, engine=engine)
         before = len(vectors)
         while len(clusters) > (dense_rows if len(clusters) > _SLOW * before else min(dense_rows, _REMAINING_ROWS)):
             before = len(clusters)
             merges.append(clusters.merge(_between(progress, 1 - before / len(vectors), 1.0)))
-            clusters.search(seed=seed, engine=engine)
+            clusters.search()
         names, means, sizes = clusters.names, clusters.means, clusters.weights
     start = 1 - len(names) / max(1, len(vectors))
     keep, gone, similarity = _link_all(means, sizes, floor, _between(progress, start, 1.0))

@@ -24,9 +24,10 @@ from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
-_QUERIES = 4096
-_TILE = 16384
-_COMPARED_PAIRS = 200_000_000  # up to this number of pairs, comparing all takes a second or two
+_QUERIES = 1024
+_TILE = 4096
+_COMPARED_PAIRS = 50_000_000  # up to this number of pairs, comparing all takes half a second or less
+_RENEWED = 0.5  # cells are found again if less than this share of the vectors remains
 _BUNDLE_PRODUCTS = 1 << 17  # minimum number of similarities that a thread computes at a time
 
 Rows = npt.NDArray[np.integer]
@@ -48,62 +49,78 @@ class Queries:
         return len(self.numbers)
 
 
-def nearest_of(
-    rows: Rows,
-    vectors: Vectors,
-    *,
-    k: int,
-    recall: float = DEFAULT_RECALL,
-    min_similarity: float = -np.inf,
-    seed: int = 0,
-    engine: Products | None = None,
-    progress: ShareProgress = ignore_progress,
-) -> tuple[npt.NDArray[np.int32], Vectors]:
-    """Return the k nearest neighbours of some rows among all rows, without the row itself.
+class NeighbourSearch:
+    """A repeated search of neighbours among vectors that become fewer.
+
+    Cells are found again only when half of the vectors remain. Until then the vectors are assigned to the same
+    centroids, and rows probe them within the same reach.
 
     Args:
-        rows: int, shape (Q,), ascending: the rows that search.
-        vectors: float32, shape (N, D): the vectors of all rows.
-        k: neighbours per row; at most N - 1 are returned.
         recall: the requested share of true neighbours, if there are so many pairs that cells are used.
-        min_similarity: the recall applies to neighbours with at least this similarity.
+        min_similarity: only more similar rows are neighbours.
         seed: seed of the random samples.
         engine: computes the matrix products; by default on the GPU if there is one, else on the CPU.
-        progress: called between blocks.
-
-    Returns:
-        rows: int32, shape (Q, ≤ k): the neighbours' rows, most similar first; ties in row order.
-        similarity: float32, the same shape: descending.
     """
-    lists = Lists(len(vectors), min(k, len(vectors) - 1))
-    lists.changed[:] = False
-    n_pairs = len(rows) * len(vectors)
-    engine = engine or (best_products() if n_pairs > _COMPARED_PAIRS else CpuProducts())
-    cells = None
-    if n_pairs > _COMPARED_PAIRS:
-        cells = _find_cells(vectors, k, recall, min_similarity, seed, engine)
-    queries = Queries(rows, take_rows(vectors, rows))
-    look_up(queries, VectorsInMemory(vectors), cells, lists, update_below=0, engine=engine, progress=progress)
-    graph = lists.graph(cells)
-    return graph.rows[rows], graph.similarity[rows]
 
+    def __init__(
+        self,
+        *,
+        recall: float = DEFAULT_RECALL,
+        min_similarity: float = -np.inf,
+        seed: int = 0,
+        engine: Products | None = None,
+    ) -> None:
+        self._recall, self._min_similarity, self._seed, self._engine = recall, min_similarity, seed, engine
+        self._cells: Cells | None = None
 
-def _find_cells(vectors: Vectors, k: int, recall: float, min_similarity: float, seed: int, engine: Products) -> Cells:
-    random = np.random.default_rng(seed)
-    centroids = find_centroids(
-        vectors, cell_count(len(vectors)), engine=engine, random=random, progress=ignore_progress
-    )
-    reach, _ = measure_reach(
-        vectors,
-        centroids,
-        k=k,
-        recall=recall,
-        min_similarity=min_similarity,
-        engine=engine,
-        random=random,
-        progress=ignore_progress,
-    )
-    return Cells(centroids, assign(vectors, centroids, engine=engine), reach)
+    def nearest_of(
+        self, rows: Rows, vectors: Vectors, *, k: int, progress: ShareProgress = ignore_progress
+    ) -> tuple[npt.NDArray[np.int32], Vectors]:
+        """Return the k nearest neighbours of some rows among all rows, without the row itself.
+
+        Args:
+            rows: int, shape (Q,), ascending: the rows that search.
+            vectors: float32, shape (N, D): the vectors of all rows.
+            k: neighbours per row; at most N - 1 are returned.
+            progress: called between blocks.
+
+        Returns:
+            rows: int32, shape (Q, ≤ k): the neighbours' rows, most similar first; ties in row order. Lists of rows with
+                fewer neighbours end with -1.
+            similarity: float32, the same shape: descending; -1 where there is no neighbour.
+        """
+        lists = Lists(
+            len(vectors), min(k, len(vectors) - 1), min_similarity=self._min_similarity, gathered=k * len(rows)
+        )
+        lists.changed[:] = False
+        many = len(rows) * len(vectors) > _COMPARED_PAIRS
+        engine = self._engine or (best_products() if many else CpuProducts())
+        cells = self._cells_of(vectors, k, engine) if many else None
+        queries = Queries(rows, take_rows(vectors, rows))
+        look_up(queries, VectorsInMemory(vectors), cells, lists, update_below=0, engine=engine, progress=progress)
+        graph = lists.graph(cells)
+        return graph.rows[rows], graph.similarity[rows]
+
+    def _cells_of(self, vectors: Vectors, k: int, engine: Products) -> Cells:
+        """Return the cells of all rows."""
+        if self._cells is None or len(vectors) < _RENEWED * len(self._cells.of_row):
+            random = np.random.default_rng(self._seed)
+            centroids = find_centroids(
+                vectors, cell_count(len(vectors)), engine=engine, random=random, progress=ignore_progress
+            )
+            reach, _ = measure_reach(
+                vectors,
+                centroids,
+                k=k,
+                recall=self._recall,
+                min_similarity=self._min_similarity,
+                engine=engine,
+                random=random,
+                progress=ignore_progress,
+            )
+            self._cells = Cells(centroids, assign(vectors, centroids, engine=engine), reach)
+            return self._cells
+        return replace(self._cells, of_row=assign(vectors, self._cells.centroids, engine=engine))
 
 
 def look_up(
@@ -142,24 +159,28 @@ def look_up(
             search.compare(start, block, pairs, progress)
         return None
     count = len(cells.centroids)
-    of_row, probing = _probing_queries(queries, cells, len(vectors), lists, engine, lambda share: progress(0.2 * share))
+    of_row, inside, probing = _probing_queries(
+        queries, cells, len(vectors), lists, engine, lambda share: progress(0.2 * share)
+    )
     for start, block in vectors.blocks():
         order, starts = group_rows(of_row[start : start + len(block)], count)
         pairs = [
-            (probing[cell][low : low + _QUERIES], order[starts[cell] : starts[cell + 1]])
+            (queries_of[cell][low : low + _QUERIES], order[starts[cell] : starts[cell + 1]])
+            for queries_of in (inside, probing)  # the first lists limit what is selected from other cells
             for cell in np.flatnonzero(np.diff(starts))
-            for low in range(0, len(probing[cell]), _QUERIES)
+            for low in range(0, len(queries_of[cell]), _QUERIES)
         ]
         search.compare(start, block, pairs, lambda share: progress(0.2 + 0.8 * share))
     lists.settle()
-    lists.complete(vectors, engine, queries.numbers)
+    if lists.min_similarity == -np.inf:
+        lists.complete(vectors, engine, queries.numbers)
     return replace(cells, of_row=of_row)
 
 
 def _probing_queries(
     queries: Queries, cells: Cells, rows: int, lists: Lists, engine: Products, progress: ShareProgress
-) -> tuple[npt.NDArray[np.int32], list[Rows]]:
-    """Return the cell of each row, and for each cell the positions of the queries that are in it or probe it."""
+) -> tuple[npt.NDArray[np.int32], list[Rows], list[Rows]]:
+    """Return the cell of each row, and for each cell the positions of the queries in it and of those that probe it."""
     count, n_indexed = len(cells.centroids), len(cells.of_row)
     others = np.delete(cells.of_row, queries.numbers[queries.numbers < n_indexed])
     own, probes = probe_cells(
@@ -174,9 +195,8 @@ def _probing_queries(
     of_row = np.concatenate([cells.of_row, np.empty(rows - n_indexed, np.int32)])
     of_row[queries.numbers] = own
     order, starts = group_rows(own, count)
-    return of_row, [
-        np.concatenate([order[starts[cell] : starts[cell + 1]], probes.into(cell)]) for cell in range(count)
-    ]
+    inside: list[Rows] = [order[low:high] for low, high in pairwise(starts)]
+    return of_row, inside, [probes.into(cell) for cell in range(count)]
 
 
 class _Search:

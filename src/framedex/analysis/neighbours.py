@@ -36,7 +36,7 @@ _EXACT_ROWS = 20_000  # up to this number, comparing all pairs takes a second or
 _TILE = 1024  # rows of a block when all pairs are compared
 _QUERIES = 4096  # rows compared with a cell at a time
 _OVERHEAD = 2.0  # cost of small products, sorting and gathering, relative to large products
-_GATHERED = 2_000_000  # candidates that are collected before they are sorted into the lists
+_GATHERED = 2_000_000  # maximum number of candidates that are collected before they are sorted into the lists
 
 
 def ignore_progress(_share: float) -> None:
@@ -150,22 +150,29 @@ def _rest(progress: ShareProgress, done: float) -> ShareProgress:
 class Lists:
     """Lists of each row's best neighbours so far.
 
+    Args:
+        count: the number of rows.
+        k: neighbours per row.
+        min_similarity: candidates must be more similar.
+        gathered: the number of candidates that are collected before they are sorted into the lists.
+
     Attributes:
         rows: int32, shape (N, k), unordered; -1 for none.
         similarity: float32, shape (N, k); -inf for none.
-        limits: float32, shape (N,): the similarity that a candidate must exceed; -inf while a list is not full.
+        limits: float32, shape (N,): the similarity that a candidate must exceed; the minimum while a list is not full.
         changed: bool, shape (N,): true for rows whose lists differ from the initial ones.
         n_comparisons: the number of computed similarities.
     """
 
-    def __init__(self, count: int, k: int) -> None:
+    def __init__(self, count: int, k: int, *, min_similarity: float = -np.inf, gathered: int = _GATHERED) -> None:
         self.rows = np.full((count, k), -1, dtype=np.int32)
         self.similarity = np.full((count, k), -np.inf, dtype=np.float32)
-        self.limits = np.full(count, -np.inf, dtype=np.float32)
+        self.min_similarity = np.float32(min_similarity)
+        self.limits = np.full(count, self.min_similarity, dtype=np.float32)
         self.changed = np.ones(count, dtype=bool)
         self.n_comparisons = 0
         self._waiting: list[Survivors] = []
-        self._n_waiting = 0
+        self._n_waiting, self._gathered = 0, min(gathered, _GATHERED)
 
     @classmethod
     def of(cls, graph: NeighbourGraph, count: int) -> "Lists":
@@ -180,7 +187,7 @@ class Lists:
 
     def clear(self, rows: npt.NDArray[np.integer]) -> None:
         """Empty some lists."""
-        self.rows[rows], self.similarity[rows], self.limits[rows] = -1, -np.inf, -np.inf
+        self.rows[rows], self.similarity[rows], self.limits[rows] = -1, -np.inf, self.min_similarity
         self.changed[rows] = True
 
     def put(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], scores: Vectors) -> None:
@@ -195,7 +202,7 @@ class Lists:
         """Add candidates (rows, other rows, similarities); they are sorted into the lists now or by :meth:`settle`."""
         self._waiting.append(candidates)
         self._n_waiting += len(candidates[0])
-        if self._n_waiting >= _GATHERED:
+        if self._n_waiting >= self._gathered:
             self.settle()
 
     def settle(self) -> None:
@@ -230,7 +237,7 @@ class Lists:
         scores = np.take_along_axis(scores, best, axis=1)
         self.rows[touched] = np.take_along_axis(others, best, axis=1)
         self.similarity[touched] = scores
-        self.limits[touched] = scores.min(axis=1)
+        self.limits[touched] = np.maximum(scores.min(axis=1), self.min_similarity)
         self.changed[touched] = True
 
     def complete(

@@ -114,6 +114,9 @@ class CpuProducts:
 
 def largest(scores: Vectors, k: int) -> tuple[Columns, Vectors]:
     """Return (columns, values) of the k largest scores of each row, descending; ties in column order."""
+    if k == 1:
+        columns = scores.argmax(axis=1)[:, None]
+        return columns, np.take_along_axis(scores, columns, axis=1)
     if k < scores.shape[1]:
         columns = np.argpartition(scores, -k, axis=1)[:, scores.shape[1] - k :]
         columns.sort(axis=1)

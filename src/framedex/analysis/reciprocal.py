@@ -6,28 +6,41 @@ Each cluster has a list of near clusters, and a bound: no other cluster is more 
 similar clusters of both lists, and the weighted mean of both bounds. A cluster whose best listed similarity is below
 its bound waits until its neighbours are searched again. So short lists lead to the merges of all distances, in an order
 that depends on the similarities alone.
+
+Similarities are means, so upper bounds follow from those of the merged clusters. Only similarities that may be the
+highest of a list are computed, and only for clusters that may be merged next.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.lookup import nearest_of
+from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
 from framedex.analysis.products import Products
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
-_PAIRS = 32_768  # pairs of vectors multiplied at a time
-_ROWS = 8_192  # lists joined at a time
+_BYTES = 1 << 19  # of vectors multiplied at a time; they stay in the processor's cache
+_ENTRIES = 1 << 16  # of lists handled at a time
 _SLOW = 0.9  # lists become longer if more than this share of the clusters remains
+_RECALL = 0.999  # of searches; few clusters search, so that they can probe more cells
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
 
 Ints = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
 Weights = npt.NDArray[np.float64]
 Merges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 """(row, row, similarity) of each merge; a cluster is identified by one of its rows."""
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Yield slices of at most *size* of *count* items."""
+    size = max(1, size)
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 class MeanVectors:
@@ -44,23 +57,35 @@ class MeanVectors:
         # At most half of the clusters are merged ones at a time. Memory that is not written is not used.
         self._merged = np.empty((len(vectors) // 2 + 1, vectors.shape[1]), dtype=np.float32)
         self._place = np.full(len(vectors), -1, dtype=np.int32)
+        size = max(1, _BYTES // (4 * max(1, vectors.shape[1])))
+        self._buffers = tuple(np.empty((size, vectors.shape[1]), dtype=np.float32) for _ in range(2))
         self._used = 0
         self._unused = np.empty(0, dtype=np.int32)
 
-    def of(self, rows: Rows) -> Vectors:
-        """Return the means of clusters: float32, shape (len(rows), D)."""
+    def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
+        """Return the means of clusters: float32, shape (len(rows), D), in *out* if it is given."""
+        if out is None:
+            out = np.empty((len(rows), self._merged.shape[1]), dtype=np.float32)
         place = self._place[rows]
-        out = np.asarray(self._vectors[rows], dtype=np.float32)
         merged = np.flatnonzero(place >= 0)
+        given = rows.copy()
+        given[merged] = 0  # any row: those of merged clusters are replaced
+        if self._vectors.dtype == out.dtype:
+            np.take(self._vectors, given, axis=0, out=out, mode="clip")
+        else:
+            out[:] = self._vectors[given]
         out[merged] = self._merged[place[merged]]
         return out
 
     def products(self, rows: Rows, others: Rows) -> Floats:
-        """Return the similarities of pairs of clusters."""
+        """Return the similarities of pairs of clusters; pairs with the same first cluster should be consecutive."""
         out = np.empty(len(rows), dtype=np.float32)
-        for start in range(0, len(rows), _PAIRS):
-            part = slice(start, start + _PAIRS)
-            out[part] = np.einsum("ij,ij->i", self.of(rows[part]), self.of(others[part]))
+        for part in slices(len(rows), len(self._buffers[0])):
+            row = rows[part]
+            first = np.diff(row, prepend=-1) != 0
+            one, other = (each[: len(row)] for each in self._buffers)
+            np.take(self.of(row[first]), np.cumsum(first) - 1, axis=0, out=one, mode="clip")
+            np.einsum("ij,ij->i", one, self.of(others[part], other), out=out[part])
         return out
 
     def merge(self, keep: Rows, gone: Rows) -> None:
@@ -68,10 +93,14 @@ class MeanVectors:
         total = self.weights[keep] + self.weights[gone]
         share = (self.weights[gone] / total).astype(np.float32)[:, None]
         places = self._places(keep, gone)
-        for start in range(0, len(keep), _PAIRS):
-            part = slice(start, start + _PAIRS)
-            mean = self.of(keep[part]) * (1 - share[part]) + self.of(gone[part]) * share[part]
-            self._merged[places[part]] = mean
+        for part in slices(len(keep), len(self._buffers[0])):
+            one, other = (
+                self.of(each[part], buffer[: len(each[part])])
+                for each, buffer in zip((keep, gone), self._buffers, strict=True)
+            )
+            one *= 1 - share[part]
+            other *= share[part]
+            self._merged[places[part]] = one + other
         self._place[keep] = places
         self.weights[keep] = total
 
@@ -80,12 +109,12 @@ class MeanVectors:
         own, other = self._place[keep], self._place[gone]
         places = np.where(own >= 0, own, other)
         new = np.flatnonzero(places < 0)
-        unused = np.concatenate([self._unused, other[(own >= 0) & (other >= 0)]])
-        fresh = np.arange(self._used, self._used + max(0, len(new) - len(unused)), dtype=np.int32)
+        again, self._unused = np.split(self._unused, [len(new)])
+        fresh = np.arange(self._used, self._used + len(new) - len(again), dtype=np.int32)
         self._used += len(fresh)
-        n_again = len(new) - len(fresh)
-        places[new] = np.concatenate([unused[:n_again], fresh])
-        self._unused = unused[n_again:]
+        places[new] = np.concatenate([again, fresh])
+        # These are still read, so other pairs do not get them yet.
+        self._unused = np.concatenate([self._unused, other[(own >= 0) & (other >= 0)]])
         return places
 
 
@@ -97,6 +126,8 @@ class ClusterLists:
         weights: float64, shape (N,): the number of items of each of these clusters.
         graph: their neighbours.
         floor: minimum similarity of a merge.
+        seed: seed of the random samples of searches.
+        engine: computes neighbours of merged clusters.
 
     Attributes:
         means: float32, shape (A, D): mean vectors of the clusters that may still be merged, after a search.
@@ -104,16 +135,28 @@ class ClusterLists:
         names: int64, shape (A,): one row of each cluster, which identifies it.
     """
 
-    def __init__(self, vectors: Vectors, weights: Weights, graph: NeighbourGraph, *, floor: float) -> None:
+    def __init__(
+        self,
+        vectors: Vectors,
+        weights: Weights,
+        graph: NeighbourGraph,
+        *,
+        floor: float,
+        seed: int,
+        engine: Products | None,
+    ) -> None:
         count = len(vectors)
+        self._neighbours = NeighbourSearch(recall=_RECALL, min_similarity=floor, seed=seed, engine=engine)
         self._floor = np.float32(floor)
         self._means = MeanVectors(vectors, weights)
         self.names = np.arange(count, dtype=np.int64)
         self._rows, self._similarity = graph.rows.copy(), graph.similarity.copy()
+        self._exact = np.ones(graph.rows.shape, dtype=bool)  # False for similarities that are upper bounds
         self._entries = graph.rows.size
         self._bound = self._bounds(graph.similarity)
         self._root = np.arange(count, dtype=np.int32)  # the cluster that now contains each cluster
         self._best = np.full(count, -1, dtype=np.int32)  # the nearest cluster; -1 if it is too far or unknown
+        self._pending = np.zeros(count, dtype=bool)  # the nearest cluster merged; the next one is not chosen yet
         self._changed = np.zeros(count, dtype=np.int32)  # round in which a cluster merged
         self._listed = np.zeros(count, dtype=np.int32)  # round in which a list was updated
         self._round = 0
@@ -147,7 +190,11 @@ class ClusterLists:
             if not len(keep) and not merges:
                 keep, gone = self._circular_pairs()
             if not len(keep):
-                break
+                rows = np.flatnonzero(self._pending).astype(np.int32)
+                if not len(rows):
+                    break
+                self._resolve(rows)
+                continue
             similarity, rows = self._merge(keep, gone)
             merges.append((self.names[keep], self.names[gone], similarity))
             n_merged += len(keep)
@@ -156,7 +203,7 @@ class ClusterLists:
         a, b, similarity = (np.concatenate([empty[part], *(each[part] for each in merges)]) for part in range(3))
         return a, b, similarity
 
-    def search(self, *, seed: int, engine: Products | None, progress: ShareProgress = ignore_progress) -> None:
+    def search(self, progress: ShareProgress = ignore_progress) -> None:
         """Remove clusters that were merged or are far from all others; search the neighbours that lists do not know."""
         current = self._root == np.arange(len(self))
         unknown = current & (self._best < 0) & (self._bound > self._floor)
@@ -167,46 +214,48 @@ class ClusterLists:
         rows = number[np.where(rows >= 0, self._root[rows], -1)]
         similarity = self._similarity[remaining]
         similarity[rows < 0] = -np.inf
+        exact = self._exact[remaining]
         vectors = self._means.of(remaining)
         self._means, self.names = MeanVectors(vectors, self._means.weights[remaining]), self.names[remaining]
         if len(remaining) > _SLOW * len(current):
-            rows, similarity = self._widened(rows, similarity)
-        self._rows, self._similarity = rows, similarity
+            rows, similarity, exact = self._widened(rows, similarity, exact)
+        self._rows, self._similarity, self._exact = rows, similarity, exact
         self._bound = self._bound[remaining]
         self._changed, self._listed = self._changed[remaining], self._listed[remaining]
         self._best = number[self._root[self._best[remaining]]]
         self._best[unknown[remaining]] = -1
+        self._pending = np.zeros(len(remaining), dtype=bool)
         self._root = np.arange(len(remaining), dtype=np.int32)
         queries = np.flatnonzero(unknown[remaining]).astype(np.int32)
         if len(queries):
-            self._search(queries, vectors, seed, engine, progress)
+            self._search(queries, vectors, progress)
 
-    def _widened(self, rows: Ints, similarity: Floats) -> tuple[Ints, Floats]:
+    def _widened(self, rows: Ints, similarity: Floats, exact: Flags) -> tuple[Ints, Floats, Flags]:
         """Return lists with empty places: the fewer clusters remain, the longer lists fit into the same memory."""
         count, k = rows.shape
-        more = min(_MAX_LISTED, self._entries // max(1, count)) - k
-        if more <= 0:
-            return rows, similarity
+        more = max(0, min(_MAX_LISTED, self._entries // max(1, count)) - k)
+        places = ((0, 0), (0, more))
         return (
-            np.pad(rows, ((0, 0), (0, more)), constant_values=-1),
-            np.pad(similarity, ((0, 0), (0, more)), constant_values=-np.inf),
+            np.pad(rows, places, constant_values=-1),
+            np.pad(similarity, places, constant_values=-np.inf),
+            np.pad(exact, places, constant_values=True),
         )
 
-    def _search(
-        self, queries: Ints, vectors: Vectors, seed: int, engine: Products | None, progress: ShareProgress
-    ) -> None:
-        k = self._rows.shape[1]
-        rows, similarity = nearest_of(
-            queries, vectors, k=k, min_similarity=float(self._floor), seed=seed, engine=engine, progress=progress
-        )
+    def _search(self, queries: Ints, vectors: Vectors, progress: ShareProgress) -> None:
+        rows, similarity = self._neighbours.nearest_of(queries, vectors, k=self._rows.shape[1], progress=progress)
         width = rows.shape[1]
         self._rows[queries], self._similarity[queries] = -1, -np.inf
         self._rows[queries, :width], self._similarity[queries, :width] = rows, similarity
+        self._exact[queries] = True
         self._bound[queries] = self._bounds(similarity)
         self._listed[queries] = self._round
         self._drop_far(queries)
         listed = self._share(queries)
         self._choose(np.concatenate([queries, listed]))
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Yield slices of a number of lists; what is computed of a slice stays in the processor's cache."""
+        return slices(count, _ENTRIES // max(1, self._rows.shape[1]))
 
     def _bounds(self, similarity: Floats) -> Floats:
         """Return an upper bound of the similarity to clusters outside of the lists of a search."""
@@ -216,7 +265,7 @@ class ClusterLists:
 
     def _drop_far(self, rows: Ints | slice) -> None:
         """Remove clusters that are too far from lists."""
-        far = self._similarity[rows] < self._floor
+        far = (self._rows[rows] < 0) | (self._similarity[rows] < self._floor)
         self._rows[rows] = np.where(far, -1, self._rows[rows])
         self._similarity[rows] = np.where(far, -np.inf, self._similarity[rows])
 
@@ -228,8 +277,8 @@ class ClusterLists:
         parts: list[tuple[Ints, Ints, Floats]] = [
             (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
         ]
-        for start in range(0, len(rows), _ROWS):
-            some = rows[start : start + _ROWS]
+        for part in self._parts(len(rows)):
+            some = rows[part]
             listed, similarity = self._rows[some], self._similarity[some]
             line, column = np.nonzero((listed >= 0) & (similarity > self._bound[listed]))
             source, target = some[line], listed[line, column]
@@ -245,18 +294,32 @@ class ClusterLists:
         column = self._similarity[target].argmin(axis=1)
         self._bound[target] = np.maximum(self._bound[target], self._similarity[target, column])
         self._rows[target, column], self._similarity[target, column] = source, value
+        self._exact[target, column] = True
         return target
 
     def _choose(self, rows: Ints) -> None:
         """Choose the nearest cluster of some clusters from their lists."""
-        for start in range(0, len(rows), _ROWS):
-            some = rows[start : start + _ROWS]
-            similarity = self._similarity[some]
+        for part in self._parts(len(rows)):
+            some = rows[part]
+            similarity = self._compute_highest(some)
             highest = similarity.max(axis=1)
             # Of equally similar clusters the first one is chosen, so that they choose each other.
             first = np.where(similarity == highest[:, None], self._rows[some], np.iinfo(np.int32).max).min(axis=1)
             certain = (highest >= self._bound[some]) & (highest >= self._floor)
             self._best[some] = np.where(certain, first, -1)
+
+    def _compute_highest(self, some: Ints) -> Floats:
+        """Compute the similarities that may be the highest of their list; return the lists' similarities."""
+        similarity, exact = self._similarity[some], self._exact[some]
+        least = np.maximum(np.where(exact, similarity, -np.inf).max(axis=1), self._bound[some])
+        line, column = np.nonzero(~exact & (similarity >= least[:, None]))
+        near = self._rows[some[line], column]
+        # Several places of a list may stand for parts of one cluster.
+        _, first, pair = np.unique(line * len(self) + near, return_index=True, return_inverse=True)
+        similarity[line, column] = self._means.products(some[line[first]], near[first])[pair]
+        exact[line, column] = True
+        self._similarity[some], self._exact[some] = similarity, exact
+        return similarity
 
     def _pairs(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return pairs of clusters that are each other's nearest, of which at least one is among *rows*."""
@@ -294,62 +357,82 @@ class ClusterLists:
         touched[keep] = touched[gone] = True
         similarity = self._similarity[keep].max(axis=1)
         self._means.merge(keep, gone)
-        self._bound[keep] += share * (self._bound[gone] - self._bound[keep])
         self._root[gone] = keep
         self._root = self._root[self._root]
         self._changed[keep] = self._round
         dependent = np.flatnonzero(touched[self._best] & (self._best >= 0) & ~touched).astype(np.int32)
-        self._best[gone] = -1
-        for start in range(0, len(keep), _ROWS):
-            part = slice(start, start + _ROWS)
+        self._best[gone] = self._best[dependent] = -1
+        self._pending[dependent] = True
+        for part in self._parts(len(keep)):
             self._join(keep[part], gone[part], share[part])
-        for start in range(0, len(dependent), _ROWS):
-            self._update(dependent[start : start + _ROWS])
-        self._listed[keep] = self._listed[dependent] = self._round
-        rows = np.concatenate([keep, dependent])
+        self._listed[keep] = self._round
+        self._choose(keep)
+        return similarity, np.concatenate([keep, *self._resolve_nearest()])
+
+    def _resolve_nearest(self) -> Iterator[Ints]:
+        """Choose the nearest cluster of pending ones that are the nearest of another one; yield them.
+
+        No other pending cluster can merge now. Many have the same large cluster as their nearest one, which merges
+        often; most of its merges leave them pending.
+        """
+        nearest = np.zeros(len(self), dtype=bool)
+        nearest[self._best[self._best >= 0]] = True
+        rows = np.flatnonzero(nearest & self._pending).astype(np.int32)
+        while len(rows):
+            self._resolve(rows)
+            yield rows
+            best = self._best[rows]
+            rows = np.unique(best[(best >= 0) & self._pending[best]])
+
+    def _resolve(self, rows: Ints) -> None:
+        """Update the lists of pending clusters, and choose their nearest cluster."""
+        for part in self._parts(len(rows)):
+            some = rows[part]
+            self._rows[some], self._similarity[some], self._exact[some] = self._current(some)
+        self._listed[rows] = self._round
+        self._pending[rows] = False
         self._choose(rows)
-        return similarity, rows
 
     def _join(self, keep: Ints, gone: Ints, share: Floats) -> None:
-        """Join the lists of merged pairs: the k most similar clusters of both lists remain."""
-        k = self._rows.shape[1]
-        both = np.concatenate([self._rows[keep], self._rows[gone]], axis=1)
-        old = np.concatenate([self._similarity[keep], self._similarity[gone]], axis=1)
-        rows = np.where(both >= 0, self._root[both], -1)
-        rows[rows == keep[:, None]] = -1
-        listed = np.repeat(np.stack([self._listed[keep], self._listed[gone]], axis=1), k, axis=1)
-        fresh = (rows >= 0) & (self._changed[rows] <= listed)
-        order = np.argsort(rows, axis=1, kind="stable")
-        rows, old, fresh = (np.take_along_axis(each, order, axis=1) for each in (rows, old, fresh))
-        repeated = np.zeros_like(fresh)
-        repeated[:, 1:] = rows[:, 1:] == rows[:, :-1]
-        # A cluster in both lists: the mean similarity follows from both.
-        known = np.zeros_like(fresh)
-        known[:, :-1] = repeated[:, 1:] & fresh[:, 1:] & fresh[:, :-1]
-        similarity = np.full(rows.shape, -np.inf, dtype=np.float32)
-        line, column = np.nonzero(known & ~repeated)
-        one = old[line, column]
-        similarity[line, column] = one + share[line] * (old[line, column + 1] - one)
-        line, column = np.nonzero((rows >= 0) & ~repeated & ~known)
-        similarity[line, column] = self._means.products(keep[line], rows[line, column])
-        similarity[similarity < self._floor] = -np.inf
-        chosen = np.argpartition(-similarity, (k - 1, k), axis=1)[:, : k + 1]
-        rows, similarity = np.take_along_axis(rows, chosen, axis=1), np.take_along_axis(similarity, chosen, axis=1)
-        self._bound[keep] = np.maximum(self._bound[keep], similarity[:, k])
-        rows[similarity < self._floor] = -1
-        self._rows[keep], self._similarity[keep] = rows[:, :k], similarity[:, :k]
+        """Join the lists of merged pairs: the k most similar clusters of both lists remain.
 
-    def _update(self, some: Ints) -> None:
-        """Update the lists of clusters whose nearest cluster merged."""
-        rows, similarity = self._rows[some], self._similarity[some]
+        A similarity to the merged cluster is the weighted mean of two. One that is not in a list is at most the bound.
+        """
+        k = self._rows.shape[1]
+        lists = zip(self._current(keep), self._current(gone), strict=True)
+        rows, similarity, exact = (np.concatenate(each, axis=1) for each in lists)
+        rows[rows == keep[:, None]] = -1
+        order = np.argsort(rows, axis=1, kind="stable")
+        rows, similarity, exact = (np.take_along_axis(each, order, axis=1) for each in (rows, similarity, exact))
+        start = np.flatnonzero(np.diff(rows, axis=1, prepend=-2))
+        line, second = start // (2 * k), order >= k
+        one, two = (
+            np.maximum.reduceat(np.where(other, -np.inf, similarity).ravel(), start) for other in (second, ~second)
+        )
+        known = np.logical_and.reduceat(exact.ravel(), start) & (np.minimum(one, two) > -np.inf)
+        one, two = (
+            np.where(value > -np.inf, value, self._bound[each][line]) for value, each in ((one, keep), (two, gone))
+        )
+        value = one + share[line] * (two - one)
+        value[(value < self._floor) | (rows.ravel()[start] < 0)] = -np.inf
+        similarity[:] = -np.inf
+        similarity.ravel()[start], exact.ravel()[start] = value, known
+        chosen = np.argpartition(-similarity, (k - 1, k), axis=1)[:, : k + 1]
+        rows, similarity, exact = (np.take_along_axis(each, chosen, axis=1) for each in (rows, similarity, exact))
+        bound = self._bound[keep] + share * (self._bound[gone] - self._bound[keep])
+        self._bound[keep] = np.maximum(bound, similarity[:, k])
+        rows[similarity < self._floor] = -1
+        self._rows[keep], self._similarity[keep], self._exact[keep] = rows[:, :k], similarity[:, :k], exact[:, :k]
+
+    def _current(self, some: Ints) -> tuple[Ints, Floats, Flags]:
+        """Return lists in which clusters stand for those that they were merged from.
+
+        The similarity to a merged cluster is a mean, so it is at most the highest one to its parts, which are in the
+        list or not. If several parts are in the list, so is the merged cluster; the highest of its bounds holds.
+        """
+        rows = self._rows[some]
         rows = np.where(rows >= 0, self._root[rows], -1)
         stale = (rows >= 0) & (self._changed[rows] > self._listed[some][:, None])
-        order = np.argsort(rows, axis=1, kind="stable")
-        rows, similarity = np.take_along_axis(rows, order, axis=1), np.take_along_axis(similarity, order, axis=1)
-        stale = np.take_along_axis(stale, order, axis=1)
-        repeated = np.zeros_like(stale)
-        repeated[:, 1:] = rows[:, 1:] == rows[:, :-1]
-        line, column = np.nonzero(stale & ~repeated)
-        similarity[line, column] = self._means.products(some[line], rows[line, column])
-        empty = repeated | (rows < 0) | (similarity < self._floor)
-        self._rows[some], self._similarity[some] = np.where(empty, -1, rows), np.where(empty, -np.inf, similarity)
+        similarity = self._similarity[some]
+        similarity = np.where(stale, np.maximum(similarity, self._bound[some][:, None]), similarity)
+        return rows, similarity, self._exact[some] & ~stale

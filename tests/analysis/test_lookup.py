@@ -1,0 +1,42 @@
+"""A repeated search finds the near neighbours of some rows, also in the cells of an earlier one."""
+
+import numpy as np
+import pytest
+
+from framedex.analysis import lookup
+from framedex.analysis.lookup import NeighbourSearch
+from framedex.analysis.products import CpuProducts
+from tests.analysis.arrays import Vectors, clustered
+
+MINIMUM = 0.5
+
+
+def exact(vectors: Vectors, rows: list[int], k: int) -> list[dict[int, float]]:
+    """Return the k nearest rows above the minimum, with their similarities."""
+    scores = vectors[rows] @ vectors.T
+    scores[np.arange(len(rows)), rows] = -np.inf
+    return [
+        {int(column): float(row[column]) for column in np.argsort(-row)[:k] if row[column] > MINIMUM} for row in scores
+    ]
+
+
+@pytest.mark.parametrize("by_cells", [False, True])
+def test_search__finds_neighbours_above_the_minimum(by_cells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists hold the nearest rows above the minimum and then no row, of all vectors and of the remaining ones."""
+    if by_cells:
+        monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 0)
+    search = NeighbourSearch(recall=0.995, min_similarity=MINIMUM, engine=CpuProducts(1))
+    all_vectors = clustered(3000, 16, centres=100, spread=0.6)
+    for count in (3000, 2000, 1200):
+        vectors = all_vectors[:count]
+        queries = np.arange(0, count, 7)
+        rows, similarity = search.nearest_of(queries, vectors, k=60)
+        assert np.all((rows < 0) == (similarity == -1))
+        assert np.all(np.diff(similarity, axis=1) <= 0)
+        found, expected = 0, 0
+        for near, value, true in zip(rows, similarity, exact(vectors, queries.tolist(), 60), strict=True):
+            assert np.all(value[near >= 0] > MINIMUM)
+            found += len(set(near.tolist()) & set(true))
+            expected += len(true)
+        assert 0 < expected < 60 * len(queries)
+        assert found >= (0.97 if by_cells else 1) * expected
