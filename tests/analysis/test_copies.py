@@ -37,7 +37,7 @@ def as_grids(vectors: Vectors) -> Vectors:
 def as_cells(vectors: Vectors) -> Vectors:
     """Return the quarters of layouts, of unit length: shape (N, 4, 9)."""
     quarters = as_grids(vectors).reshape(-1, 2, 3, 2, 3).transpose(0, 1, 3, 2, 4).reshape(-1, 4, 9)
-    return quarters / np.maximum(np.linalg.norm(quarters, axis=2, keepdims=True), np.float32(1e-6))
+    return np.asarray(quarters / np.maximum(np.linalg.norm(quarters, axis=2, keepdims=True), 1e-6), dtype=np.float32)
 
 
 def all_poses(vectors: Vectors) -> Vectors:

@@ -93,7 +93,7 @@ def _structured(grey: npt.NDArray[np.uint8]) -> list[Box]:
     if cv2.countNonZero(structure) > _NO_GAP * structure.size:
         return []
     # Areas are numbered in blocks of two by two pixels, which also closes small gaps; numbering takes the most time.
-    blocks = _halved(structure)
+    blocks = _halved(np.asarray(structure, dtype=np.uint8))
     height, width = blocks.shape
     count, numbers, areas, _ = cv2.connectedComponentsWithStats(blocks, connectivity=4)
     if count < 2:

@@ -106,7 +106,7 @@ class ImageSample:
         order, so it is computed for the percentiles only.
         """
         red, green, blue = (cv2.LUT(channel, table) for channel, table in zip(self.channels, _squares(), strict=True))
-        squares = cv2.add(cv2.add(red, green), blue) >> _DEPTH
+        squares = np.right_shift(cv2.add(cv2.add(red, green), blue), _DEPTH, dtype=np.uint16)
         below = np.cumsum(np.bincount(squares.ravel(), minlength=_BINS))
         bins = np.searchsorted(below, np.array([0.01, 0.5, 0.99]) * below[-1])
         low, middle, high = np.minimum(1.0, np.sqrt(bins / (_BINS - 1))).tolist()

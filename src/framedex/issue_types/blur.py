@@ -77,11 +77,14 @@ def _lost_steps(grey: Grey, noise: float, axis: int) -> float:
     sides = (margin, margin, 0, 0) if axis == 0 else (0, 0, margin, margin)
     wide = cv2.copyMakeBorder(grey, *sides, borderType=cv2.BORDER_REFLECT)
     if axis == 0:
-        steps, blurred = cv2.absdiff(grey[1:], grey[:-1]), cv2.absdiff(wide[_TAPS:], wide[:-_TAPS])
+        ends = grey[1:], grey[:-1], wide[_TAPS:], wide[:-_TAPS]
     else:
-        steps, blurred = cv2.absdiff(grey[:, 1:], grey[:, :-1]), cv2.absdiff(wide[:, _TAPS:], wide[:, :-_TAPS])
+        ends = grey[:, 1:], grey[:, :-1], wide[:, _TAPS:], wide[:, :-_TAPS]
+    steps: Any = cv2.absdiff(*ends[:2])
+    blurred: Any = cv2.absdiff(*ends[2:])
     level, fifths = divmod(int(_TAPS * noise), _TAPS)  # of the noise, as far as integers go
-    above: Any = cv2.subtract(steps, float(level))  # values below it become 0
+    subtrahend: Any = float(level)  # values below it become 0
+    above: Any = cv2.subtract(steps, subtrahend)
     whole = _sum_above(above, noise - level)
     if whole < _FEWEST_STEPS * max(1, steps.size):
         return 1.0

@@ -234,7 +234,9 @@ def _describe_copies(group: list[DecodedFile]) -> list[_Descriptors]:
     inputs += [each.panels for each in group if each.panels is not None]
     described = iter(describe(np.concatenate(inputs)) if inputs else ())
     whole = [None if each.whole is None else next(described) for each in group]
-    panels = [None if each.panels is None else np.stack([next(described) for _ in each.panels]) for each in group]
+    panels: list[npt.NDArray[np.float32] | None] = [
+        None if each.panels is None else np.stack([next(described) for _ in each.panels]) for each in group
+    ]
     return [{COPY_DESCRIPTOR: a, PANEL_DESCRIPTORS: b} for a, b in zip(whole, panels, strict=True)]
 
 
