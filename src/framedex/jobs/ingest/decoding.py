@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from framedex.core.suffixes import is_video
 from framedex.encoders import Encoder, decode_side_px
 from framedex.encoders.copy_descriptor import is_copy_descriptor, prepare_panels, prepare_whole
 from framedex.errors import CannotDecode
-from framedex.jobs.ingest.measuring import measure_image
+from framedex.issue_types import is_built_in, measured_types
+from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_image
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.decode import DecodedImage, PixelBudget, decode, decoded, reserve_pixels
 from framedex.media.files import Reader, locate
@@ -123,6 +125,8 @@ class FileDecoder:
         self.reader = Reader(settings, source.role_arn)
         self.budget = PixelBudget(settings.pixels_in_flight)
         self.detail = decode_side_px(encoder)
+        # Measures of plugins may take long, so they do not wait for each other.
+        self._turn = SHORT_CALLS if all(map(is_built_in, measured_types())) else nullcontext()
 
     def decode_images(self, items: Iterable[Item]) -> list[Decoded]:
         """Return the results of image files."""
@@ -209,20 +213,18 @@ class FileDecoder:
         return replace(file, **measured, frame_number=video.number, frame_time_s=video.time_s, share=share)
 
     def _measure(self, image: DecodedImage) -> dict[str, Any]:
-        return {
-            "width": image.width,
-            "height": image.height,
-            "format": image.format,
-            "measures": measure_image(image),
-            "prepared": self._prepare(image),
-            "whole": prepare_whole(image.bordered) if COPY_DESCRIPTOR in self.columns else None,
-            "panels": prepare_panels(image.bordered) if PANEL_DESCRIPTORS in self.columns else None,
-        }
-
-    def _prepare(self, image: DecodedImage) -> npt.NDArray[Any]:
-        if is_copy_descriptor(self.encoder.name):
-            return prepare_whole(image.bordered)  # whose borders are known
-        return self.encoder.prepare(image.pixels)
+        is_descriptor = is_copy_descriptor(self.encoder.name)  # it is prepared from the part within known borders
+        with self._turn:
+            measured = {
+                "width": image.width,
+                "height": image.height,
+                "format": image.format,
+                "measures": measure_image(image),
+                "prepared": prepare_whole(image.bordered) if is_descriptor else None,
+                "whole": prepare_whole(image.bordered) if COPY_DESCRIPTOR in self.columns else None,
+                "panels": prepare_panels(image.bordered) if PANEL_DESCRIPTORS in self.columns else None,
+            }
+        return measured if is_descriptor else measured | {"prepared": self.encoder.prepare(image.pixels)}
 
 
 def _modified_ns(content: Any, modified_s: float | None) -> int | None:

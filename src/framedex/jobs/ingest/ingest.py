@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ import pyarrow as pa
 from framedex.analysis.neighbours import check_vectors
 from framedex.annotations.label_index import Annotations
 from framedex.encoders import Encoder
-from framedex.encoders.copy_descriptor import describe
+from framedex.encoders.copy_descriptor import describe, is_copy_descriptor
 from framedex.errors import InvalidEmbedding
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
 from framedex.jobs.ingest.decoding import Decoded, DecodedFile, DecodedVideo, FileDecoder, is_video_item, stack_inputs
+from framedex.jobs.ingest.measuring import SHORT_CALLS
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import in_chunks, run_ahead
 from framedex.media.frame_sampling import EVERY_SECOND, Sampling
@@ -221,7 +222,11 @@ def _grouped(
 
 def _encode(group: list[DecodedFile], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
     prepared = stack_inputs(group)
-    vectors = iter(() if prepared is None else check_encoding(encoder, encoder.encode_images(prepared), len(prepared)))
+    if prepared is None:
+        return [None] * len(group)
+    with SHORT_CALLS if is_copy_descriptor(encoder.name) else nullcontext():
+        encoded = encoder.encode_images(prepared)
+    vectors = iter(check_encoding(encoder, encoded, len(prepared)))
     return [None if each.prepared is None else next(vectors) for each in group]
 
 
@@ -232,7 +237,8 @@ def _describe_copies(group: list[DecodedFile]) -> list[_Descriptors]:
     """Return the copy descriptors of images and of their panels, by column."""
     inputs = [each.whole[None] for each in group if each.whole is not None]
     inputs += [each.panels for each in group if each.panels is not None]
-    described = iter(describe(np.concatenate(inputs)) if inputs else ())
+    with SHORT_CALLS:
+        described = iter(describe(np.concatenate(inputs)) if inputs else ())
     whole = [None if each.whole is None else next(described) for each in group]
     panels: list[npt.NDArray[np.float32] | None] = [
         None if each.panels is None else np.stack([next(described) for _ in each.panels]) for each in group

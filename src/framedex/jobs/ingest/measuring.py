@@ -4,8 +4,17 @@ from dataclasses import replace
 from functools import partial
 
 from framedex.analysis.quality import measure
+from framedex.core import forks
 from framedex.encoders import MEASURED_SIDE_PX
 from framedex.media.decode import DecodedImage, reduced
+
+SHORT_CALLS = forks.Lock()
+"""Held by the thread that measures or describes images.
+
+This takes some hundred short calls of NumPy and OpenCV for each image, each of which releases the interpreter lock.
+Two threads that make them wake each other up all the time: on two cores, ingestion took a quarter more processor time,
+and longer. The other threads read and decode meanwhile, which are few long calls.
+"""
 
 
 def measure_image(image: DecodedImage) -> dict[str, float | None]:
