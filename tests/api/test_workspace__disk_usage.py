@@ -80,6 +80,19 @@ def test_disk_usage__table_of_snapshots_alone(workspace: Workspace, dataset: Dat
     assert workspace.disk_usage().freeable_bytes == 0
 
 
+def test_disk_usage__later_state_of_a_table_of_snapshots_alone(workspace: Workspace, dataset: Dataset) -> None:
+    """The newest version of such a table stays, so it is not counted as one to be freed, once vacuum freed the rest."""
+    before = dataset.snapshots()[0].snapshot_id
+    dataset.tag(dataset.where([]), "x")
+    dataset.snapshot()
+    dataset.tag(dataset.where([]), "y")
+    dataset.restore(before)
+    assert workspace.disk_usage().freeable_bytes > 0
+    assert workspace.vacuum(older_than_s=0).skipped == {}
+    assert workspace.disk_usage().freeable_bytes == 0
+    assert workspace.check().findings == []
+
+
 def test_disk_usage__of_clones(workspace: Workspace, dataset: Dataset) -> None:
     """Files that a clone shares with its source count for both as shared, and once in the total."""
     before = workspace.disk_usage()

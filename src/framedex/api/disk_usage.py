@@ -19,7 +19,7 @@ from framedex.storage.manifest import MANIFEST, has_manifest
 from framedex.storage.media_rows import index_columns_of
 from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import RetainedStates, RetentionLimits, read_retained
-from framedex.storage.table_files import HINT, DataFile, data_files, files_of, files_of_head
+from framedex.storage.table_files import DataFile, data_files, files_of, files_of_head, files_of_snapshots
 from framedex.storage.table_names import MEDIA
 
 EMBEDDINGS, INDEX, COLUMNS, REMNANTS = "embeddings", "index columns", "other columns", "deleted rows"
@@ -213,7 +213,7 @@ def _classified(path: Path, retained: RetainedStates) -> tuple[dict[str, str], d
     head = retained.head.tables.get(name) if retained.head else None
     snapshots = {each.tables[name] for each in retained.generations if name in each.tables} - {head}
     part_of = dict.fromkeys(files_of(path, [version for each, version in retained.unfinished if each == name]), WORK)
-    part_of |= dict.fromkeys(files_of(path, snapshots) | ({HINT} if snapshots else set()), SNAPSHOTS)
+    part_of |= dict.fromkeys(files_of_snapshots(path, snapshots, is_in_head=head is not None), SNAPSHOTS)
     part_of |= dict.fromkeys(files_of_head(path, head) if head else (), COLUMNS if name in _ROW_TABLES else TABLES)
     return part_of, {file.path: file for file in data_files(path, head)} if name in _ROW_TABLES and head else {}
 

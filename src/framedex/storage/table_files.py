@@ -151,6 +151,25 @@ def files_of(path: Path, versions: Collection[int]) -> set[str]:
 
 @engine_call
 @on_table("read")
+def files_of_snapshots(path: Path, versions: Collection[int], *, is_in_head: bool) -> set[str]:
+    """Return the files that the versions of snapshots reference, and those that must stay if the head has no version.
+
+    Args:
+        path: folder of the table.
+        versions: the versions.
+        is_in_head: whether the head has a version of the table.
+    """
+    import lance
+
+    if is_in_head or not versions:
+        return files_of(path, versions)
+    newest = lance.dataset(str(path)).version
+    stays = any(ends_with(path, version) for version in versions)
+    return files_of(path, {*versions, newest} if stays else versions) | {HINT}
+
+
+@engine_call
+@on_table("read")
 def files_of_head(path: Path, version: int) -> set[str]:
     """Return the files that the head's version references, and those that must stay with it."""
     import lance
