@@ -487,6 +487,21 @@ class TestEdits:
             assert found[column].tolist() == alone[column][[0, 0, 0, 1, 0]].tolist()
             assert not np.isnan(found[column]).any()
 
+    def test_create__keeps_the_intact_image(self, workspace: Workspace, tmp_path: Path) -> None:
+        """Of a JPEG and its copy with zeroed bytes in the middle, the intact one is kept, though gaps look sharp."""
+        folder = put(tmp_path / "images", {"z.jpg": photo(5, width=320, height=240)}, quality=90)
+        content = bytearray((folder / "z.jpg").read_bytes())
+        middle = len(content) * 3 // 4
+        content[middle : middle + 200] = bytes(200)
+        (folder / "a.jpg").write_bytes(content)
+        dataset = workspace.create_dataset("d", folder, "gist")
+        assert [row["file_name"] for row in dataset.issues("corrupted").to_pylist()] == ["a.jpg"]
+        (group,) = dataset.duplicates()
+        assert group.keep == ids_of(dataset)["z.jpg"]
+        assert group.keep_reason == "It is intact: the data of the others is damaged."
+        plan = dataset.plan_cleanup(duplicates=0.96).to_arrow().to_pylist()
+        assert {row["file_name"]: row["action"] for row in plan} == {"a.jpg": "remove", "z.jpg": "keep"}
+
     @pytest.mark.slow
     def test_cleanup__removes_the_copies(self, dataset: Dataset) -> None:
         """A plan keeps what the groups keep; after it and a vacuum a rebuild finds no copies."""

@@ -14,7 +14,7 @@ from framedex.errors import InvalidInput
 from framedex.storage.media_rows import STANDING
 
 ISSUES = ("blur", "dark")
-MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", *STANDING, "duplicate_similarity")
+MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "damage", *STANDING, "duplicate_similarity")
 
 known = st.sampled_from([1.0, 2.0, 2.01, 5.0, np.nan])
 rows = st.lists(

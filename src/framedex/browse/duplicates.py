@@ -52,7 +52,7 @@ def duplicates(
         groups = _grouped(media, condition, (column, (column,)), limit)
     # The size of a file does not describe an object in it.
     preferences = PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
-    measures = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", *STANDING)
+    measures = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
     members = _Members.of(media, groups, (*measures, *_NEAR))
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
     if "similarity" in groups.column_names:

@@ -159,7 +159,11 @@ _OF_COMPARISON = (
         _flag("the others were compressed again"),
     ),
 )  # fmt: skip
+INTACT = Preference(
+    "is intact", "", 0.0, 0.0, lambda columns: -columns["damage"], _flag("the data of the others is damaged")
+)
 PREFERENCES = (
+    INTACT,
     *_OF_COMPARISON,
     LARGEST,
     Preference("is the sharpest", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness),

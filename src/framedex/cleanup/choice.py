@@ -25,7 +25,7 @@ from framedex.vql import duplicate_level
 
 EXACT = "exact"
 """The value that selects files of equal content instead of a similarity."""
-_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", *STANDING)
+_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
 _NONE = -1
 
 Numbers = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ class DuplicateGroup(Record):
     parts. Groups of equal files have the same fields; their threshold, similarity and confidence are 1.
 
     ``keep`` is the id of the member that is best to keep, and ``keep_reason`` says why in a sentence. The criteria,
-    in order: the most detail (enlargement, borders and other images beside it do not count), not blurred, not
+    in order: intact, the most detail (enlargement, borders and other images beside it do not count), not blurred, not
     cropped, in colour, the fewest added pixels, the source of the most copies, the least difference from the other
     copies, saved first, the finest quantisation, the nearest to another copy, the most colour values, metadata, the
     nearest to the other copies, one compression only; then the most pixels, the highest acutance, the most bytes
