@@ -487,6 +487,19 @@ class TestEdits:
             assert found[column].tolist() == alone[column][[0, 0, 0, 1, 0]].tolist()
             assert not np.isnan(found[column]).any()
 
+    def test_add_media__equal_file_of_one_that_is_gone(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A file is compared with its edits though the first file of equal content is gone, and is the one to keep."""
+        folder = put(tmp_path / "images", {"a.png": detailed(4)})
+        dataset = workspace.create_dataset("d", folder, "gist")
+        (folder / "a.png").rename(folder / "c.png")
+        put(folder, {"d.png": resized(detailed(4), 0.4)})
+        dataset.add_media(folder)
+        (group,) = dataset.duplicates()
+        assert sorted(group.paths) == ["a.png", "c.png", "d.png"]
+        detail = in_order(columns_of(dataset, ["path", "keep_detail"]))["keep_detail"]
+        assert np.isnan(detail).tolist() == [True, False, False]
+        assert group.keep == ids_of(dataset)["c.png"]
+
     def test_create__keeps_the_intact_image(self, workspace: Workspace, tmp_path: Path) -> None:
         """Of a JPEG and its copy with zeroed bytes in the middle, the intact one is kept, though gaps look sharp."""
         folder = put(tmp_path / "images", {"z.jpg": photo(5, width=320, height=240)}, quality=90)

@@ -6,6 +6,9 @@ tells a pose from another one, the unit takes both. So one search finds copies i
 
 Most copies are neither turned nor mirrored, so units are also compared as they are only; else the poses of others take
 their places. The search uses projections to the principal components of a sample, then compares the full descriptors.
+
+The order of verification also depends on single parts of images: a banner, a caption or a crop leaves some parts nearly
+equal, while the parts of different images are all moderately alike.
 """
 
 from collections import Counter
@@ -329,7 +332,7 @@ def _with_similarity(units: Units, poses: Poses, cells: Callable[[Vectors], Vect
 
 
 def _most_similar(units: Units, poses: Poses, a: Rows, b: Rows) -> tuple[Vectors, Rows, Vectors]:
-    """Return the similarities of pairs of units in the most similar pose of the second, this pose, and it in it."""
+    """Return (similarities, poses, descriptors) of pairs of units: the second unit in its most similar pose."""
     turned = poses(units.vectors[b].astype(np.float32))
     scores = np.einsum("nd,pnd->np", units.vectors[a].astype(np.float32), turned)
     pose = scores.argmax(axis=1)

@@ -1,7 +1,8 @@
 """Verification of copies by keypoints: whether one image, or a part of it, is seen in another one.
 
 Keypoints and binary descriptors are ORB (E. Rublee et al., "ORB: an efficient alternative to SIFT or SURF", ICCV 2011).
-Matches that pass the ratio test (D. Lowe, IJCV 60(2), 2004) must agree on one turn, scale and shift (RANSAC).
+Matches that pass the ratio test (D. Lowe, IJCV 60(2), 2004) must agree on one turn, scale and shift (RANSAC). Small
+images, which have hardly any keypoints, are compared as a whole by their thumbnails.
 """
 
 from dataclasses import dataclass, field

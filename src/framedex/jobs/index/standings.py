@@ -105,23 +105,48 @@ class Comparison:
         )
         rows = _rows(media, members)
         equal = _equal_files(members, groups, rows)
+        unread = self._compare_files(media, rows, equal, groups, shown, columns, progress)
+        if unread:  # other files with the same content may still be there
+            alone = {number: [number] for number in members.tolist() if int(groups[number]) in unread}
+            self._compare_files(media, rows, alone, groups, shown, columns, lambda stage, _share: progress(stage, 1.0))
+
+    def _compare_files(
+        self,
+        media: Media,
+        rows: Mapping[int, Mapping[str, Any]],
+        equal: Mapping[int, Sequence[int]],
+        groups: _Groups,
+        shown: "_Shown",
+        columns: Columns,
+        progress: Progress,
+    ) -> set[int]:
+        """Set the standings of members, by the file that is read for them, in order of their groups.
+
+        Returns:
+            The groups in which a file that is read for several members cannot be read.
+        """
         results = decode_rows(
             media, (rows[number] for number in equal), _measured, _failed, detail=None,
             settings=self.job.settings, run_length=4,
         )  # fmt: skip
         waiting: list[tuple[int, Any]] = []
+        unread: set[int] = set()
         done = 0
         with closing(results):
             for each in results:
                 if each is None:
                     continue
-                if waiting and groups[waiting[0][0]] != groups[each[0]]:
+                number, member = each
+                if waiting and groups[waiting[0][0]] != groups[number]:
                     _set_standings(columns, waiting, shown)
                     waiting = []
-                waiting += [(number, each[1]) for number in equal[each[0]]]
+                waiting += [(twin, member) for twin in equal[number]]
+                if member is None and len(equal[number]) > 1:
+                    unread.add(int(groups[number]))
                 done += 1
                 progress(_STAGE, done / len(equal))
         _set_standings(columns, waiting, shown)
+        return unread
 
 
 def _changed(groups: _Groups, before: npt.NDArray[Any], columns: Columns) -> npt.NDArray[np.bool_]:
