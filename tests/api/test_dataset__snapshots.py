@@ -22,7 +22,7 @@ from framedex import (
     WorkspaceError,
 )
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskStatus, TaskType
-from framedex.storage import tables
+from framedex.storage import table_files
 from tests.gallery import SETTINGS, Faulty, fill
 from tests.growth import THRESHOLDS, columns_of, families, groups_of, ids_of, part, status_of, summary_of
 from tests.pauses import Pause, watched
@@ -308,7 +308,7 @@ def test_clone__of_what_is_gone(workspace: Workspace, dataset: Dataset, monkeypa
         shutil.rmtree(workspace.path / "datasets" / dataset.id)
         raise FileNotFoundError("it is gone")
 
-    monkeypatch.setattr(tables, "link_file", vanish)
+    monkeypatch.setattr(table_files, "link_file", vanish)
     clone = dataset.clone(wait=False)
     assert clone.task is not None
     with pytest.raises(Exception, match="gone"):

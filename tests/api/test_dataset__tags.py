@@ -257,8 +257,7 @@ def test_tag__after_an_edit_that_was_cut_off(dataset: Dataset) -> None:
     """Uncommitted data of a dead process is invisible, and not part of the next edit."""
     ids = all_ids(dataset)
     dataset.tag(ids[0], "a")
-    table = open_media(dataset._context, dataset.id).table
-    with_tag(table, np.ones(6, dtype=bool), 0, datetime.now(UTC))
+    with_tag(open_media(dataset._context, dataset.id), np.ones(6, dtype=bool), 0, datetime.now(UTC))
     assert tags_of(dataset) == [["a"], [], [], [], [], []]
     dataset.tag(ids[1], "b")
     assert tags_of(dataset) == [["a"], ["b"], [], [], [], []]

@@ -53,7 +53,7 @@ def damaged(tmp_path: Path) -> Path:
         lambda path: tables.append(path, ROWS.to_batches(), ROWS.schema),
         lambda path: tables.replace(path, ROWS.to_batches(), ROWS.schema),
         lambda path: tables.roll_back(path, 1),
-        lambda path: tables.link(path, 2, path.with_name("other.lance")),
+        lambda path: table_files.link(path, 2, path.with_name("other.lance")),
         lambda path: table_files.old_versions(path, [1]),
         lambda path: table_files.ends_with(path, 1),
         lambda path: table_files.remove_versions(path, [1]),

@@ -31,6 +31,21 @@ _DEFAULT_LIMITS = LabelLimits()
 
 
 @dataclass(frozen=True)
+class LabelStatistics:
+    """What the items of a label have in common, by label code; NaN for labels without such a value.
+
+    Attributes:
+        typical: float64, in [0, 1]: the mean share of votes that members receive for the label; NaN if it is not
+            coherent, so that it is never suggested.
+        limit: float64, above 0: the mean cosine distance to the nearest items of the label beyond which an item is an
+            outlier.
+    """
+
+    typical: Floats
+    limit: Floats
+
+
+@dataclass(frozen=True)
 class LabelQuality:
     """Label quality of N items; NaN where it cannot be computed.
 
@@ -45,6 +60,7 @@ class LabelQuality:
         outlier_confidence: float32, shape (N,), in [0.5, 1]: 0.5 at the limit, 1 infinitely far; NaN: no issue.
         agreement: the agreement of labels with neighbours, 0 to 1, that decided whether there are mislabel issues; None
             if there is nothing to compare.
+        statistics: of the labels.
     """
 
     support: Scores
@@ -52,6 +68,7 @@ class LabelQuality:
     suggested: Codes
     distance: Scores
     outlier_confidence: Scores
+    statistics: LabelStatistics
     agreement: float | None = None
 
 
@@ -62,6 +79,7 @@ def label_quality(
     *,
     limits: LabelLimits = _DEFAULT_LIMITS,
     agreement: float | None = None,
+    statistics: LabelStatistics | None = None,
     progress: ShareProgress = ignore_progress,
 ) -> LabelQuality:
     """Return the label quality of all items: probable label errors and label outliers.
@@ -79,6 +97,7 @@ def label_quality(
         limits: limits of both issues.
         agreement: the agreement of labels with neighbours that an earlier index found, which decides; None to compute
             it.
+        statistics: of the labels, which decide; by default they are computed from the items.
         progress: called between blocks of rows.
 
     Raises:
@@ -86,11 +105,14 @@ def label_quality(
     """
     check_labels(labels, len(inverse))
     if not len(labels.codes):
-        return _unlabelled(len(inverse))
+        return _unlabelled(len(inverse), labels.count)
     graph, entries = graph.filled(), LabelEntries.of(inverse, labels, len(graph.rows))
     own, other, code = label_votes(graph, entries, lambda share: progress(0.7 * share))
-    coherent, typical = _coherent(entries, own)
-    typical[~coherent] = np.nan
+    if statistics is None:
+        coherent, typical = _coherent(entries, own)
+        typical[~coherent] = np.nan
+    else:
+        typical = statistics.typical
     support, confidence, suggestion = _mislabels(graph, entries, own, (other, code), typical, limits.support)
     agreement = _agreement(entries, own, other) if agreement is None else agreement
     if agreement is not None and agreement < LEAST_AGREEMENT:
@@ -98,7 +120,8 @@ def label_quality(
     suggested = np.full(len(inverse), -1, dtype=np.int32)
     suggested[entries.item] = suggestion
     distances = _distances(graph, entries, lambda share: progress(0.7 + 0.3 * share))
-    relative = _relative_distances(entries, distances, coherent)
+    fences = _distance_limits(entries, distances, coherent) if statistics is None else statistics.limit
+    relative = np.fmax.reduceat((distances / fences[entries.code])[entries.entry], entries.first)
     with np.errstate(invalid="ignore", divide="ignore"):
         distance = np.where(relative > limits.distance, 1 - 0.5 * limits.distance / relative, np.nan)
     return LabelQuality(
@@ -107,13 +130,15 @@ def label_quality(
         suggested=suggested,
         distance=entries.by_item(relative),
         outlier_confidence=entries.by_item(distance),
+        statistics=LabelStatistics(typical, fences),
         agreement=agreement,
     )
 
 
-def _unlabelled(items: int) -> LabelQuality:
+def _unlabelled(items: int, labels: int) -> LabelQuality:
     nothing = np.full(items, np.nan, dtype=np.float32)
-    return LabelQuality(nothing, nothing, np.full(items, -1, dtype=np.int32), nothing, nothing)
+    statistics = LabelStatistics(np.full(labels, np.nan), np.full(labels, np.nan))
+    return LabelQuality(nothing, nothing, np.full(items, -1, dtype=np.int32), nothing, nothing, statistics)
 
 
 def _coherent(entries: LabelEntries, own: Floats) -> tuple[Mask, Floats]:
@@ -206,8 +231,8 @@ def _distances(graph: NeighbourGraph, entries: LabelEntries, progress: ShareProg
     return distances
 
 
-def _relative_distances(entries: LabelEntries, distances: Floats, usable: Mask) -> Floats:
-    """Return distances of labelled items relative to the limit of their label; NaN if none of their labels has one.
+def _distance_limits(entries: LabelEntries, distances: Floats, usable: Mask) -> Floats:
+    """Return the limit of each label's distances; NaN if it has none.
 
     The limit is J. W. Tukey's outer fence (Exploratory Data Analysis, 1977): the third quartile plus three times the
     interquartile range. About 4 % of the items of ordinary labels lie beyond the inner fence (1.5 times the range).
@@ -225,7 +250,7 @@ def _relative_distances(entries: LabelEntries, distances: Floats, usable: Mask) 
     limited = np.flatnonzero(usable & (members >= _MIN_MEMBERS))
     low, high = (_quantiles(ordered, starts[limited], members[limited], share) for share in (0.25, 0.75))
     limits[limited] = high + np.maximum(3 * (high - low), 0.01)
-    return np.asarray(np.fmax.reduceat(values / limits[code], entries.first))
+    return limits
 
 
 def _quantiles(ordered: Floats, starts: Ints, sizes: Ints, share: float) -> Floats:

@@ -10,7 +10,7 @@ from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.records import SnapshotReason
-from framedex.storage import snapshot_rows, tables
+from framedex.storage import snapshot_rows, table_files, tables
 from framedex.storage.generation import Generation, IndexSummary, ObjectSummary, Summary
 from framedex.storage.layout import Layout
 from framedex.tasks import Commit, TaskProgress
@@ -112,7 +112,7 @@ def link_generation(generation: Generation, *, layout: Layout, dataset_id: str, 
     shutil.rmtree(layout.dataset(dataset_id), ignore_errors=True)
     for done, (name, version) in enumerate(generation.tables.items()):
         progress("linking tables", 0.5 * done / len(generation.tables))
-        tables.link(layout.table(generation.dataset_id, name), version, layout.table(dataset_id, name))
+        table_files.link(layout.table(generation.dataset_id, name), version, layout.table(dataset_id, name))
     progress("linking uploaded media", 0.5)
     _link_blobs(layout.blobs(generation.dataset_id), layout.blobs(dataset_id), progress)
 
@@ -124,5 +124,5 @@ def _link_blobs(source: Path, target: Path, progress: Progress) -> None:
         target_folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             if not name.endswith(".partial"):
-                tables.link_file(Path(folder) / name, target_folder / name)
+                table_files.link_file(Path(folder) / name, target_folder / name)
         progress("linking uploaded media", 0.75)

@@ -18,7 +18,7 @@ def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence
         Conflict: a task is in progress.
     """
     with editing(context, dataset_id, "not_duplicates") as edit:
-        decision, versions, summary = decide(edit.job.table, edit.job.head, media_ids, context.settings.user)
+        decision, versions, summary = decide(edit.media(context), edit.job.head, media_ids, context.settings.user)
         edit.commit(versions, summary)
     return decision
 
@@ -31,7 +31,7 @@ def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> No
         Conflict: a task is in progress.
     """
     with editing(context, dataset_id, "withdraw_decision") as edit:
-        edit.commit(*withdraw(edit.job.table, edit.job.head, decision_id))
+        edit.commit(*withdraw(edit.media(context), edit.job.head, decision_id))
 
 
 def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDecision]:

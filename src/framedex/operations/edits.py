@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +24,6 @@ from framedex.operations.names import Operation
 from framedex.operations.short_edits import Edit, editing
 from framedex.operations.starting import start, with_job_context
 from framedex.records import Field, FieldResult, FieldValue, Tag, TaskType
-from framedex.storage import tables
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, stored_fields, tags_of
 from framedex.storage.field_results import read_result
@@ -41,14 +41,14 @@ def list_tags(context: Context, dataset_id: str) -> list[Tag]:
     """Return the tags of a dataset, oldest first, with the number of media of each."""
     media = open_media(context, dataset_id)
     tags = tags_of(media)
-    counts = count_tags(media.table) if tags else {}
+    counts = count_tags(media) if tags else {}
     return [_tag(tag, counts) for tag in tags]
 
 
 def create_tag(context: Context, dataset_id: str, name: str) -> Tag:
     """Create a tag and return it; errors as in :func:`framedex.jobs.edits.tags.create_tag`."""
     with _editing(context, dataset_id, "create_tag") as (edit, media):
-        tag, written = tag_jobs.create_tag(media.table, edit.job.head, name, context.settings.user)
+        tag, written = tag_jobs.create_tag(media, edit.job.head, name, context.settings.user)
         edit.commit(*written)
     return _tag(tag, {})
 
@@ -56,33 +56,33 @@ def create_tag(context: Context, dataset_id: str, name: str) -> Tag:
 def rename_tag(context: Context, dataset_id: str, name_or_id: str, name: str) -> Tag:
     """Rename a tag and return it; errors as in :func:`framedex.jobs.edits.tags.rename_tag`."""
     with _editing(context, dataset_id, "rename_tag") as (edit, media):
-        tag, written = tag_jobs.rename_tag(media.table, edit.job.head, name_or_id, name)
+        tag, written = tag_jobs.rename_tag(media, edit.job.head, name_or_id, name)
         edit.commit(*written)
-        return _tag(tag, count_tags(media.table))
+        return _tag(tag, count_tags(media))
 
 
 def delete_tag(context: Context, dataset_id: str, name_or_id: str) -> None:
     """Delete a tag and remove it from all media; errors as in :func:`framedex.jobs.edits.tags.delete_tag`."""
     with _editing(context, dataset_id, "delete_tag") as (edit, media):
-        edit.commit(*tag_jobs.delete_tag(media.table, edit.job.head, name_or_id))
+        edit.commit(*tag_jobs.delete_tag(media, edit.job.head, name_or_id))
 
 
 def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Assign a tag to media and return it; errors as in :func:`framedex.jobs.edits.tags.assign_tag`."""
     with _editing(context, dataset_id, "tag") as (edit, media):
         rows = _selected_rows(media, selection)
-        result, written = tag_jobs.assign_tag(media.table, edit.job.head, rows, name_or_id, context.settings.user)
+        result, written = tag_jobs.assign_tag(media, edit.job.head, rows, name_or_id, context.settings.user)
         edit.commit(*written)
-        return _tag(result, count_tags(Table(media.table.path, written[0]["media"])))
+        return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
 
 
 def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Remove a tag from media and return it; errors as in :func:`framedex.jobs.edits.tags.unassign_tag`."""
     with _editing(context, dataset_id, "untag") as (edit, media):
         rows = _selected_rows(media, selection)
-        result, written = tag_jobs.unassign_tag(media.table, edit.job.head, rows, name_or_id)
+        result, written = tag_jobs.unassign_tag(media, edit.job.head, rows, name_or_id)
         edit.commit(*written)
-        return _tag(result, count_tags(Table(media.table.path, written[0]["media"])))
+        return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
 
 
 def set_value(
@@ -110,7 +110,7 @@ def set_value(
             indices = _indices_of(media, list(selection))
         else:
             indices = np.where(_selected_rows(media, selection), 0, -1)
-        edit.commit(*update_values(media.table, edit.job.head, editable, array, indices))
+        edit.commit(*update_values(media, edit.job.head, editable, array, indices))
 
 
 def _values_by_id(editable: EditableValue, values: Mapping[str, Any]) -> pa.Array:
@@ -257,10 +257,7 @@ def delete_field(context: Context, dataset_id: str, name: str) -> None:
 def _editing(context: Context, dataset_id: str, operation: str) -> Iterator[tuple[Edit, Media]]:
     """Yield a short edit, and the media at the head, in a writable table."""
     with editing(context, dataset_id, operation) as edit:
-        job = edit.job
-        version = tables.roll_back(job.table, job.head.tables["media"])
-        assert version is not None, "a head has a media table"
-        yield edit, Media(dataset_id, job.head, Table(job.table, version), context.sql, job.roots)
+        yield edit, edit.media(context)
 
 
 def _selected_rows(media: Media, selection: Selection) -> Mask:
@@ -284,7 +281,7 @@ def _indices_of(media: Media, ids: Sequence[str]) -> Indices:
     for each in ids:
         if not isinstance(each, str):
             raise InvalidInput(f"a media id is text, not {each!r}")
-    result = find_ids(media.table, ids)
+    result = find_ids(media, ids)
     if not result.exists.all():
         raise NotFound(f"no media {ids[int(result.exists.argmin())]!r} in this dataset; nothing was changed")
     return result.indices

@@ -9,8 +9,12 @@ from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.operations.context import Context
 from framedex.operations.starting import check_available, load_job_context
+from framedex.storage import tables
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Summary
+from framedex.storage.media import Media
+from framedex.storage.table_names import MEDIA
+from framedex.storage.tables import Table
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,14 @@ class Edit:
 
     job: JobContext
     _connection: Any
+
+    def media(self, context: Context) -> Media:
+        """Return the media at the head, in a table at its newest version."""
+        job = self.job
+        version = tables.roll_back(job.table, job.head.tables[MEDIA])
+        assert version is not None, "a head has a media table"
+        table = Table(job.table, version)
+        return Media(job.dataset_id, job.head, table, context.sql, job.roots, columns=context.columns)
 
     def commit(self, versions: dict[str, int], summary: Summary) -> None:
         """Commit the written tables as the head.

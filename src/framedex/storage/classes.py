@@ -50,7 +50,12 @@ def classes_of(media: Media) -> pa.Table:
 
 
 def write_classes(
-    path: Path, before: Mapping[str, int], after: Mapping[str, int], declared: Sequence[SourceClass] = ()
+    path: Path,
+    before: Mapping[str, int],
+    after: Mapping[str, int],
+    declared: Sequence[SourceClass] = (),
+    *,
+    new_labels: pa.Array | None = None,
 ) -> dict[str, int]:
     """Add new classes to the class list of a dataset; return the versions of a generation's tables with the list.
 
@@ -62,10 +67,14 @@ def write_classes(
         before: versions of the tables of the previous generation, by name; empty for a new dataset.
         after: versions of the tables of the new generation.
         declared: classes in the lists of new annotation files.
+        new_labels: the labels that media got since the previous generation; by default all labels are read.
     """
     stored = _stored(path, before)
-    known = stored if CLASSES in before else _completed(stored, path, before)
-    completed = _completed(_with_declared(known, declared), path, after)
+    if CLASSES in before and new_labels is not None:
+        completed = _with_labels(stored, new_labels)
+    else:
+        known = stored if CLASSES in before else _completed(stored, path, before)
+        completed = _completed(_with_declared(known, declared), path, after)
     kept = {name: version for name, version in after.items() if name != CLASSES}
     if completed.equals(stored):
         return kept | ({CLASSES: before[CLASSES]} if CLASSES in before else {})
@@ -114,13 +123,19 @@ def _completed(classes: pa.Table, path: Path, versions: Mapping[str, int]) -> pa
     of_boxes = _labels(objects_path(path), versions.get(OBJECTS))
     classes = _marked(classes, of_boxes)
     names = pc.unique(pa.concat_arrays([of_boxes, _labels(path, versions.get(MEDIA))]))
+    return _with_labels(classes, names, of_boxes)
+
+
+def _with_labels(classes: pa.Table, names: pa.Array, of_boxes: pa.Array | None = None) -> pa.Table:
+    """Return a class list with those of some distinct labels that it lacks, in alphabetical order behind the others."""
     new = names.filter(pc.invert(pc.is_in(names, value_set=classes["name"].combine_chunks())))
     if not len(new):
         return classes
     new = new.take(pc.sort_indices(new))
     first = (pc.max(classes["id"]).as_py() if len(classes) else _FIRST - 1) + 1
     empty = pa.nulls(len(new), pa.string())
-    columns = [pa.array(np.arange(first, first + len(new))), new, empty, empty, pc.is_in(new, value_set=of_boxes)]
+    are_of_boxes = pc.is_in(new, value_set=pa.array([], pa.string()) if of_boxes is None else of_boxes)
+    columns = [pa.array(np.arange(first, first + len(new))), new, empty, empty, are_of_boxes]
     return pa.concat_tables([classes, pa.table(columns, schema=SCHEMA)])
 
 

@@ -158,6 +158,8 @@ class ColumnCache:
         key = self._key(table, name)
         if (array := self._columns.get(key)) is not None or not load or not self.is_on:
             return array
+        if name in table.overlay.columns:
+            return self._edited_column(table, name, key)
         with self._reading:
             if (array := self._columns.get(key)) is not None or key in self._large:
                 return array
@@ -167,6 +169,15 @@ class ColumnCache:
                 self._large.put(key, True)
             else:
                 self._columns.put(key, array, weight=array.nbytes)
+        return array
+
+    def _edited_column(self, table: Table, name: str, key: Hashable) -> pa.Array | None:
+        """Return a column with its edits; the values in the data files stay cached, as edits follow one another."""
+        values, ids = (self._column(table.unedited, each, load=True) for each in (name, ROW_ID))
+        if values is None or ids is None:
+            return None
+        array = table.overlay.applied(name, values, ids.to_numpy())
+        self._columns.put(key, array, weight=array.nbytes)
         return array
 
     def _read_column(self, table: Table, name: str) -> pa.Array | None:

@@ -29,7 +29,8 @@ def columns_key(table: Table, columns: Collection[str]) -> Hashable:
     field_ids = {
         number for field in dataset.lance_schema.fields() if field.name() in columns for number in _numbers(field)
     }
-    return str(table.path), tuple(_fragment_key(each.metadata, field_ids) for each in dataset.get_fragments())
+    fragments = tuple(_fragment_key(each.metadata, field_ids) for each in dataset.get_fragments())
+    return str(table.path), fragments, table.overlay.key(columns)
 
 
 def _numbers(field: Any) -> list[int]:

@@ -1,6 +1,6 @@
 """Pairs of copies: a table of its own, because neither the embeddings nor their neighbours show them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from framedex.core.arrays import Vectors
 from framedex.storage import tables
-from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
 from framedex.storage.table_names import COPIES
 from framedex.storage.tables import Table
@@ -206,12 +205,15 @@ def write_pairs(pairs: CopyPairs, table: Table) -> int:
     return version
 
 
-def read_pairs(table: Table, versions: Mapping[str, int]) -> CopyPairs | None:
+def read_pairs(
+    table: Table, versions: Mapping[str, int], media_ids: Iterable[pa.RecordBatch] | None = None
+) -> CopyPairs | None:
     """Read the pairs of a generation as rows of its media table; None if it has no table of pairs.
 
     Args:
         table: the media table at the version of the generation, or a later one with the same or fewer ids.
         versions: of the tables of the generation.
+        media_ids: the column of media ids; by default it is read.
     """
     if COPIES not in versions or PANEL_DESCRIPTORS not in table.schema.names:
         return None
@@ -220,8 +222,15 @@ def read_pairs(table: Table, versions: Mapping[str, int]) -> CopyPairs | None:
     stored = stored.scan(_SCHEMA.names[:-1] if lacks_shares else _SCHEMA.names).read_all()
     if not len(stored):
         return NO_PAIRS
-    index = IdIndex(table)
-    a, b = (index.positions(stored.column(name).to_pylist()) for name in _ENDS)
+    ends = [stored.column(name).combine_chunks() for name in _ENDS]
+    named = pc.unique(pa.concat_arrays(ends))
+    row_of, start = np.full(len(named), -1, dtype=np.int64), 0
+    for batch in table.scan(["media_id"]) if media_ids is None else media_ids:
+        places = pc.index_in(batch.column(0), value_set=named).fill_null(-1).to_numpy(zero_copy_only=False)
+        listed = np.flatnonzero(places >= 0)
+        row_of[places[listed]] = start + listed
+        start += batch.num_rows
+    a, b = (row_of[pc.index_in(each, value_set=named).to_numpy(zero_copy_only=False)] for each in ends)
     kept = (a >= 0) & (b >= 0)
     shares = np.ones(len(stored), np.float32) if lacks_shares else stored.column("share").to_numpy()
     pairs = CopyPairs(a, b, stored.column("similarity").to_numpy(), stored.column("reason").to_pylist(), shares)

@@ -128,6 +128,16 @@ class Media:
 
         return pa.RecordBatchReader.from_batches(schema, batches())
 
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of all rows in row order, from the cache where they fit; ``_rowid`` is one of them."""
+        rows = None if self.columns is None else self.columns.read(self.table, columns)
+        if rows is not None:
+            yield from rows.select(list(columns)).to_batches()
+            return
+        stored = [name for name in columns if name != ROW_ID]
+        for batch in self.table.scan(stored, row_ids=ROW_ID in columns):
+            yield batch.select(list(columns))
+
     def count(self, condition: Condition) -> int:
         """Return the number of rows that meet a condition."""
         if not condition.columns and condition.text == "TRUE":

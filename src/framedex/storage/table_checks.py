@@ -9,6 +9,9 @@ from framedex.core.regular_files import regular
 from framedex.errors import Aborted
 from framedex.storage.disk import walk_files
 from framedex.storage.engine_calls import check_own_engine
+from framedex.storage.overlay import Overlay
+from framedex.storage.table_files import unlisted_edits
+from framedex.storage.tables import Table
 
 _ROWS = 8192
 _MOST_TEXT = 240
@@ -87,6 +90,22 @@ class ColumnReader:
                 self._sound.add(key)
             else:
                 faults[key[0]] = fault
+        return faults | self._edit_faults(version)
+
+    def _edit_faults(self, version: int) -> dict[str, str]:
+        """Return error messages of unreadable edits, by the name of the column."""
+        faults: dict[str, str] = {}
+        overlays: list[Overlay] = []
+        if (fault := engine_fault(lambda: overlays.append(Table(self._path, version).overlay))) is not None:
+            return {"": fault}
+        for layer in overlays[0].layers:
+            key = "", (layer.file,)
+            if key in self._sound:
+                continue
+            if (fault := engine_fault(lambda layer=layer: overlays[0].verify(layer))) is None:  # type: ignore[misc]
+                self._sound.add(key)
+            else:
+                faults |= dict.fromkeys(layer.columns, fault)
         return faults
 
     def _read(self, dataset: Any, name: str, files: tuple[str, ...]) -> None:
@@ -104,7 +123,7 @@ class ColumnReader:
 
 
 def unreferenced_files(path: Path) -> list[Path]:
-    """Return the data files of a table that no version references, as left by a killed writer.
+    """Return the files of rows and edits that no version of a table references, as left by a killed writer.
 
     If the table's versions cannot be read, the result is empty.
 
@@ -113,15 +132,18 @@ def unreferenced_files(path: Path) -> list[Path]:
     """
     check_own_engine()
     tracked: set[str] = set()
+    unlisted: set[str] = set()
 
     def read() -> None:
         check_regular(path)
         tracked.update(_tracked(path))
+        unlisted.update(unlisted_edits(path))
 
     if engine_fault(read) is not None:
         return []
     files = (file for name in _OF_ROWS for file, _ in walk_files(path / name))
-    return sorted(file for file in files if file.relative_to(path).as_posix() not in tracked)
+    untracked = [file for file in files if file.relative_to(path).as_posix() not in tracked]
+    return sorted([*untracked, *(path / name for name in unlisted)])
 
 
 def _tracked(path: Path) -> Iterator[str]:

@@ -5,6 +5,7 @@ another version references. It treats files without a version as those of an act
 is set. The newest version always stays.
 """
 
+import shutil
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.core.regular_files import has_file
+from framedex.errors import WorkspaceError
+from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table
+from framedex.storage.overlay import CONFIG_KEY, FOLDER, Overlay
 
 HINT = "_versions/latest_version_hint.json"
 """The file of a table that stays as long as any version does."""
@@ -41,7 +46,8 @@ def ends_with(path: Path, version: int) -> bool:
 
     newest, other = lance.dataset(str(path)), lance.dataset(str(path), version=version)
     newest_files, other_files = (
-        [each.metadata.to_json() for each in table.get_fragments()] for table in (newest, other)
+        [each.metadata.to_json() for each in table.get_fragments()] + [table.config().get(CONFIG_KEY)]
+        for table in (newest, other)
     )
     return bool(newest_files == other_files)
 
@@ -55,8 +61,29 @@ def remove_versions(path: Path, versions: Sequence[int]) -> None:
     """
     import lance
 
+    edited = _edit_files(path, {*versions} & {*_all_versions(path)})
     for start in range(0, len(versions), _CLEANED):
         lance.dataset(str(path)).cleanup_old_versions(versions=list(versions[start : start + _CLEANED]))
+    if edited:
+        # A file that only removed versions list is in no version to come: each writer starts from one that stays.
+        for name in edited - _edit_files(path, _all_versions(path)):
+            (path / name).unlink(missing_ok=True)
+
+
+def _all_versions(path: Path) -> list[int]:
+    import lance
+
+    return [each["version"] for each in lance.dataset(str(path)).versions()]
+
+
+def _edit_files(path: Path, versions: Collection[int]) -> set[str]:
+    """Return the files with edited values that some versions of a table list."""
+    import lance
+
+    if not (path / FOLDER).is_dir():
+        return set()
+    overlays = (Overlay.of(path, lance.dataset(str(path), version=each).config().get(CONFIG_KEY)) for each in versions)
+    return {name for overlay in overlays for name in overlay.files}
 
 
 @engine_call
@@ -69,6 +96,16 @@ def remove_leftovers(path: Path) -> None:
     import lance
 
     lance.dataset(str(path)).cleanup_old_versions(versions=[_NO_VERSION], delete_unverified=True)
+    for name in unlisted_edits(path):
+        (path / name).unlink(missing_ok=True)
+
+
+@engine_call
+@on_table("read")
+def unlisted_edits(path: Path) -> set[str]:
+    """Return the files with edited values that no version of a table lists, relative to its folder."""
+    present = {f"{FOLDER}/{file.name}" for file, _ in disk.walk_files(path / FOLDER)}
+    return present - _edit_files(path, _all_versions(path)) if present else present
 
 
 @engine_call
@@ -125,6 +162,12 @@ def data_files(path: Path, version: int) -> list[DataFile]:
             replaced = "" in bytes_of
             bytes_of.pop("", None)
             results.append(DataFile(f"data/{file.path}", dict(bytes_of), live, replaced))
+    overlay = Overlay.of(path, dataset.config().get(CONFIG_KEY))
+    for layer in overlay.layers:
+        size = (path / FOLDER / layer.file).stat().st_size
+        results.append(
+            DataFile(f"{FOLDER}/{layer.file}", dict.fromkeys(layer.columns, size / len(layer.columns)), 1.0, False)
+        )
     return results
 
 
@@ -146,7 +189,7 @@ def files_of(path: Path, versions: Collection[int]) -> set[str]:
     for batch in lance.dataset(str(path)).tracked_files(min_version=min(versions)):
         needed = batch.filter(pc.is_in(batch.column("version"), value_set=requested))
         paths.update(needed.column("path").unique().to_pylist())
-    return paths
+    return paths | _edit_files(path, versions)
 
 
 @engine_call
@@ -176,3 +219,38 @@ def files_of_head(path: Path, version: int) -> set[str]:
 
     newest = lance.dataset(str(path)).version
     return files_of(path, {version, newest} if ends_with(path, version) else {version}) | {HINT}
+
+
+@on_table("link")
+def link(path: Path, version: int, target: Path) -> None:
+    """Create a table with one version of another table; later changes of either do not affect the other.
+
+    Files are written once, so both tables can share them by hard links. They are copied if the file system has no hard
+    links, or the target is on another one.
+
+    Args:
+        path: folder of the table.
+        version: the version to take.
+        target: folder of the new table.
+
+    Raises:
+        WorkspaceError: a file of the version is missing, or is no regular file.
+    """
+    for name in sorted(files_of(path, [version])):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if not has_file(path / name):
+            raise WorkspaceError(
+                f"the file {name!r} of the table {path.stem!r} of dataset {path.parent.name} is missing or no regular "
+                "file; `framedex check` lists all such files"
+            )
+        link_file(path / name, target / name)
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Create a hard link to a file, or copy it if that is not possible."""
+    try:
+        disk.hard_link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copy2(source, target)

@@ -4,7 +4,8 @@ MEDIA = "media"
 CELLS = "cells"
 MEANS = "means"
 COPIES = "copies"
-INDEX_TABLES = (MEDIA, CELLS, MEANS, COPIES)
+LABEL_STATISTICS = "label_statistics"
+INDEX_TABLES = (MEDIA, CELLS, MEANS, COPIES, LABEL_STATISTICS)
 """The tables that indexing writes: index columns of media, cells of the neighbour search, sums of large clusters, pairs
-of copies.
+of copies, statistics of labels.
 """

@@ -1,5 +1,7 @@
 """The main access to Lance: versioned tables of Arrow batches.
 
+A version has the columns of its data files, with the edited values of its overlay (:mod:`framedex.storage.overlay`).
+
 Facts of Lance 14 that this relies on, each proved by a test: a version never changes. Columns are added as new files
 beside the old ones, matched by row order. A restored version is a new version with the old content.
 """
@@ -7,7 +9,7 @@ beside the old ones, matched by row order. A restored version is a new version w
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,11 @@ import pyarrow as pa
 from framedex.core import forks
 from framedex.core.forks import cached_property
 from framedex.core.lru_cache import LruCache
-from framedex.core.regular_files import has_file
-from framedex.errors import NotFound, WorkspaceError
+from framedex.errors import NotFound
 from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
-from framedex.storage.table_files import files_of
+from framedex.storage.overlay import CONFIG_KEY, Overlay, Values
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
@@ -87,6 +88,22 @@ class Table:
     def _schema(self) -> pa.Schema:
         return self._lance.schema
 
+    @cached_property
+    def overlay(self) -> Overlay:
+        """The edited values of the version."""
+        return Overlay.of(self.path, self._config())
+
+    @engine_call
+    @on_table("read")
+    def _config(self) -> str | None:
+        config: dict[str, str] = self._lance.config()
+        return config.get(CONFIG_KEY)
+
+    @cached_property
+    def unedited(self) -> "Table":
+        """The same version without its overlay."""
+        return _UneditedTable(self.path, self.version)
+
     @engine_call
     @on_table("read")
     def count(self) -> int:
@@ -105,10 +122,30 @@ class Table:
         """
         return self._guarded(self.stream(columns, row_ids=row_ids))
 
-    @engine_call
-    @on_table("read")
     def stream(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
         """Return the reader of :meth:`scan` for use by another engine, with Lance's own errors."""
+        edited = [name for name in columns if name in self.overlay.columns]
+        if not edited:
+            return self._stored(columns, row_ids=row_ids)
+        for name in edited:
+            self.overlay.values(name)  # raises the errors of the overlay
+        reader = self._stored(columns, row_ids=True)
+        schema = reader.schema if row_ids else pa.schema([each for each in reader.schema if each.name != ROW_ID])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                ids = batch.column(ROW_ID).to_numpy()
+                arrays = [
+                    self.overlay.applied(name, batch.column(name), ids) if name in edited else batch.column(name)
+                    for name in schema.names
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    @engine_call
+    @on_table("read")
+    def _stored(self, columns: Sequence[str], *, row_ids: bool) -> pa.RecordBatchReader:
         scanner = self._lance.scanner(
             columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
         )
@@ -122,7 +159,7 @@ class Table:
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
     def vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
-        """Return a reader over a column of vectors, from a row on.
+        """Return a reader over a column of vectors, from a row on. Vectors are never edited.
 
         It reads little ahead: allocating buffers of the size of a table takes longer than reading them.
         """
@@ -148,7 +185,14 @@ class Table:
         if not len(row_ids):
             fields = [self.schema.field(name) for name in columns]
             return pa.schema(fields).empty_table()
-        return self._take_ids(list(row_ids), list(columns))
+        rows = self._take_ids(list(row_ids), list(columns))
+        for place, name in enumerate(columns):
+            if name in self.overlay.columns:
+                values = self.overlay.applied(
+                    name, rows.column(place).combine_chunks(), np.asarray(row_ids, dtype=np.uint64)
+                )
+                rows = rows.set_column(place, rows.schema.field(place), values)
+        return rows
 
     @engine_call
     @on_table("read")
@@ -158,7 +202,7 @@ class Table:
     @engine_call
     @on_table("read")
     def take_positions(self, positions: npt.NDArray[np.int64], column: str) -> pa.Array:
-        """Return the values of a column at some 0-based positions in row order, ascending."""
+        """Return the vectors of a column at some 0-based positions in row order, ascending."""
         return self._lance.take(positions, columns=[column]).column(0).combine_chunks()
 
     def vectors(
@@ -190,6 +234,16 @@ class Table:
                 positions[filled : filled + len(valid)] = valid + start
             start, filled = start + len(array), filled + len(valid)
         return positions[:filled], out[:filled]
+
+
+class _UneditedTable(Table):
+    """A table at one version, without its overlay."""
+
+    overlay = Overlay(Path())
+
+    def __reduce__(self) -> Any:
+        """Return the parts of which another process opens the same version."""
+        return _UneditedTable, (self.path, self.version)
 
 
 class TableCache:
@@ -293,7 +347,7 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
 @engine_call
 @on_table("write")
 def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Add columns to *table*, or replace columns of the same names; return the new version.
+    """Add columns to *table*, or replace columns of the same names and their edits; return the new version.
 
     Args:
         table: the table, at its newest version.
@@ -322,7 +376,40 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
         if failures:
             raise failures[0] from None
         raise
+    return _without_edits(dataset, table, schema.names)
+
+
+def _without_edits(dataset: Any, table: Table, columns: Sequence[str]) -> int:
+    """Remove the edits of some columns from the newest version of a table; return its version."""
+    if not table.overlay.columns.isdisjoint(columns):
+        dataset.update_config({CONFIG_KEY: table.overlay.without(columns).config})
     return int(dataset.version)
+
+
+@engine_call
+@on_table("write")
+def put_values(table: Table, changes: Mapping[str, Values]) -> int:
+    """Replace some values of columns, in the overlay of a table; return the new version.
+
+    Its cost does not depend on the number of rows.
+
+    Args:
+        table: the table, at its newest version.
+        changes: by column of the table: the ids of the edited rows, and their values.
+    """
+    import lance
+
+    overlay = table.overlay.with_values(changes)
+    dataset = lance.dataset(str(table.path), version=table.version)
+    dataset.update_config({CONFIG_KEY: overlay.config})
+    return int(dataset.version)
+
+
+def fold(table: Table) -> int:
+    """Write the edited columns of a table at its newest version into its data files; return the new version."""
+    edited = sorted(table.overlay.columns & set(table.schema.names))
+    schema = pa.schema([table.schema.field(name) for name in edited])
+    return put_columns(table, iter(table.scan(edited)), schema) if edited else table.version
 
 
 @engine_call
@@ -348,7 +435,7 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
     dataset = lance.dataset(str(table.path), version=table.version)
     if present := [name for name in names if name in dataset.schema.names]:
         dataset.drop_columns(present)
-    return int(dataset.version)
+    return _without_edits(dataset, table, present)
 
 
 @engine_call
@@ -388,47 +475,14 @@ def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     dataset = lance.dataset(str(table.path), version=table.version)
     if present := [name for name in without if name in dataset.schema.names]:
         dataset.drop_columns(present)
+        _without_edits(dataset, table, present)
     fragments = dataset.get_fragments()
     rows = max(dataset.count_rows(), 1)
     deleted = sum(fragment.num_deletions for fragment in fragments)
     if (len(fragments) > _MANY_FILES and rows / len(fragments) < _SMALL_FILE) or deleted > rows // 4:
+        dataset = lance.dataset(str(table.path), version=fold(Table(table.path, dataset.version)))  # row ids change
         dataset.optimize.compact_files(target_rows_per_fragment=_FILE_ROWS)
     return int(dataset.version)
-
-
-@on_table("link")
-def link(path: Path, version: int, target: Path) -> None:
-    """Create a table with one version of another table; later changes of either do not affect the other.
-
-    Files are written once, so both tables can share them by hard links. They are copied if the file system has no hard
-    links, or the target is on another one.
-
-    Args:
-        path: folder of the table.
-        version: the version to take.
-        target: folder of the new table.
-
-    Raises:
-        WorkspaceError: a file of the version is missing, or is no regular file.
-    """
-    for name in sorted(files_of(path, [version])):
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        if not has_file(path / name):
-            raise WorkspaceError(
-                f"the file {name!r} of the table {path.stem!r} of dataset {path.parent.name} is missing or no regular "
-                "file; `framedex check` lists all such files"
-            )
-        link_file(path / name, target / name)
-
-
-def link_file(source: Path, target: Path) -> None:
-    """Create a hard link to a file, or copy it if that is not possible."""
-    try:
-        disk.hard_link(source, target)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copy2(source, target)
 
 
 def sync(path: Path) -> None:

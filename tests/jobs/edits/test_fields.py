@@ -19,6 +19,7 @@ from framedex.storage import tables
 from framedex.storage.definitions import FieldDefinition
 from framedex.storage.tables import Table
 from tests.laws import examples
+from tests.stored import media_of
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
 IDS = ["a", "b", "c", "d"]
@@ -37,7 +38,7 @@ def field(kind: str, *, is_multi: bool = False, options: list[str] | None = None
 
 
 def read(table: Table, definition: FieldDefinition, rows: list[Any]) -> NewValues:
-    return read_values(table, definition, rows, progress=lambda share: None)
+    return read_values(media_of(table), definition, rows, progress=lambda share: None)
 
 
 def stored(table: Table, definition: FieldDefinition, value: Any) -> Any:

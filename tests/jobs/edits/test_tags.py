@@ -16,6 +16,7 @@ from framedex.storage import tables
 from framedex.storage.generation import Generation
 from framedex.storage.tables import Table
 from tests.laws import examples
+from tests.stored import media_of
 
 ROWS = 7
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -56,12 +57,12 @@ def test_tags__any_sequence_agrees_with_plain_lists(untagged: Table, steps: list
     for step, (on, mask, number) in enumerate(steps):
         at = START + timedelta(hours=step)
         rows = np.array(mask)
-        written = with_tag(table, rows, number, at) if on else without_tag(table, rows, number)
+        written = with_tag(media_of(table), rows, number, at) if on else without_tag(media_of(table), rows, number)
         table = table if written is None else Table(table.path, written)
         for tags in (tags for tags, chosen in zip(expected, mask, strict=True) if chosen):
             tags.setdefault(number, at) if on else tags.pop(number, None)
     assert tagged(table) == [list(tags.items()) for tags in expected]
-    counts = count_tags(table)
+    counts = count_tags(media_of(table))
     assert [counts.get(number, 0) for number in range(3)] == [sum(n in tags for tags in expected) for n in range(3)]
     assert table.scan(["media_id"]).read_all()["media_id"].to_pylist() == [str(row) for row in range(ROWS)]
 
@@ -71,8 +72,8 @@ def test_tags__rows_without_any_are_null(untagged: Table) -> None:
     version = tables.roll_back(untagged.path, untagged.version)
     assert version is not None
     rows = np.arange(ROWS) < 2
-    table = Table(untagged.path, with_tag(Table(untagged.path, version), rows, 5, START))
-    left = without_tag(table, np.arange(ROWS) == 0, 5)
+    table = Table(untagged.path, with_tag(media_of(Table(untagged.path, version)), rows, 5, START))
+    left = without_tag(media_of(table), np.arange(ROWS) == 0, 5)
     assert left is not None
     tables.append(untagged.path, [batch(ROWS, 1)], SCHEMA)
     table = Table(untagged.path, left + 1)
@@ -104,7 +105,7 @@ def test_with_tag__of_a_table_that_grew(tmp_path: Path) -> None:
     """Rows that were appended after the columns were made can be tagged like all others."""
     path = tmp_path / "media.lance"
     table = Table(path, tables.append(path, [batch(0, 2)], SCHEMA))
-    with_tag(table, np.array([True, False]), 1, START)
+    with_tag(media_of(table), np.array([True, False]), 1, START)
     table = Table(path, tables.append(path, [batch(2, 2)], SCHEMA))
-    table = Table(path, with_tag(table, np.array([True, False, True, False]), 2, START))
+    table = Table(path, with_tag(media_of(table), np.array([True, False, True, False]), 2, START))
     assert [[number for number, _ in row] for row in tagged(table)] == [[1, 2], [], [2], []]

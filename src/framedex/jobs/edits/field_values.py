@@ -14,7 +14,7 @@ from framedex.core.checks import has_lone_surrogate
 from framedex.jobs.edits.rows import Indices, find_ids
 from framedex.records import FieldError, FieldType
 from framedex.storage.definitions import FieldDefinition
-from framedex.storage.tables import Table
+from framedex.storage.media import Media
 
 _ROWS = 65536
 _SAMPLES = 100
@@ -63,11 +63,11 @@ class NewValues:
     outcome: RowOutcome
 
 
-def read_values(table: Table, definition: FieldDefinition, rows: Sequence[Any], *, progress: Share) -> NewValues:
+def read_values(media: Media, definition: FieldDefinition, rows: Sequence[Any], *, progress: Share) -> NewValues:
     """Return the values that input rows give to media.
 
     Args:
-        table: the media table.
+        media: the media.
         definition: the field.
         rows: pairs (media id, value), or mappings with ``media_id`` and ``value``.
         progress: called with the share that is done; raises to stop.
@@ -89,7 +89,7 @@ def read_values(table: Table, definition: FieldDefinition, rows: Sequence[Any], 
             numbers.append(number)
         parts.append(pa.array(values, definition.column.type))
         progress(0.8 * min(1, (start + _ROWS) / len(rows)))
-    positions = find_ids(table, ids)
+    positions = find_ids(media, ids)
     for index in np.flatnonzero(~positions.exists | positions.is_repeated).tolist():
         is_known_id = positions.exists[index]
         outcome.fail(

@@ -20,6 +20,8 @@ from framedex.storage import tables
 from framedex.storage.definitions import FIELDS, FieldDefinition, read_fields, write_fields
 from framedex.storage.field_results import keep_result
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.media import Media
+from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
@@ -129,7 +131,7 @@ def _fill(
 ) -> Commit:
     version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    media = Table(job.table, version)
+    media = Media(job.dataset_id, job.head, Table(job.table, version), Sql(), job.roots)
     new = read_values(media, field, rows, progress=progress.part("reading values", 0.0, 0.6))
     if new.outcome.inserted:
         version = write_values(media, field.column, new.values, new.indices)

@@ -50,8 +50,8 @@ def change_limits(table: Path, head: Generation, limits: Mapping[str, float]) ->
 def _judge(table: Table, changed: Sequence[IssueType], summary: Summary) -> int:
     """Write the confidences of some issue types; return the new version of the table."""
     if any(each.judged_by is JudgedBy.LABELS for each in changed):
-        version, _ = judge_labels(table, label_limits(summary.limits), agreement=summary.label_agreement)
-        table = Table(table.path, version)
+        judged = judge_labels(table, label_limits(summary.limits), agreement=summary.label_agreement)
+        table = Table(table.path, judged.versions[MEDIA])
     limits = {
         each: np.inf if (limit := summary.limit(each.name, each.threshold)) is None else limit
         for each in changed

@@ -1,7 +1,8 @@
-"""Rows of the media table that an edit selects, and columns in which only those rows change."""
+"""Rows of the media table that an edit selects, and the columns in which only those rows change."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,14 @@ from framedex.core.arrays import Mask, RowIds
 from framedex.storage import tables
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
+from framedex.storage.row_positions import positions_of
 from framedex.storage.tables import ROW_ID, Table
 
 Indices = npt.NDArray[np.int64]
 
 _ROWS = 65536
 _LOOKUP_ROWS = 2**20  # rows per lookup; each lookup builds a hash table of all ids
+_FEW, _FEW_SHARE = 1024, 16  # values of a column beside its file: at most so many, or this part of the rows
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,13 @@ class RowPositions:
     is_repeated: Mask
 
 
-def find_ids(table: Table, ids: Sequence[str]) -> RowPositions:
-    """Return the positions of ids in a media table."""
+def find_ids(media: Media, ids: Sequence[str]) -> RowPositions:
+    """Return the positions of ids among media."""
     values = _texts(ids)
     first_index = _indices(values, values)
     found_ids = np.zeros(len(ids), dtype=bool)
     parts = []
-    for batches in _in_groups(table.scan(["media_id"])):
+    for batches in _in_groups(media.scan(["media_id"])):
         parts.append(_indices(pa.chunked_array(batches, pa.string()), values))
         found_ids[parts[-1][parts[-1] >= 0]] = True
     indices = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
@@ -77,8 +80,25 @@ def mask_of(media: Media, condition: Condition | RowIds) -> Mask:
     if isinstance(condition, Condition) and condition == EVERYTHING:
         return np.ones(media.table.count(), dtype=bool)
     row_ids = media.row_ids(condition) if isinstance(condition, Condition) else condition
-    all_row_ids = media.table.scan([], row_ids=True).read_all().column(ROW_ID).to_numpy()
-    return np.isin(all_row_ids, row_ids, assume_unique=True)
+    all_row_ids = row_ids_of(media)
+    positions = positions_of(all_row_ids, row_ids)
+    if positions is None:  # ids of compacted files may not ascend
+        return np.isin(all_row_ids, row_ids, assume_unique=True)
+    mask = np.zeros(len(all_row_ids), dtype=bool)
+    mask[positions] = True
+    return mask
+
+
+def row_ids_of(media: Media) -> RowIds:
+    """Return the ids of all rows in row order: uint64, shape (rows,)."""
+    parts = [batch.column(0).to_numpy() for batch in media.scan([ROW_ID])]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+
+def read_numbers(media: Media, column: str, missing: float = -1) -> npt.NDArray[Any]:
+    """Return a column of numbers of all rows, shape (rows,), with a value for null."""
+    parts = [batch.column(0).fill_null(missing).to_numpy() for batch in media.scan([column])]
+    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def read_batches(table: Table, schema: pa.Schema) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -94,21 +114,54 @@ def read_batches(table: Table, schema: pa.Schema) -> Iterator[tuple[int, pa.Reco
         yield start, pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in schema], schema=schema)
 
 
-def write_values(table: Table, field: pa.Field, values: pa.Array, indices: Indices) -> int:
+def write_values(media: Media, field: pa.Field, values: pa.Array, indices: Indices) -> int:
     """Replace some values of a column; add the column if the table lacks it. Return the table's new version.
 
     Args:
-        table: the media table, at its newest version.
+        media: the media, whose table is at its newest version.
         field: the column.
         values: the new values.
         indices: int64, shape (rows,): index into *values* for each row; -1 keeps the old value.
     """
     schema = pa.schema([field])
+    changed = np.flatnonzero(indices >= 0)
+    if are_few(media.table, len(changed)):
+        chosen = values.take(pa.array(indices[changed]))
+        return write_few(media.table, row_ids_of(media)[changed], pa.record_batch([chosen], schema=schema))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, group in read_batches(table, schema):
+        for start, group in read_batches(media.table, schema):
             old, at = group.column(0), indices[start : start + group.num_rows]
             new = values.take(pa.array(at, mask=at < 0))
             yield pa.RecordBatch.from_arrays([pc.if_else(pa.array(at >= 0), new, old)], schema=schema)
 
-    return tables.put_columns(table, batches(), schema)
+    return tables.put_columns(media.table, batches(), schema)
+
+
+def are_few(table: Table, rows: int) -> bool:
+    """Return whether so few rows change that their values are written beside the columns' files."""
+    return rows <= max(_FEW, table.count() // _FEW_SHARE)
+
+
+def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
+    """Replace the values of few rows beside the columns' files; return the table's new version.
+
+    Once too many values lie there, they are written into the files.
+
+    Args:
+        table: the table, at its newest version. Columns that it lacks are added.
+        row_ids: uint64, shape (N,), unique: the rows.
+        values: N rows of some columns.
+    """
+    if not len(row_ids):
+        return table.version
+    if missing := [field for field in values.schema if field.name not in table.schema.names]:
+        table = Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
+    order = np.argsort(row_ids)
+    values = values.take(pa.array(order))
+    changes: Mapping[str, tuple[RowIds, pa.Array]] = {
+        name: (row_ids[order], values.column(name)) for name in values.schema.names
+    }
+    written = Table(table.path, tables.put_values(table, changes))
+    edited = max(len(written.overlay.values(name)[0]) for name in values.schema.names)
+    return written.version if are_few(written, edited) else tables.fold(written)

@@ -1,25 +1,27 @@
 """Tag columns of the media table: for each row, the numbers and dates of its tags."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.core.arrays import Mask
-from framedex.jobs.edits.rows import read_batches
+from framedex.core.arrays import Mask, RowIds
+from framedex.jobs.edits.rows import are_few, read_batches, row_ids_of, write_few
 from framedex.storage import tables
 from framedex.storage.definitions import TAGGED_SCHEMA, TAGS
+from framedex.storage.media import Media
 from framedex.storage.tables import Table
 
 
-def with_tag(media: Table, rows: Mask, number: int, at: datetime) -> int:
+def with_tag(media: Media, rows: Mask, number: int, at: datetime) -> int:
     """Add a tag to some rows; return the table's new version. Rows that have the tag keep its date.
 
     Args:
-        media: the media table, at its newest version.
+        media: the media, whose table is at its newest version.
         rows: bool, shape (N,): the rows.
         number: of the tag.
         at: date for rows that get the tag.
@@ -28,23 +30,33 @@ def with_tag(media: Table, rows: Mask, number: int, at: datetime) -> int:
     return _rewrite_tags(media, rows, lambda tagged, selected: tagged.put_on(selected, number, at_us))
 
 
-def without_tag(media: Table, rows: Mask, number: int) -> int | None:
+def without_tag(media: Media, rows: Mask, number: int) -> int | None:
     """Remove a tag from some rows; return the table's new version, or None if nothing was written."""
-    if TAGS not in media.schema.names or not rows.any():
+    if TAGS not in media.table.schema.names or not rows.any():
         return None
     return _rewrite_tags(media, rows, lambda tagged, selected: tagged.take_off(selected, number))
 
 
-def count_tags(media: Table) -> Mapping[int, int]:
+def count_tags(media: Media) -> Mapping[int, int]:
     """Return the number of media per tag, by the tag's number; tags without media may be missing."""
-    if TAGS not in media.schema.names:
+    table = media.table
+    if TAGS not in table.schema.names:
         return {}
-    counts = np.zeros(0, dtype=np.int64)
-    for batch in media.scan([TAGS]):
-        batch_counts = np.bincount(batch.column(0).flatten().to_numpy(), minlength=len(counts))
-        batch_counts[: len(counts)] += counts
-        counts = batch_counts
-    return dict(enumerate(counts.tolist()))
+    # The counts of the files, and what the edits beside them change: edits follow one another, files stay.
+    stored = replace(media, table=table.unedited)
+    counts = sum((_counts(batch.column(0)) for batch in stored.scan([TAGS])), Counter[int]())
+    if TAGS in table.overlay.columns:
+        row_ids, values = table.overlay.values(TAGS)
+        places = np.flatnonzero(np.isin(row_ids, row_ids_of(media), assume_unique=True))  # others were deleted
+        before = stored.take(row_ids[places].tolist(), [TAGS], keep=True).column(0).combine_chunks()
+        counts.subtract(_counts(before))
+        counts.update(_counts(values.take(pa.array(places))))
+    return counts
+
+
+def _counts(numbers: pa.ListArray) -> "Counter[int]":
+    counts = np.bincount(numbers.flatten().to_numpy())
+    return Counter(dict(enumerate(counts.tolist())))
 
 
 @dataclass(frozen=True)
@@ -92,9 +104,25 @@ class _Tagged:
         return pa.RecordBatch.from_arrays(arrays, schema=TAGGED_SCHEMA)
 
 
-def _rewrite_tags(media: Table, rows: Mask, change: Callable[[_Tagged, Mask], _Tagged]) -> int:
+def _rewrite_tags(media: Media, rows: Mask, change: Callable[[_Tagged, Mask], _Tagged]) -> int:
+    table, selected = media.table, np.flatnonzero(rows)
+    if are_few(table, len(selected)):
+        row_ids = row_ids_of(media)[selected]
+        before = _Tagged.of(_tags_at(table, row_ids))
+        after = change(before, np.ones(len(selected), dtype=bool))
+        changed = np.flatnonzero(after.lengths != before.lengths)
+        return write_few(table, row_ids[changed], after.batch().take(pa.array(changed)))
+
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, batch_rows in read_batches(media, TAGGED_SCHEMA):
+        for start, batch_rows in read_batches(table, TAGGED_SCHEMA):
             yield change(_Tagged.of(batch_rows), rows[start : start + batch_rows.num_rows]).batch()
 
-    return tables.put_columns(media, batches(), TAGGED_SCHEMA)
+    return tables.put_columns(table, batches(), TAGGED_SCHEMA)
+
+
+def _tags_at(table: Table, row_ids: RowIds) -> pa.RecordBatch:
+    if TAGS not in table.schema.names:
+        nulls = [pa.nulls(len(row_ids), field.type) for field in TAGGED_SCHEMA]
+        return pa.RecordBatch.from_arrays(nulls, schema=TAGGED_SCHEMA)
+    taken = table.take(row_ids.tolist(), TAGGED_SCHEMA.names).combine_chunks()
+    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.columns], schema=TAGGED_SCHEMA)

@@ -15,19 +15,19 @@ from framedex.jobs.edits.tag_lists import with_tag, without_tag
 from framedex.storage import tables
 from framedex.storage.definitions import TAGS, TagDefinition, read_tags, write_tags
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
 from framedex.vql import UNTAGGED
 
 NewState = tuple[dict[str, int], Summary]
 """Table versions and summary of a new generation."""
 
 
-def create_tag(media: Table, head: Generation, name: str, created_by: str) -> tuple[TagDefinition, NewState]:
+def create_tag(media: Media, head: Generation, name: str, created_by: str) -> tuple[TagDefinition, NewState]:
     """Write a new tag without media.
 
     Args:
-        media: the media table, at its newest version.
+        media: the media, whose table is at its newest version.
         head: the generation that is edited.
         name: of the tag.
         created_by: the user.
@@ -36,12 +36,12 @@ def create_tag(media: Table, head: Generation, name: str, created_by: str) -> tu
         InvalidInput: the name is not valid.
         Conflict: the name is in use.
     """
-    tags = read_tags(media.path, head.tables)
+    tags = read_tags(media.table.path, head.tables)
     tag = _new_tag(head, tags, name, created_by)
     return tag, _write_state(media, head, [*tags, tag])
 
 
-def rename_tag(media: Table, head: Generation, name_or_id: str, name: str) -> tuple[TagDefinition, NewState]:
+def rename_tag(media: Media, head: Generation, name_or_id: str, name: str) -> tuple[TagDefinition, NewState]:
     """Rename a tag.
 
     Raises:
@@ -49,7 +49,7 @@ def rename_tag(media: Table, head: Generation, name_or_id: str, name: str) -> tu
         InvalidInput: the new name is not valid.
         Conflict: another tag has this name.
     """
-    tags = read_tags(media.path, head.tables)
+    tags = read_tags(media.table.path, head.tables)
     tag = find_tag(tags, name_or_id)
     others = [each.name for each in tags if each is not tag]
     _check_tag_name(name, others)
@@ -57,25 +57,25 @@ def rename_tag(media: Table, head: Generation, name_or_id: str, name: str) -> tu
     return renamed, _write_state(media, head, [renamed if each is tag else each for each in tags])
 
 
-def delete_tag(media: Table, head: Generation, name_or_id: str) -> NewState:
+def delete_tag(media: Media, head: Generation, name_or_id: str) -> NewState:
     """Delete a tag and remove it from all media.
 
     Raises:
         NotFound: the dataset has no such tag.
     """
-    tags = read_tags(media.path, head.tables)
+    tags = read_tags(media.table.path, head.tables)
     tag = find_tag(tags, name_or_id)
-    version = without_tag(media, np.ones(media.count(), dtype=bool), tag.number)
+    version = without_tag(media, np.ones(media.table.count(), dtype=bool), tag.number)
     return _write_state(media, head, [each for each in tags if each is not tag], version)
 
 
 def assign_tag(
-    media: Table, head: Generation, rows: Mask, name_or_id: str, created_by: str
+    media: Media, head: Generation, rows: Mask, name_or_id: str, created_by: str
 ) -> tuple[TagDefinition, NewState]:
     """Assign a tag to some media; create the tag if the name is new. Media that have the tag keep its date.
 
     Args:
-        media: the media table, at its newest version.
+        media: the media, whose table is at its newest version.
         head: the generation that is edited.
         rows: bool, shape (N,): the media.
         name_or_id: of the tag.
@@ -84,7 +84,7 @@ def assign_tag(
     Raises:
         InvalidInput: the name of a new tag is not valid, for example because it looks like an id.
     """
-    tags = read_tags(media.path, head.tables)
+    tags = read_tags(media.table.path, head.tables)
     tag = _lookup(tags, name_or_id)
     if tag is None:
         tag = _new_tag(head, tags, name_or_id, created_by)
@@ -93,13 +93,13 @@ def assign_tag(
     return tag, _write_state(media, head, tags, version)
 
 
-def unassign_tag(media: Table, head: Generation, rows: Mask, name_or_id: str) -> tuple[TagDefinition, NewState]:
+def unassign_tag(media: Media, head: Generation, rows: Mask, name_or_id: str) -> tuple[TagDefinition, NewState]:
     """Remove a tag from some media; arguments as for :func:`assign_tag`.
 
     Raises:
         NotFound: the dataset has no such tag.
     """
-    tags = read_tags(media.path, head.tables)
+    tags = read_tags(media.table.path, head.tables)
     tag = find_tag(tags, name_or_id)
     return tag, _write_state(media, head, tags, without_tag(media, rows, tag.number))
 
@@ -146,20 +146,20 @@ def _check_tag_name(name: str, taken: Sequence[str]) -> None:
     raise InvalidInput(f"a tag cannot be named {name!r}, which looks like an id")
 
 
-def _write_state(media: Table, head: Generation, tags: Sequence[TagDefinition], version: int | None = None) -> NewState:
+def _write_state(media: Media, head: Generation, tags: Sequence[TagDefinition], version: int | None = None) -> NewState:
     """Write the tag definitions; return the table versions and the summary of the new generation.
 
     Args:
-        media: the media table.
+        media: the media.
         head: the generation that is edited.
         tags: all tags.
         version: new version of the media table; None if it has not changed.
     """
-    versions = {**head.tables, MEDIA: media.version if version is None else version}
-    stored = read_tags(media.path, head.tables)
+    versions = {**head.tables, MEDIA: media.table.version if version is None else version}
+    stored = read_tags(media.table.path, head.tables)
     if list(tags) != stored:
-        versions[TAGS] = write_tags(media.path, tags)
+        versions[TAGS] = write_tags(media.table.path, tags)
     if version is not None:
-        tables.sync(media.path)
+        tables.sync(media.table.path)
     number = next_number(head, TAGS, [tag.number for tag in (*stored, *tags)])
     return versions, with_next_number(head, TAGS, number)

@@ -118,7 +118,7 @@ def enrich(
     summary = inherited.with_(enrichment_models={**applied_to(source.head), **plan.models})
     version = tables.roll_back(job.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    version, summary = run.media_columns(version, summary)
+    written, summary = run.media_columns(version, summary)
     if plan.captioner is not None:
         summary = summary.with_(captioned_by=plan.captioner.weights)
     if plan.object_captioner is not None:
@@ -127,7 +127,7 @@ def enrich(
     last = (1 + run.end) / 2 if plan.encoder is not None else 1.0
     objects = run.objects(progress.stages(run.end, last))
     if plan.encoder is None:
-        versions = {**source.head.tables, MEDIA: version}
+        versions = {**source.head.tables, **written}
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         tables.sync(layout.dataset(dataset_id))
@@ -141,9 +141,10 @@ def enrich(
             roots=job.roots,
             snapshot_by=user,
         )
-    copies = read_pairs(Table(job.table, version), source.head.tables)
+    table = Table(job.table, written[MEDIA])
+    copies = read_pairs(table, source.head.tables)
     indexed = index(
-        Table(job.table, version),
+        table,
         config.thresholds,
         progress=progress.stages(last, 1.0),
         cannot_link=source.cannot_link,
@@ -192,8 +193,8 @@ class _Run:
     progress: TaskProgress
     end: float = 0.85
 
-    def media_columns(self, version: int, summary: Summary) -> tuple[int, Summary]:
-        """Write the models' output as columns of the media table; return its new version and the changed summary.
+    def media_columns(self, version: int, summary: Summary) -> tuple[dict[str, int], Summary]:
+        """Write the models' output as columns of the media table; return the tables' versions and the changed summary.
 
         Args:
             version: newest version of the media table.
@@ -216,9 +217,9 @@ class _Run:
                 table, self.media, plan.captioner, self.job.settings, progress, replaces=replaces
             )
         if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index includes it
-            version, agreement = judge_labels(Table(path, version), label_limits(self.job.limits))
-            summary = summary.with_(label_agreement=agreement)
-        return version, summary
+            judged = judge_labels(Table(path, version), label_limits(self.job.limits))
+            return judged.versions, summary.with_(label_agreement=judged.agreement)
+        return {MEDIA: version}, summary
 
     def objects(self, progress: Progress) -> ObjectChange | None:
         """Write objects and the models' output for them; return the change, None if nothing was written."""

@@ -35,6 +35,7 @@ from framedex.jobs.index.columns import (
 from framedex.jobs.index.index import (
     WrittenIndex,
     cannot_link_items,
+    cannot_link_rows,
     finite,
     keep_rows,
     near_duplicates,
@@ -119,8 +120,9 @@ def index_added(
     version = tables.put_columns(table, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
     settled = indexed.rows if summary.settled is None else summary.settled
+    statistics = codes.names, quality.statistics
     return WrittenIndex(
-        version, finite(defaults), scale, free, settled, extended.graph, sums, quality.agreement, copies
+        version, finite(defaults), scale, free, settled, extended.graph, sums, quality.agreement, copies, statistics
     )
 
 
@@ -219,7 +221,8 @@ def _duplicate_columns(
     before = np.stack([indexed.columns[name] for name in DUPLICATES], axis=1)[positions[: extended.n_indexed_items]]
     old = np.full((len(positions), len(DUPLICATES)), -1, dtype=np.int32)
     old[: extended.n_indexed_items] = before
-    sets = cannot_link_items(table, positions, cannot_link)
+    apart = cannot_link_rows(table, cannot_link)
+    sets = cannot_link_items(apart, positions)
     if by_descriptor or owners is not None:
         similarity = np.full(len(positions), -1, np.float32)
         similarity[: extended.n_indexed_items] = indexed.columns["duplicate_similarity"][
@@ -229,7 +232,7 @@ def _duplicate_columns(
         similarity = _similarity(indexed, extended, positions)
     if sets:
         if copies is not None and by_descriptor:
-            new, similarity = near_duplicates(table, copies, cannot_link, positions)
+            new, similarity = near_duplicates(table, copies, apart, positions)
         else:
             vectors = ConcatenatedVectors(extended.indexed, extended.added)
             new, similarity = duplicate_groups(

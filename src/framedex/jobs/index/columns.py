@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.analysis.cells import Cells
 from framedex.analysis.issues import issue_confidence
@@ -149,7 +150,7 @@ class LabelCodes:
 
     Attributes:
         labels: the codes.
-        names: the name of each code, shape (labels.count,).
+        names: the name of each code, shape (labels.count,), in ascending order.
     """
 
     labels: Labels
@@ -159,12 +160,22 @@ class LabelCodes:
 def read_label_codes(table: Table, positions: Positions) -> LabelCodes:
     """Return the label codes of the rows at some positions."""
     column = table.scan(["labels"]).read_all().column("labels").combine_chunks()
-    column = column if len(positions) == len(column) else column.take(pa.array(positions))
+    return label_codes(column if len(positions) == len(column) else column.take(pa.array(positions)))
+
+
+def label_codes(column: pa.ListArray) -> LabelCodes:
+    """Return the label codes of the values of the column ``labels``.
+
+    Ties between labels are broken by their codes, so the codes follow the names and not the order of the rows.
+    """
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     encoded = column.flatten().dictionary_encode()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    return LabelCodes(Labels(codes, offsets, len(encoded.dictionary)), encoded.dictionary)
+    order = pc.array_sort_indices(encoded.dictionary)
+    code_of = np.empty(len(order), dtype=np.int32)
+    code_of[order.to_numpy()] = np.arange(len(order))
+    codes = code_of[encoded.indices.to_numpy(zero_copy_only=False)]
+    return LabelCodes(Labels(codes, offsets, len(order)), encoded.dictionary.take(order))
 
 
 def label_columns(quality: LabelQuality, names: pa.Array, positions: Positions, count: int) -> Columns:
@@ -307,11 +318,16 @@ def to_batches(columns: Mapping[str, Any], count: int, names: Sequence[str]) -> 
         count: the number of rows.
         names: the columns to include.
     """
+    for start in range(0, count, _ROWS):
+        yield to_batch(columns, names, slice(start, start + _ROWS))
+
+
+def to_batch(columns: Mapping[str, Any], names: Sequence[str], rows: slice = slice(None)) -> pa.RecordBatch:
+    """Return index columns of some rows, by default of all, as one record batch; arguments as of :func:`to_batches`."""
     schema_of_index = index_schema()
     schema = pa.schema([schema_of_index.field(name) for name in names])
-    for start in range(0, count, _ROWS):
-        arrays = [_array(columns[field.name][start : start + _ROWS], field.type) for field in schema]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    arrays = [_array(columns[field.name][rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:

@@ -16,8 +16,9 @@ from framedex.storage import tables, videos
 from framedex.storage.classes import write_classes
 from framedex.storage.copy_pairs import write_pairs
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.label_statistics import write_label_statistics
 from framedex.storage.objects import OBJECTS, TABLES
-from framedex.storage.table_names import CELLS, COPIES, MEANS, MEDIA
+from framedex.storage.table_names import CELLS, COPIES, LABEL_STATISTICS, MEANS, MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
@@ -83,7 +84,7 @@ def with_time(times: Mapping[str, str], batch: int) -> dict[str, str]:
 
 
 def write_rest(indexed: WrittenIndex, table: Path) -> dict[str, int]:
-    """Write the cells, the cluster sums and the pairs of copies, if there are any; return the versions of their tables.
+    """Write the other tables of an index, as far as it has them; return their versions.
 
     Args:
         indexed: the index as written.
@@ -97,6 +98,9 @@ def write_rest(indexed: WrittenIndex, table: Path) -> dict[str, int]:
         versions[MEANS] = _replace(_path(table, MEANS), columns)
     if indexed.copies is not None:
         versions[COPIES] = write_pairs(indexed.copies, Table(table, indexed.version))
+    if indexed.label_statistics is not None and table.stem == MEDIA:  # labels of objects are not edited
+        names, statistics = indexed.label_statistics
+        versions[LABEL_STATISTICS] = write_label_statistics(table, names, statistics.typical, statistics.limit)
     return versions
 
 

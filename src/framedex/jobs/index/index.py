@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.analysis.cluster_means import ClusterSums, cluster_sums
 from framedex.analysis.duplicates import duplicate_groups
-from framedex.analysis.labels import label_quality
+from framedex.analysis.labels import LabelStatistics, label_quality
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import NeighbourGraph, nearest, unique_rows
 from framedex.analysis.products import CpuProducts
@@ -65,6 +67,7 @@ class WrittenIndex:
         label_agreement: the share of labels that agree with those of the neighbours; None if there is nothing to
             compare.
         copies: pairs of copies; None if the media have no copy descriptors.
+        label_statistics: the labels, and their statistics; None if they were not computed.
         unread: the number of rows without some values because their image could not be read; they keep their values.
         undescribed: whether some of them have no copy descriptor.
     """
@@ -78,6 +81,7 @@ class WrittenIndex:
     sums: ClusterSums | None = field(default=None, repr=False, compare=False)
     label_agreement: float | None = None
     copies: CopyPairs | None = field(default=None, repr=False, compare=False)
+    label_statistics: tuple[pa.Array, LabelStatistics] | None = field(default=None, repr=False, compare=False)
     unread: int = field(default=0, compare=False)
     undescribed: bool = field(default=False, compare=False)
 
@@ -131,7 +135,7 @@ def index(
     first, inverse = unique_rows(vectors)
     vectors = keep_rows(vectors, first)
     graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
-    columns, defaults, scale, agreement = _graph_results(
+    columns, defaults, scale, judged = _graph_results(
         table, vectors, graph, positions, inverse, cannot_link, label_limits(limits), progress, count, copies, near
     )
     weights = np.bincount(inverse, minlength=len(first))
@@ -157,7 +161,8 @@ def index(
     schema = index_schema()
     version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
-    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement, copies)
+    agreement, statistics = judged
+    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement, copies, statistics)
 
 
 def _graph_results(
@@ -172,11 +177,11 @@ def _graph_results(
     count: int,
     copies: CopyPairs | None,
     near: Groups | None,
-) -> tuple[Columns, dict[str, float], float, float | None]:
-    """Return (columns, defaults, scale, agreement), as computed from the neighbours.
+) -> tuple[Columns, dict[str, float], float, tuple[float | None, tuple[pa.Array, LabelStatistics]]]:
+    """Return (columns, defaults, scale, (agreement, statistics)), as computed from the neighbours.
 
-    The defaults are limits of issues, the scale is that of uniqueness, and the agreement is that of labels with
-    neighbours.
+    The defaults are limits of issues, the scale is that of uniqueness, the agreement is that of labels with neighbours,
+    and the statistics are those of labels.
     """
     progress("finding duplicates", 0.35)
     groups, similarity = (
@@ -187,7 +192,7 @@ def _graph_results(
             graph,
             inverse,
             DUPLICATE_LEVELS,
-            cannot_link=cannot_link_items(table, positions, cannot_link),
+            cannot_link=cannot_link_items(cannot_link_rows(table, cannot_link), positions),
             known=None if copies is None else copies.items(positions),
             owners=video_owners(table, positions),
             progress=stage_progress(progress, "finding duplicates", 0.35, 0.45),
@@ -211,20 +216,20 @@ def _graph_results(
         "outlier_distance": scatter(outliers, positions, count),
     }
     columns |= label_columns(quality, labels.names, positions, count)
-    return columns, {OUTLIERS.name: limit}, scale, quality.agreement
+    return columns, {OUTLIERS.name: limit}, scale, (quality.agreement, (labels.names, quality.statistics))
 
 
 def _of_all_rows(table: Table, copies: CopyPairs, cannot_link: Sequence[Sequence[str]]) -> Groups:
     """Return the near-duplicate groups of all rows of a table, -1 for rows without a copy descriptor."""
     rows, vectors = table.vectors(compared_column(table))
-    groups, similarity = near_duplicates(table, copies, cannot_link, rows, vectors)
+    groups, similarity = near_duplicates(table, copies, cannot_link_rows(table, cannot_link), rows, vectors)
     return scatter(groups, rows, table.count()), np.nan_to_num(scatter(similarity, rows, table.count()), nan=-1)
 
 
 def near_duplicates(
     table: Table,
     copies: CopyPairs,
-    cannot_link: Sequence[Sequence[str]],
+    cannot_link: Sequence[Positions],
     rows: Positions,
     vectors: Vectors | None = None,
 ) -> Groups:
@@ -233,7 +238,7 @@ def near_duplicates(
     Args:
         table: the media table.
         copies: pairs of copies.
-        cannot_link: sets of media ids; no two of a set are duplicates.
+        cannot_link: sets of rows; no two of a set are duplicates.
         rows: the ascending rows to group; those without a copy descriptor are in no group.
         vectors: float32, shape (R, D): the descriptors of the rows, which are changed; by default they are read.
     """
@@ -248,7 +253,7 @@ def near_duplicates(
         nearest(vectors, k=NEIGHBOURS),
         inverse,
         DUPLICATE_LEVELS,
-        cannot_link=cannot_link_items(table, rows, cannot_link),
+        cannot_link=cannot_link_items(cannot_link, rows),
         known=copies.items(rows),
         owners=video_owners(table, rows),
     )
@@ -273,23 +278,24 @@ def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:
     return vectors[: len(rows)]
 
 
-def cannot_link_items(
-    table: Table, positions: Positions, cannot_link: Sequence[Sequence[str]]
-) -> list[npt.NDArray[np.int64]]:
-    """Return sets of media ids as sets of positions among the rows with an embedding, without deleted media."""
+def cannot_link_rows(table: Table, cannot_link: Sequence[Sequence[str]]) -> list[Positions]:
+    """Return sets of media ids as sets of rows of a table, without deleted media."""
     if not cannot_link:
         return []
-    requested = {identifier for each in cannot_link for identifier in each}
+    requested = sorted({identifier for each in cannot_link for identifier in each})
+    values = pa.array(requested, pa.string())
     row_of: dict[str, int] = {}
     start = 0
     for batch in table.scan(["media_id"]):
-        row_of |= {
-            identifier: start + offset
-            for offset, identifier in enumerate(batch.column(0).to_pylist())
-            if identifier in requested
-        }
+        places = pc.index_in(batch.column(0), value_set=values)
+        for offset in np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False)).tolist():
+            row_of[requested[places[offset].as_py()]] = start + offset
         start += batch.num_rows
-    rows = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in cannot_link]
+    return [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in cannot_link]
+
+
+def cannot_link_items(rows: Sequence[Positions], positions: Positions) -> list[Positions]:
+    """Return sets of rows as sets of positions among the ascending rows with an embedding, of two or more each."""
     items = [np.searchsorted(positions, each[np.isin(each, positions)]) for each in rows]
     return [each for each in items if len(each) > 1]
 

@@ -32,7 +32,14 @@ from framedex.jobs.index.columns import (
     scatter,
     to_batches,
 )
-from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, near_duplicates, stage_progress
+from framedex.jobs.index.index import (
+    WrittenIndex,
+    cannot_link_items,
+    cannot_link_rows,
+    finite,
+    near_duplicates,
+    stage_progress,
+)
 from framedex.jobs.index.standings import kept_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
@@ -110,7 +117,10 @@ def index_removed(
     sums = None if sums is None else _sums_without(sums, before, indexed, deleted)
     progress("writing", 1.0)
     settled = int(np.count_nonzero(~deleted[: summary.settled]))
-    return WrittenIndex(version, finite(defaults), scale, free, settled, remaining.graph, sums, quality.agreement, left)
+    statistics = codes.names, quality.statistics
+    return WrittenIndex(
+        version, finite(defaults), scale, free, settled, remaining.graph, sums, quality.agreement, left, statistics
+    )
 
 
 @dataclass(frozen=True)
@@ -187,7 +197,8 @@ def _duplicate_columns(
 ) -> Columns:
     """Return the columns of near-duplicate groups; *free* is updated."""
     by_descriptor = copies is not None and has_own_descriptor(table)
-    sets = cannot_link_items(table, remaining.positions, cannot_link)
+    apart = cannot_link_rows(table, cannot_link)
+    sets = cannot_link_items(apart, remaining.positions)
     owners = video_owners(table, remaining.positions)
     old = np.stack([indexed.columns[name][~deleted] for name in DUPLICATES], axis=1)[remaining.positions]
     coarsest = indexed.columns[DUPLICATES[0]]
@@ -211,7 +222,7 @@ def _duplicate_columns(
     if len(rows):
         items = np.flatnonzero(np.isin(remaining.inverse, rows))
         if copies is not None and by_descriptor:
-            groups, near = near_duplicates(table, copies, cannot_link, remaining.positions[items])
+            groups, near = near_duplicates(table, copies, apart, remaining.positions[items])
         else:
             known = None if copies is None else copies.items(remaining.positions[items])
             groups, near = _regroup(remaining, rows, items, sets, known, None if owners is None else owners[items])
