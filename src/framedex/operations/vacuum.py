@@ -22,8 +22,9 @@ import pyarrow as pa
 from framedex.core import forks
 from framedex.core.checks import is_number
 from framedex.core.ids import objects_dataset
-from framedex.errors import Conflict, InvalidInput
+from framedex.errors import Conflict, InvalidInput, WorkspaceError
 from framedex.operations.context import Context
+from framedex.operations.short_edits import editing
 from framedex.records import DatasetRecord, VacuumResult
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.generation import Generation
@@ -41,7 +42,7 @@ from framedex.storage.retention import (
 )
 from framedex.storage.table_files import ends_with, old_versions, remove_leftovers, remove_versions, rows_key
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table, roll_back
+from framedex.storage.tables import Table, fold, roll_back, sync
 
 _PARTIAL_S = 3_600.0
 _ANCHOR_S = 86_400.0  # an uploaded query image can be used for a day
@@ -89,6 +90,7 @@ def _vacuum(context: Context, limits: RetentionLimits, progress: Callable[[str, 
         if progress is not None:
             progress(record.display_name, position / len(records))
         try:
+            _fold_edits(context, record)
             _clean_dataset(context, record, limits, totals)
         except Exception as error:  # clean the other datasets if one fails
             totals.skipped[record.display_name] = str(error) or type(error).__name__
@@ -96,6 +98,22 @@ def _vacuum(context: Context, limits: RetentionLimits, progress: Callable[[str, 
     context.catalog.shrink()
     totals.freed_bytes += max(catalog_bytes - _catalog_bytes(context), 0)
     return VacuumResult(**asdict(totals))
+
+
+def _fold_edits(context: Context, record: DatasetRecord) -> None:
+    """Write the edited values of a dataset into the files of their columns, as a new generation of the same content.
+
+    Nothing is lost where this is not possible now, because a task runs or the disk is full.
+    """
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, record.id)
+    if head is None or not Table(context.layout.media(record.id), head.tables[MEDIA]).overlay.layers:
+        return
+    with suppress(Conflict, WorkspaceError), editing(context, record.id, "vacuum") as edit:
+        table = edit.media(context).table
+        version = fold(table)
+        sync(table.path)
+        edit.commit({**edit.job.head.tables, MEDIA: version}, edit.job.head.summary)
 
 
 def _limits(context: Context, older_than_s: float | None) -> RetentionLimits:

@@ -104,8 +104,10 @@ def rebuild_index(
 
     Pairs of copies that are *known* stay, also where their images are gone.
 
-    Measures and copy descriptors that an older version of the program did not compute are taken from the images first.
+    Edited values that lie beside the files of their columns are written into them. Measures and copy descriptors that
+    an older version of the program did not compute are taken from the images first.
     """
+    table = Table(table.path, tables.fold(table))
     completed = complete_rows(job, table, lambda stage, share: progress(stage, _MEASURING * share), roots=roots)
     table = completed.table
     found = find_copies(
