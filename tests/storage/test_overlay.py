@@ -84,7 +84,7 @@ def test_overlay__reads_as_written_columns(
     path = tmp_path_factory.mktemp("overlay") / "media.lance"
     rows = new_rows(0, ROWS)
     version = append(path, rows)
-    states = {version: rows}
+    states: dict[int, list[Row]] = {version: rows}
     cache = ColumnCache(Sql(), 2**24)
     for number, (kind, chosen) in enumerate(steps):
         table, rows = Table(path, version), [dict(row) for row in rows]
@@ -129,8 +129,8 @@ def test_overlay__reads_as_written_columns(
         assert table.take(ids_of(table)[some].tolist(), ["x", "id", "words"]).to_pylist() == [
             {name: rows[place][name] for name in ("x", "id", "words")} for place in some
         ]
-    for each, expected in states.items():
-        assert read(Table(path, each)) == expected
+    for state, expected in states.items():
+        assert read(Table(path, state)) == expected
 
 
 def test_put_values__of_many_edits_keeps_few_layers(path: Path) -> None:
@@ -191,7 +191,8 @@ def test_remove_versions__removes_their_edits_alone(path: Path) -> None:
     """A file of edits goes with the last version that lists it; those of versions that stay can be read."""
     tables_of = [newest(path)]
     for number in range(6):
-        tables_of.append(Table(path, put(tables_of[-1], list(range(6 - number)), x=[float(number)] * (6 - number))))
+        edited = list(range(6 - number))
+        tables_of.append(Table(path, put(tables_of[-1], edited, x=[float(number)] * len(edited))))
     expected = {each.version: read(each) for each in tables_of[-2:]}
     files = {file.name for file in (path / FOLDER).iterdir()}
     old = table_files.old_versions(path, expected)

@@ -21,6 +21,7 @@ Pairs = tuple[Rows, Rows, Vectors]
 CROPPED = "cropped to"
 """Part of the reasons of copies that show a part of the original only."""
 _ENDS = ("media_id", "other_id")
+_FEW_SHARE = 16  # fewer rows than this part of the table are read by number
 _SCHEMA = pa.schema(
     [
         pa.field("media_id", pa.string(), nullable=False),
@@ -164,11 +165,14 @@ def video_owners(table: Table, positions: npt.NDArray[np.int64]) -> npt.NDArray[
     """
     if "video_id" not in table.schema.names:
         return None
-    encoded = table.scan(["video_id"]).read_all().column(0).combine_chunks().dictionary_encode()
+    if len(positions) < table.count() // _FEW_SHARE:
+        ids = table.take_positions(positions, "video_id")
+    else:
+        ids = table.scan(["video_id"]).read_all().column(0).combine_chunks().take(pa.array(positions))
+    encoded = ids.dictionary_encode()
     if not len(encoded.dictionary):
         return None
-    numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return np.asarray(numbers[positions], dtype=np.int32)
+    return np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
 
 def keep_descriptors(table: Table, versions: Mapping[str, int]) -> Table:

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,11 @@ class Table:
     def _config(self) -> str | None:
         config: dict[str, str] = self._lance.config()
         return config.get(CONFIG_KEY)
+
+    @property
+    def layout(self) -> "TableLayout":
+        """The files of the version."""
+        return self.unedited.layout
 
     @cached_property
     def unedited(self) -> "Table":
@@ -241,9 +247,54 @@ class _UneditedTable(Table):
 
     overlay = Overlay(Path())
 
+    @cached_property
+    def layout(self) -> "TableLayout":
+        """The files of the version."""
+        return self._layout()
+
+    @engine_call
+    @on_table("read")
+    def _layout(self) -> "TableLayout":
+        fragments = [each.metadata for each in self._lance.get_fragments()]
+        return TableLayout(
+            fields={each.name(): tuple(_numbers(each)) for each in self._lance.lance_schema.fields()},
+            rows=tuple((each.id, each.physical_rows, _deletions(each)) for each in fragments),
+            files=tuple(tuple((file.path, frozenset(file.fields)) for file in each.files) for each in fragments),
+        )
+
+    @property
+    def unedited(self) -> Table:
+        """The table itself."""
+        return self
+
     def __reduce__(self) -> Any:
         """Return the parts of which another process opens the same version."""
         return _UneditedTable, (self.path, self.version)
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """The files of a table at one version.
+
+    Attributes:
+        fields: the numbers of each column and of the columns within it, by its name.
+        rows: for each fragment its number, the number of its rows with the deleted ones, and the file of its deletions.
+        files: for each fragment its files, with the numbers of their columns.
+    """
+
+    fields: Mapping[str, tuple[int, ...]]
+    rows: tuple[tuple[int, int, tuple[int, int] | None], ...]
+    files: tuple[tuple[tuple[str, frozenset[int]], ...], ...]
+
+
+def _numbers(field: Any) -> list[int]:
+    return [field.id(), *(number for child in field.children() for number in _numbers(child))]
+
+
+def _deletions(fragment: Any) -> tuple[int, int] | None:
+    """Return the identity of a fragment's deletions: after a restore, an equal number of other rows may be deleted."""
+    file = fragment.deletion_file
+    return None if file is None else (file.read_version, file.id)
 
 
 class TableCache:
