@@ -34,6 +34,7 @@ from framedex.records import (
     TaskType,
 )
 from framedex.storage import datasets
+from framedex.storage.leases import unleased
 from framedex.storage.media import Media
 from framedex.storage.objects import count_objects
 from framedex.tasks import Commit, Job, Task, TaskProgress
@@ -91,7 +92,7 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
     with context.catalog.write() as connection:  # before loading the models, which can take long
         check_available(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
     plan = _plan(context, dataset_id, requested)
-    with context.catalog.write() as connection:
+    with unleased(context.catalog, dataset_id, Operation.ENRICH) as connection:
         source = check_available(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
         taken = {each.display_name for each in datasets.list_datasets(connection)}
         name = copy_name(source.display_name, "enriched", taken)

@@ -1,4 +1,4 @@
-"""Short edits: changes that are committed at once, under the catalog's write lock, without a task."""
+"""Short edits: changes that are committed at once, under the lease of their dataset, without a task."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ from framedex.operations.starting import check_available, load_job_context
 from framedex.storage import tables
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Summary
+from framedex.storage.leases import Lease, leased
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -26,7 +27,7 @@ class Edit:
     """
 
     job: JobContext
-    _connection: Any
+    _lease: Lease
 
     def media(self, context: Context) -> Media:
         """Return the media at the head, in a table at its newest version."""
@@ -50,15 +51,16 @@ class Edit:
             config=self.job.config,
             summary=summary,
         )
-        commit(self._connection)
+        with self._lease.commit() as connection:
+            commit(connection)
 
 
 @contextmanager
 def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]:
     """Yield a short edit; the dataset cannot be changed otherwise until the block ends.
 
-    The edit holds the catalog's write lock while it writes tables. Otherwise two edits, or an edit and a task, could
-    write the same table at the same time.
+    The edit holds the dataset's lease while it writes tables: two edits, or an edit and a task, must not write the same
+    table at the same time.
 
     Args:
         context: the open workspace.
@@ -71,8 +73,14 @@ def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]
         ReadOnly: the workspace was opened for reading.
     """
     context.runner.settle()
-    with context.catalog.write() as connection, own_errors(f"do {operation!r} on dataset {dataset_id}"):
+
+    def check(connection: Any) -> None:
         check_available(connection, dataset_id, operation)
-        yield Edit(load_job_context(context, dataset_id), connection)
+
+    with (
+        leased(context.catalog, dataset_id, operation, check) as lease,
+        own_errors(f"do {operation!r} on dataset {dataset_id}"),
+    ):
+        yield Edit(load_job_context(context, dataset_id), lease)
     if context.runner.after_commit is not None:
         context.runner.after_commit(dataset_id)

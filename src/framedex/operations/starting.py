@@ -14,6 +14,7 @@ from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Task
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
 from framedex.storage.generation import Generation
+from framedex.storage.leases import unleased
 from framedex.tasks import Commit, Job, Task, TaskProgress
 
 SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)
@@ -51,7 +52,7 @@ def start(
         ReadOnly: the workspace was opened for reading.
     """
     context.runner.settle()
-    with context.catalog.write() as connection:
+    with unleased(context.catalog, dataset_id, operation) as connection:
         record = check_available(connection, dataset_id, operation, allowed)
         in_transaction(connection, datasets.head(connection, dataset_id))
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
@@ -169,8 +170,10 @@ def delete_dataset(context: Context, name_or_id: str) -> None:
         Conflict: a task is in progress on it.
     """
     with context.catalog.reserve_freed():
-        with context.catalog.write() as connection:
+        with context.catalog.read() as connection:
             record = datasets.find_dataset(connection, name_or_id)
+        with unleased(context.catalog, record.id, "delete_dataset") as connection:
+            datasets.find_dataset(connection, record.id)
             if task_rows.is_busy(connection, record.id):
                 raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
             datasets.remove_dataset(connection, record.id)

@@ -1,11 +1,11 @@
 """Removal of unreferenced files: everything on request, and superseded versions after each commit.
 
-Neither readers nor writers wait for this. The versions to remove are chosen in a short transaction of the catalog,
-while no task and no edit changes the dataset. They are removed afterwards without a lock. That is safe because only
-generations are chosen that are not the head, belong to no snapshot, and were not opened lately: the next writer
-continues from the head or a snapshot, and readers open the head. Checkpoints of stopped tasks are deleted in the same
-transaction. Files that belong to no generation, for example of a killed process, could belong to a writer at work, so
-they are removed within a transaction.
+Readers do not wait for this. The versions to remove are chosen in a short transaction of the catalog, while no task
+changes the dataset. They are removed afterwards. That is safe because only generations are chosen that are not the
+head, belong to no snapshot, and were not opened lately: the next writer continues from the head or a snapshot, and
+readers open the head. Checkpoints of stopped tasks are deleted in the same transaction. Files that belong to no
+generation, for example of a killed process, could belong to a writer at work, so they are removed under the lease of
+the dataset.
 """
 
 import math
@@ -30,10 +30,12 @@ from framedex.storage import blobs, datasets, disk
 from framedex.storage.generation import Generation
 from framedex.storage.id_index import IdIndex
 from framedex.storage.layout import names_dataset
+from framedex.storage.leases import leased
 from framedex.storage.manifest import has_manifest
 from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import (
     RetentionLimits,
+    check_no_task,
     check_unused,
     has_superseded,
     prune,
@@ -137,46 +139,67 @@ class _Removals:
     folders: list[Path]
 
 
-def _choose_removals(
-    context: Context, dataset_id: str, limits: RetentionLimits, *, roll_back_tables: bool
-) -> _Removals:
+def _choose_removals(context: Context, dataset_id: str, limits: RetentionLimits) -> _Removals:
     """Choose the table versions to remove and delete their records, so that nobody opens them again.
 
-    Args:
-        context: the open workspace.
-        dataset_id: the dataset.
-        limits: minimum ages.
-        roll_back_tables: also roll back newer table versions without a generation, for example after a restore;
-            otherwise the next writer does that.
+    Tables whose newest version has no generation, for example after a restore, are rolled back. The caller holds the
+    lease of the dataset.
+    """
+    versions, folders = {}, []
+    with context.catalog.write() as connection:
+        retained = read_retained(connection, dataset_id, limits)
+        prune(connection, dataset_id, limits)
+    for path in disk.entries(context.layout.dataset(dataset_id)):
+        if disk.is_aside(path):  # left by a killed process
+            folders.append(path)
+        elif path.suffix == ".lance" and (needed := retained.versions.get(path.stem)):
+            last = retained.head.tables.get(path.stem, max(needed)) if retained.head else max(needed)
+            if not ends_with(path, last):
+                roll_back(path, last)
+            versions[path] = old_versions(path, needed)
+        elif path.suffix == ".lance":
+            folders.append(disk.set_aside(path))
+    return _Removals(versions, folders)
+
+
+def _choose_superseded(context: Context, dataset_id: str, limits: RetentionLimits) -> dict[Path, list[int]]:
+    """Choose the table versions before the head that need not stay, as an edit may be in progress behind the head.
+
+    Returns:
+        Versions by the folder of the table. Their records are deleted.
 
     Raises:
         Conflict: a task is in progress on the dataset.
     """
-    versions, folders = {}, []
     with context.catalog.write() as connection:
-        check_unused(connection, dataset_id)
+        check_no_task(connection, dataset_id)
         retained = read_retained(connection, dataset_id, limits)
-        for path in disk.entries(context.layout.dataset(dataset_id)):
-            if disk.is_aside(path):  # left by a killed process
-                folders.append(path)
-            elif path.suffix == ".lance" and (needed := retained.versions.get(path.stem)):
-                last = retained.head.tables.get(path.stem, max(needed)) if retained.head else max(needed)
-                if roll_back_tables and not ends_with(path, last):
-                    roll_back(path, last)
-                versions[path] = old_versions(path, needed)
-            elif path.suffix == ".lance":
-                folders.append(disk.set_aside(path))
         prune(connection, dataset_id, limits)
-    return _Removals(versions, folders)
+    versions = {}
+    for name, last in retained.head.tables.items() if retained.head else ():
+        path = context.layout.table(dataset_id, name)
+        versions[path] = [each for each in old_versions(path, retained.versions[name]) if each < last]
+    return versions
+
+
+@contextmanager
+def _exclusive(context: Context, dataset_id: str) -> Iterator[None]:
+    """Block changes of a dataset within the block.
+
+    Raises:
+        Conflict: a task is in progress, or another process edits it for long.
+    """
+    with leased(context.catalog, dataset_id, "vacuum", lambda connection: check_unused(connection, dataset_id)):
+        yield
 
 
 def _clean_dataset(context: Context, record: DatasetRecord, limits: RetentionLimits, totals: _Totals) -> None:
-    removals = _choose_removals(context, record.id, limits, roll_back_tables=True)
+    with _exclusive(context, record.id):
+        removals = _choose_removals(context, record.id, limits)
     for path, versions in removals.versions.items():
         before = disk.measure_folder(path)
         remove_versions(path, versions)
-        with context.catalog.write() as connection:
-            check_unused(connection, record.id)
+        with _exclusive(context, record.id):
             remove_leftovers(path)
         totals.freed_bytes += disk.freed_since(before, path)
         totals.versions += len(versions)
@@ -242,9 +265,9 @@ def _unchanged(context: Context, dataset_id: str, limits: RetentionLimits, befor
     Raises:
         Conflict: it was changed since *before* was read.
     """
-    with context.catalog.write() as connection:
-        check_unused(connection, dataset_id)
-        now = {each.id for each in read_retained(connection, dataset_id, limits).generations}
+    with _exclusive(context, dataset_id):
+        with context.catalog.read() as connection:
+            now = {each.id for each in read_retained(connection, dataset_id, limits).generations}
         if now - {each.id for each in before}:
             raise Conflict("it was changed meanwhile")
         yield
@@ -357,8 +380,5 @@ class AutoClean:
         with self._context.catalog.read() as connection:
             if not has_superseded(connection, dataset_id, limits):
                 return
-        removals = _choose_removals(self._context, dataset_id, limits, roll_back_tables=False)
-        for path, versions in removals.versions.items():
+        for path, versions in _choose_superseded(self._context, dataset_id, limits).items():
             remove_versions(path, versions)
-        for path in removals.folders:
-            disk.remove_tree(path)

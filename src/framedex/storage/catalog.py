@@ -4,6 +4,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,12 +22,12 @@ from framedex.storage.schema import datasets, metadata
 from framedex.storage.sqlite_errors import LITTLE_BYTES, OF_THE_DISK, base_code, failure_reason, free_bytes
 from framedex.storage.turns import Turns
 
-HEAD_REVISION = "0002"
+HEAD_REVISION = "0005"
 # Alembic's table with the revision of the database.
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
-_KNOWN_REVISIONS = frozenset({"0001", "0002"})
+_KNOWN_REVISIONS = frozenset({"0001", "0002", "0005"})
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open
@@ -47,6 +48,8 @@ class Catalog:
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self._path, self._read_only, self._is_forked = path, read_only, False
         self._engine, self._turns, self.gate = _engine(path, read_only=read_only), Turns(), forks.Gate()
+        self._dataset_turns: defaultdict[str, Turns] = defaultdict(Turns)
+        self._dataset_lock = forks.Lock()
         forks.close_before_forks(self)
         forks.renew_after_forks(self)
 
@@ -66,6 +69,11 @@ class Catalog:
             raise WorkspaceError(f"{self._path} {forks.REASON}; nothing was changed")
         if self._read_only:
             raise ReadOnly(f"{self._path} was opened for reading; nothing was changed")
+
+    def turns_of(self, dataset_id: str) -> Turns:
+        """Return the order in which threads of this process write the tables of a dataset."""
+        with self._dataset_lock:
+            return self._dataset_turns[dataset_id]
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -177,7 +185,7 @@ class Catalog:
 
     def renew(self) -> None:
         """Refuse writes in the child of a fork: tasks, threads and turns belong to the parent."""
-        self._is_forked, self._turns = True, Turns()
+        self._is_forked, self._turns, self._dataset_turns = True, Turns(), defaultdict(Turns)
         if not self.gate.is_safe:
             _UNSAFE.add(self._path)
 

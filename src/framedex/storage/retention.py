@@ -16,6 +16,7 @@ from framedex.records import TaskStatus, TaskType
 from framedex.storage import export_rows, snapshot_rows, task_rows
 from framedex.storage.datasets import head, now
 from framedex.storage.generation import Generation
+from framedex.storage.leases import is_leased
 from framedex.storage.schema import tasks
 from framedex.storage.table_names import MEDIA
 from framedex.storage.videos import VIDEOS
@@ -118,8 +119,15 @@ def check_unused(connection: sa.Connection, dataset_id: str) -> None:
     """Check that no task writes to a dataset's tables or clones them.
 
     Raises:
-        Conflict: such a task is running.
+        Conflict: such a task is running, or an edit.
     """
+    check_no_task(connection, dataset_id)
+    if is_leased(connection, dataset_id):
+        raise Conflict("it is being edited")
+
+
+def check_no_task(connection: sa.Connection, dataset_id: str) -> None:
+    """Check as :func:`check_unused` does, except for edits."""
     task_rows.fail_interrupted(connection)
     if (busy := task_rows.running(connection, dataset_id)) is not None:
         raise Conflict(f"its {busy} task is running")

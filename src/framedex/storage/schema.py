@@ -120,3 +120,14 @@ exports = sa.Table(
     sa.Column("owner", sa.String(255), nullable=False),
     sa.Column("heartbeat_at", Timestamp, nullable=False),
 )
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("token", sa.String(36), nullable=False, unique=True),
+    sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("operation", sa.String(64), nullable=False),
+    sa.Column("since", Timestamp, nullable=False),
+    sa.Column("heartbeat_at", Timestamp, nullable=False),
+)

@@ -5,6 +5,7 @@ from concurrent.futures import CancelledError
 from framedex.errors import Aborted, Conflict, NotRetryable, TaskFailed, WorkspaceError
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
+from framedex.storage.leases import unleased
 from framedex.tasks.progress import Job, Progress
 from framedex.tasks.runner import Run, Runner, wait_until_ended
 from framedex.tasks.waiting import result_of
@@ -135,7 +136,7 @@ class Task:
         """
         self._check_retryable(self.record)
         job = self._runner.job_of(self.record)
-        with self._runner.catalog.write() as connection:
+        with unleased(self._runner.catalog, self.record.dataset_id, "retry") as connection:
             record = task_rows.get_task(connection, self.id)
             self._check_retryable(record)
             datasets.find_dataset(connection, record.dataset_id)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import disk
+from framedex.storage.leases import leased
 from framedex.storage.media_rows import index_schema
 from framedex.storage.retention import RetainedStates, RetentionLimits, check_unused, read_retained
 from framedex.storage.table_checks import ColumnReader, opening_fault, unreferenced_files
@@ -69,8 +70,8 @@ def _check_leftovers(inspection: Inspection, dataset_id: str, path: Path) -> Non
 
 
 def _remove_leftovers(inspection: Inspection, dataset_id: str, path: Path) -> None:
-    with inspection.context.catalog.write() as connection:
-        check_unused(connection, dataset_id)
+    catalog = inspection.context.catalog
+    with leased(catalog, dataset_id, "check", lambda connection: check_unused(connection, dataset_id)):
         remove_leftovers(path)
 
 
