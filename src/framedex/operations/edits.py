@@ -58,7 +58,7 @@ def rename_tag(context: Context, dataset_id: str, name_or_id: str, name: str) ->
     with _editing(context, dataset_id, "rename_tag") as (edit, media):
         tag, written = tag_jobs.rename_tag(media, edit.job.head, name_or_id, name)
         edit.commit(*written)
-        return _tag(tag, count_tags(media))
+    return _tag(tag, count_tags(media))
 
 
 def delete_tag(context: Context, dataset_id: str, name_or_id: str) -> None:
@@ -73,7 +73,7 @@ def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str
         rows = _selected_rows(media, selection)
         result, written = tag_jobs.assign_tag(media, edit.job.head, rows, name_or_id, context.settings.user)
         edit.commit(*written)
-        return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
+    return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
 
 
 def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
@@ -82,7 +82,7 @@ def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: s
         rows = _selected_rows(media, selection)
         result, written = tag_jobs.unassign_tag(media, edit.job.head, rows, name_or_id)
         edit.commit(*written)
-        return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
+    return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
 
 
 def set_value(

@@ -33,7 +33,7 @@ _TABLES = 16  # tables that a cache keeps open
 _GONE = "__gone"
 _MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows per file
 _BATCH_BYTES = 2**20
-_SYNCED: dict[Path, frozenset[tuple[int, int, int]]] = {}  # inode, time and size of synced files
+_SYNCED: "dict[Path, dict[str, _Synced]]" = {}  # by table and folder
 
 
 class Table:
@@ -539,21 +539,51 @@ def compact(table: Table, *, without: Sequence[str] = ()) -> int:
 def sync(path: Path) -> None:
     """Sync all files of a table to disk, so that a generation that references it survives a power failure.
 
-    Files that this process synced before and that did not change are skipped, because a table has thousands of files
-    after a thousand edits.
+    Folders and files that this process synced before and that did not change are skipped, because a table has thousands
+    of files after a thousand edits.
     """
-    synced = _SYNCED.get(path, frozenset())
-    current = set()
-    for folder, _, names in os.walk(path):
-        for name in names:
-            file = os.path.join(folder, name)  # noqa: PTH118 - thousands of times
-            status = os.stat(file)  # noqa: PTH116
+    synced = _SYNCED.get(path, {})
+    _SYNCED[path] = {}
+    pending = [os.fspath(path)]
+    while pending:
+        folder = pending.pop()
+        changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 - thousands of times
+        known = synced.get(folder)
+        if known is None or known.changed_ns != changed_ns:
+            known = _sync_folder(folder, changed_ns, known.files if known else frozenset())
+        _SYNCED[path][folder] = known
+        pending += known.folders
+
+
+@dataclass(frozen=True)
+class _Synced:
+    """A synced folder.
+
+    Attributes:
+        changed_ns: its modification time.
+        files: inode, time and size of its files.
+        folders: the folders in it.
+    """
+
+    changed_ns: int
+    files: frozenset[tuple[int, int, int]]
+    folders: tuple[str, ...]
+
+
+def _sync_folder(folder: str, changed_ns: int, synced: frozenset[tuple[int, int, int]]) -> _Synced:
+    files, folders = set(), []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+                continue
+            status = entry.stat()
             mark = status.st_ino, status.st_mtime_ns, status.st_size
             if mark not in synced:
-                disk.sync_file(file)
-            current.add(mark)
-        disk.sync_folder(folder)
-    _SYNCED[path] = frozenset(current)
+                disk.sync_file(entry.path)
+            files.add(mark)
+    disk.sync_folder(folder)
+    return _Synced(changed_ns, frozenset(files), tuple(folders))
 
 
 @engine_call

@@ -1,0 +1,230 @@
+"""Leases: one writer per dataset, whoever it is; nobody waits for another dataset, and nothing waits for the dead."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from framedex.errors import Conflict, ReadOnly
+from framedex.storage import datasets, leases, owners
+from framedex.storage.catalog import Catalog, open_catalog
+from framedex.storage.leases import Lease, is_leased, leased, unleased
+from framedex.storage.schema import leases as rows
+from tests.processes import start
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    """A catalog in a folder of its own."""
+    catalog = open_catalog(tmp_path / "catalog.db", read_only=False)
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture
+def dataset_id(catalog: Catalog) -> str:
+    """The id of a dataset."""
+    return insert(catalog, "one")
+
+
+def insert(catalog: Catalog, name: str) -> str:
+    with catalog.write() as connection:
+        return datasets.insert_dataset(connection, name, owned_by="tester")
+
+
+def nothing(_connection: sa.Connection) -> None:
+    """Let everything pass."""
+
+
+def held(catalog: Catalog, dataset_id: str) -> bool:
+    with catalog.read() as connection:
+        return is_leased(connection, dataset_id)
+
+
+def test_leased__ends_with_the_block(catalog: Catalog, dataset_id: str) -> None:
+    """A lease is held within its block, whether the block commits, does nothing or raises."""
+    with leased(catalog, dataset_id, "edit", nothing):
+        assert held(catalog, dataset_id)
+    assert not held(catalog, dataset_id)
+    with leased(catalog, dataset_id, "edit", nothing) as lease, lease.commit() as connection:
+        datasets.update_dataset(connection, dataset_id, n_images=7)
+    assert not held(catalog, dataset_id)
+    with catalog.read() as connection:
+        assert datasets.find_dataset(connection, dataset_id).n_images == 7
+    with pytest.raises(KeyError), leased(catalog, dataset_id, "edit", nothing):
+        raise KeyError
+    assert not held(catalog, dataset_id)
+
+
+def test_leased__check_that_fails(catalog: Catalog, dataset_id: str) -> None:
+    """What may not start takes no lease."""
+
+    def refuse(_connection: sa.Connection) -> None:
+        raise Conflict("a task is in progress")
+
+    with pytest.raises(Conflict, match="in progress"), leased(catalog, dataset_id, "edit", refuse):
+        pass
+    assert not held(catalog, dataset_id)
+
+
+def test_leased__by_threads_in_turn(catalog: Catalog, dataset_id: str) -> None:
+    """Threads never hold the lease of a dataset at the same time, and all get it."""
+    inside, most, done = 0, 0, 0
+
+    def work() -> None:
+        nonlocal inside, most, done
+        with leased(catalog, dataset_id, "edit", nothing) as lease:
+            inside += 1
+            most = max(most, inside)
+            with lease.commit():
+                done += 1
+            inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert (most, done) == (1, 12)
+
+
+def test_leased__of_another_dataset_waits_for_nobody(catalog: Catalog, dataset_id: str) -> None:
+    """While tables of one dataset are written, another one and the catalog can be changed."""
+    other = insert(catalog, "other")
+    with leased(catalog, dataset_id, "edit", nothing):
+        with leased(catalog, other, "edit", nothing) as lease, lease.commit() as connection:
+            datasets.update_dataset(connection, other, n_images=1)
+        with unleased(catalog, other, "start") as connection:
+            datasets.update_dataset(connection, other, n_images=2)
+        insert(catalog, "third")
+
+
+def test_unleased__waits_for_the_end(catalog: Catalog, dataset_id: str) -> None:
+    """A task starts once the edit in progress has been committed."""
+    seen: list[int] = []
+
+    def begin() -> None:
+        with unleased(catalog, dataset_id, "start") as connection:
+            seen.append(datasets.find_dataset(connection, dataset_id).n_images)
+
+    with leased(catalog, dataset_id, "edit", nothing) as lease:
+        thread = threading.Thread(target=begin)
+        thread.start()
+        thread.join(0.1)
+        assert not seen
+        with lease.commit() as connection:
+            datasets.update_dataset(connection, dataset_id, n_images=5)
+    thread.join(60)
+    assert seen == [5]
+
+
+def test_leased__of_a_killed_process(catalog: Catalog, dataset_id: str, tmp_path: Path) -> None:
+    """The lease of a process that was killed is taken over at once."""
+    process = start(
+        """
+        import sys, time
+        from pathlib import Path
+        from framedex.storage.catalog import open_catalog
+        from framedex.storage.leases import leased
+        catalog = open_catalog(Path(sys.argv[1]), read_only=False)
+        with leased(catalog, sys.argv[2], "edit", lambda connection: None):
+            print("held", flush=True)
+            time.sleep(600)
+        """,
+        tmp_path / "catalog.db",
+        dataset_id,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    assert held(catalog, dataset_id)
+    process.kill()
+    process.wait()
+    assert not held(catalog, dataset_id)
+    with leased(catalog, dataset_id, "edit", nothing) as lease, lease.commit():
+        pass
+    process.communicate()
+
+
+def test_leased__of_another_process_that_lives(
+    catalog: Catalog, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease of a living process is waited for, and a message says what it does."""
+    monkeypatch.setattr(leases, "_WAIT_S", 0.2)
+    with catalog.write() as connection:
+        now = datasets.now()
+        connection.execute(
+            rows.insert().values(
+                dataset_id=dataset_id,
+                token="other",
+                owner="elsewhere:1:2:3",
+                operation="set_labels",
+                since=now,
+                heartbeat_at=now,
+            )
+        )
+    with pytest.raises(Conflict, match=r"'tag' is blocked.*'set_labels'"), leased(catalog, dataset_id, "tag", nothing):
+        pass
+    with catalog.write() as connection:
+        connection.execute(rows.update().values(heartbeat_at=now - 2 * owners.LEASE))
+    with leased(catalog, dataset_id, "tag", nothing):
+        assert held(catalog, dataset_id)
+
+
+def test_commit__after_it_was_taken_over(catalog: Catalog, dataset_id: str) -> None:
+    """Who was silent for too long commits nothing, and does not end the lease of its successor."""
+
+    def edit() -> None:
+        with leased(catalog, dataset_id, "edit", nothing) as lease:
+            with catalog.write() as connection:
+                connection.execute(rows.update().values(token="successor"))
+            with lease.commit() as connection:
+                datasets.update_dataset(connection, dataset_id, n_images=9)
+
+    with pytest.raises(Conflict, match="given up"):
+        edit()
+    with catalog.read() as connection:
+        assert datasets.find_dataset(connection, dataset_id).n_images == 0
+        assert connection.execute(sa.select(rows.c.token)).scalars().all() == ["successor"]
+
+
+def test_beat__while_it_lasts(catalog: Catalog, dataset_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long edit says now and then that it is alive."""
+    monkeypatch.setattr(leases, "_BEAT_S", 0.02)
+    with leased(catalog, dataset_id, "edit", nothing):
+        old = datasets.now() - timedelta(hours=1)
+        with catalog.write() as connection:
+            connection.execute(rows.update().values(heartbeat_at=old))
+        for _ in range(500):
+            with catalog.read() as connection:
+                (beat,) = connection.execute(sa.select(rows.c.heartbeat_at)).scalars()
+            if beat > old:
+                return
+            threading.Event().wait(0.02)
+    pytest.fail("there was no heartbeat")
+
+
+def test_leased__in_a_workspace_for_reading(catalog: Catalog, dataset_id: str, tmp_path: Path) -> None:
+    """A workspace that was opened for reading takes no lease."""
+    reader = open_catalog(tmp_path / "catalog.db", read_only=True)
+    with pytest.raises(ReadOnly), leased(reader, dataset_id, "edit", nothing):
+        pass
+    reader.close()
+
+
+def test_lease__ends_with_its_dataset(catalog: Catalog, dataset_id: str) -> None:
+    """Nothing is left of the lease of a dataset that was deleted."""
+    lease = Lease(catalog, "token", "edit")
+    with catalog.write() as connection:
+        now = datasets.now()
+        connection.execute(
+            rows.insert().values(
+                dataset_id=dataset_id, token="token", owner="x", operation="edit", since=now, heartbeat_at=now
+            )
+        )
+        datasets.remove_dataset(connection, dataset_id)
+    lease.end()
+    with catalog.read() as connection:
+        assert connection.execute(sa.select(rows)).all() == []
