@@ -1,0 +1,249 @@
+"""How edits are stored: beside the columns' files at first, and in them once they are folded; it reads the same."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex import Dataset, Workspace
+from framedex.analysis.labels import LabelStatistics, label_quality
+from framedex.issue_types import LabelLimits
+from framedex.jobs.edits import labels as label_edits
+from framedex.jobs.edits import rows as row_edits
+from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes
+from framedex.operations.context import open_media
+from framedex.records import VacuumResult
+from framedex.storage.label_statistics import read_label_statistics
+from framedex.storage.media_rows import DUPLICATES
+from tests.analysis.arrays import unit
+from tests.gallery import SETTINGS
+from tests.growth import part
+from tests.laws import examples
+
+ROWS = 60
+JUDGED = ("label_support", "label_distance", "suggested_label", "issue_mislabels", "issue_label_outlier")
+
+
+def crowds() -> Any:
+    """Return rows of three crowds in turn, with some copies."""
+    rng = np.random.default_rng(0)
+    centres = unit(rng.normal(size=(3, 8)))
+    vectors = unit(centres[np.arange(ROWS) % 3] + 0.08 * rng.normal(size=(ROWS, 8)))
+    vectors[30:36] = vectors[:6]
+    return vectors
+
+
+def create(workspace: Workspace, name: str = "d") -> Dataset:
+    return workspace.create_dataset(name, part(crowds(), label=[f"crowd {row % 3}" for row in range(ROWS)]))
+
+
+def everything(dataset: Dataset) -> list[dict[str, Any]]:
+    table = open_media(dataset._context, dataset.id).table
+    rows: list[dict[str, Any]] = (
+        table.scan([each for each in STORED if each in table.schema.names]).read_all().to_pylist()
+    )
+    return rows
+
+
+STORED = ["media_id", "labels", "caption", "tags", "tagged_at", *JUDGED, DUPLICATES[0], "duplicate_similarity"]
+
+
+def edit(dataset: Dataset, ids: list[str]) -> None:
+    """Edit some media in all ways."""
+    dataset.tag(ids[:5], "seen")
+    dataset.tag(ids[3], "twice")
+    dataset.untag(ids[4], "seen")
+    dataset.set_labels({ids[7]: ["crowd 0", "new"], ids[8]: []})
+    dataset.set_captions({ids[9]: "a caption", ids[10]: None})
+    dataset.not_duplicates([ids[0], ids[30]])
+    dataset.add_field("score", "float", values={ids[2]: 0.5})
+    dataset.set_field("score", {ids[2]: 1.5, ids[11]: 2.5})
+
+
+def overlay_columns(dataset: Dataset) -> frozenset[str]:
+    return open_media(dataset._context, dataset.id).table.overlay.columns
+
+
+def test_edits__folded_tables_are_plain(workspace: Workspace) -> None:
+    """After vacuum, other programs read the rows that we read before: Lance's own database, DuckDB and pandas."""
+    import duckdb
+    import lance
+    import lancedb
+    import pandas as pd
+
+    dataset = create(workspace)
+    ids = dataset.where([]).media_ids()
+    edit(dataset, ids)
+    assert {"labels", "tags", "caption", DUPLICATES[0]} <= overlay_columns(dataset)
+    before, shown = everything(dataset), dataset.to_arrow()
+    result = workspace.vacuum(older_than_s=0)
+    assert isinstance(result, VacuumResult)
+    assert result.skipped == {}
+    assert not overlay_columns(dataset)
+    assert everything(dataset) == before
+    assert dataset.to_arrow() == shown
+    folder = workspace.path / "datasets" / dataset.id
+    head = open_media(dataset._context, dataset.id)
+    names = [name for name in STORED if name in head.table.schema.names]
+    plain = lancedb.connect(folder).open_table("media")
+    plain.checkout(head.table.version)
+    stored = plain.to_arrow().select(names)
+    assert stored.to_pylist() == before
+    media = lance.dataset(str(folder / "media.lance"), version=head.table.version).to_table(columns=names)
+    with duckdb.connect() as connection:
+        counted = connection.execute("SELECT count(*) FROM media WHERE list_contains(labels, 'new')").fetchall()
+    assert counted == [(1,)]
+    frame = media.to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["caption"].tolist()[9] == "a caption"
+
+
+def test_edits__folded_by_a_reindex(workspace: Workspace) -> None:
+    """A reindex folds edits, and keeps them."""
+    dataset = create(workspace)
+    edit(dataset, dataset.where([]).media_ids())
+    before = [{name: row[name] for name in STORED[:5]} for row in everything(dataset)]
+    dataset.reindex(thresholds=(0.05, 0.1, 0.2, 0.3, 0.5))
+    assert not overlay_columns(dataset)
+    assert [{name: row[name] for name in STORED[:5]} for row in everything(dataset)] == before
+
+
+def test_edits__folded_once_they_are_many(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edits lie beside the files only while they are few."""
+    monkeypatch.setattr(row_edits, "_FEW", 4)
+    dataset = create(workspace)
+    ids = dataset.where([]).media_ids()
+    for place in range(4):
+        dataset.set_captions({ids[place]: f"caption {place}"})
+    assert "caption" in overlay_columns(dataset)
+    dataset.set_captions({ids[4]: "caption 4"})
+    assert "caption" not in overlay_columns(dataset)
+    assert [row["caption"] for row in everything(dataset)][:6] == [*(f"caption {place}" for place in range(5)), None]
+
+
+def test_edits__few_and_many_do_the_same(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edits that rewrite whole columns lead to the same values as those that do not."""
+    few, many = create(workspace, "few"), create(workspace, "many")
+    edit(few, few.where([]).media_ids())
+    monkeypatch.setattr(row_edits, "_FEW", -1)
+    monkeypatch.setattr(row_edits, "_FEW_SHARE", 10**9)
+    edit(many, many.where([]).media_ids())
+    assert overlay_columns(few)
+    assert not overlay_columns(many)
+    without = {"media_id", "tagged_at"}
+    assert [{k: v for k, v in row.items() if k not in without} for row in everything(few)] == [
+        {k: v for k, v in row.items() if k not in without} for row in everything(many)
+    ]
+
+
+def test_edits__in_snapshots_and_clones(workspace: Workspace) -> None:
+    """A snapshot, a restore and a clone have the edits of their time."""
+    dataset = create(workspace)
+    ids = dataset.where([]).media_ids()
+    dataset.set_captions({ids[0]: "first"})
+    kept = dataset.snapshot("kept")
+    dataset.set_captions({ids[0]: "second", ids[1]: "other"})
+    workspace.vacuum(older_than_s=0)
+    clone = dataset.clone(kept)
+    assert clone.where([]).to_arrow(["caption"])["caption"].to_pylist()[:2] == ["first", None]
+    dataset.restore(kept)
+    workspace.vacuum(older_than_s=0)
+    assert dataset.where([]).to_arrow(["caption"])["caption"].to_pylist()[:2] == ["first", None]
+    clone.set_captions({ids[1]: "of the clone"})
+    assert dataset.where([]).to_arrow(["caption"])["caption"].to_pylist()[:2] == ["first", None]
+    with Workspace(workspace.path, settings=SETTINGS) as again:
+        assert again.check().findings == []
+
+
+def test_edits__of_a_full_text_search(workspace: Workspace) -> None:
+    """An edited caption is found at once, and the old one no more."""
+    dataset = create(workspace)
+    ids = dataset.where([]).media_ids()
+    dataset.set_captions({ids[5]: "a green parrot"})
+    assert dataset.search("parrot").media_ids() == [ids[5]]
+    dataset.set_captions({ids[5]: "a red car", ids[6]: "a parrot"})
+    assert dataset.search("parrot").media_ids() == [ids[6]]
+
+
+STEPS = st.lists(
+    st.dictionaries(
+        st.integers(0, ROWS - 1),
+        st.lists(st.sampled_from(("crowd 0", "crowd 1", "crowd 2", "new")), max_size=2),
+        min_size=1,
+        max_size=4,
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@examples(20)
+@given(STEPS)
+def test_judge_edited__as_all_together(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[int, list[str]]]
+) -> None:
+    """Judging only what may change leads to what judging all media by the same statistics does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(label_edits, "_ALL", 0)
+        with Workspace(tmp_path_factory.mktemp("judged") / "workspace", settings=SETTINGS) as workspace:
+            dataset = create(workspace)
+            ids = dataset.where([]).media_ids()
+            statistics = open_media(dataset._context, dataset.id).generation.tables["label_statistics"]
+            for step in steps:
+                dataset.set_labels({ids[place]: labels for place, labels in step.items()})
+            media = open_media(dataset._context, dataset.id)
+            assert media.generation.tables["label_statistics"] == statistics  # not all were judged again
+            expected = judged_together(media.table, media.generation.tables, media.generation.summary.label_agreement)
+            found = media.table.scan(JUDGED).read_all()
+            for name in JUDGED:
+                assert found[name].to_pylist() == pytest.approx(expected[name].to_pylist(), nan_ok=True), name
+
+
+def judged_together(table: Any, versions: dict[str, int], agreement: float | None) -> pa.Table:
+    indexed = read_indexed_rows(table, None, 0.0)
+    labelled = read_label_codes(table, indexed.positions)
+    statistics = read_label_statistics(table.path, versions, labelled.names)
+    assert statistics is not None
+    quality = label_quality(
+        indexed.graph,
+        indexed.inverse,
+        labelled.labels,
+        limits=LabelLimits(),
+        agreement=agreement,
+        statistics=LabelStatistics(*statistics),
+    )
+    columns = label_columns(quality, labelled.names, indexed.positions, table.count())
+    return pa.table(
+        {
+            name: values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
+            for name, values in columns.items()
+        }
+    )
+
+
+def test_judge_edited__judges_all_once_many_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once many labels were edited, the statistics are those of the present labels."""
+    monkeypatch.setattr(label_edits, "_ALL", 0)
+    monkeypatch.setattr(row_edits, "_FEW", 10)
+    dataset = create(workspace)
+    ids = dataset.where([]).media_ids()
+    before = open_media(dataset._context, dataset.id).generation.tables["label_statistics"]
+    dataset.set_labels(ids[:20], "crowd 1")
+    assert open_media(dataset._context, dataset.id).generation.tables["label_statistics"] > before
+
+
+def test_edits__damaged(workspace: Workspace, tmp_path: Path) -> None:
+    """`check` names a file of edits that is damaged."""
+    dataset = create(workspace)
+    ids = dataset.where([]).media_ids()
+    dataset.set_captions({ids[0]: "first"})
+    (file,) = (workspace.path / "datasets" / dataset.id / "media.lance" / "_edits").iterdir()
+    file.write_bytes(file.read_bytes()[:-5])
+    findings = dataset.check().findings
+    assert len(findings) == 1
+    assert "caption" in str(findings[0])
+    assert file.name in str(findings[0])
