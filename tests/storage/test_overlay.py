@@ -104,7 +104,7 @@ def test_overlay__reads_as_written_columns(
             version = tables.delete_rows(table, gone)
             rows = [row for row, is_gone in zip(rows, gone, strict=True) if not is_gone]
         elif kind == "fold":
-            version = tables.fold(table)
+            version = tables.fold_edits(table)
             assert not Table(path, version).overlay.layers
         elif kind == "write":
             rows = [{**row, "x": -float(number)} for row in rows]
@@ -149,9 +149,9 @@ def test_fold__leaves_a_plain_table(path: Path) -> None:
     table = newest(path)
     table = Table(path, put(table, [1, 7], words=[["a", "b"], None], x=[0.5, None]))
     expected = read(table)
-    version = tables.fold(table)
+    version = tables.fold_edits(table)
     assert lance.dataset(str(path), version=version).to_table(columns=SCHEMA.names).to_pylist() == expected
-    assert tables.fold(Table(path, version)) == version
+    assert tables.fold_edits(Table(path, version)) == version
 
 
 def test_compact__writes_edits_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ _DEFAULT_LIMITS = LabelLimits()
 
 @dataclass(frozen=True)
 class LabelStatistics:
-    """What the items of a label have in common, by label code; NaN for labels without such a value.
+    """Values that the items of a label have in common, by label code; NaN for labels without such a value.
 
     Attributes:
         typical: float64, in [0, 1]: the mean share of votes that members receive for the label; NaN if it is not

@@ -44,7 +44,7 @@ from framedex.storage.retention import (
 )
 from framedex.storage.table_files import ends_with, old_versions, remove_leftovers, remove_versions, rows_key
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table, fold, roll_back, sync
+from framedex.storage.tables import Table, fold_edits, roll_back, sync
 
 _PARTIAL_S = 3_600.0
 _ANCHOR_S = 86_400.0  # an uploaded query image can be used for a day
@@ -113,7 +113,7 @@ def _fold_edits(context: Context, record: DatasetRecord) -> None:
         return
     with suppress(Conflict, WorkspaceError), editing(context, record.id, "vacuum") as edit:
         table = edit.media(context).table
-        version = fold(table)
+        version = fold_edits(table)
         sync(table.path)
         edit.commit({**edit.job.head.tables, MEDIA: version}, edit.job.head.summary)
 

@@ -456,7 +456,7 @@ def put_values(table: Table, changes: Mapping[str, Values]) -> int:
     return int(dataset.version)
 
 
-def fold(table: Table) -> int:
+def fold_edits(table: Table) -> int:
     """Write the edited columns of a table at its newest version into its data files; return the new version."""
     edited = sorted(table.overlay.columns & set(table.schema.names))
     schema = pa.schema([table.schema.field(name) for name in edited])
@@ -531,7 +531,9 @@ def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     rows = max(dataset.count_rows(), 1)
     deleted = sum(fragment.num_deletions for fragment in fragments)
     if (len(fragments) > _MANY_FILES and rows / len(fragments) < _SMALL_FILE) or deleted > rows // 4:
-        dataset = lance.dataset(str(table.path), version=fold(Table(table.path, dataset.version)))  # row ids change
+        dataset = lance.dataset(
+            str(table.path), version=fold_edits(Table(table.path, dataset.version))
+        )  # row ids change
         dataset.optimize.compact_files(target_rows_per_fragment=_FILE_ROWS)
     return int(dataset.version)
 

@@ -13,7 +13,7 @@ from framedex.core.arrays import RowIds
 from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
-from framedex.jobs.edits.rows import are_few, find_ids, read_batches, read_numbers, row_ids_of, write_few
+from framedex.jobs.edits.rows import are_few, find_ids, read_batches, read_numbers, read_row_ids, write_few
 from framedex.jobs.index.columns import Columns, duplicate_column, to_batch
 from framedex.jobs.index.index import FIRST_NUMBERS, near_duplicates
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
@@ -126,7 +126,7 @@ def _apply(
 def _write_many(media: Media, row_ids: RowIds, values: pa.RecordBatch) -> int:
     """Replace the values of many rows; return the new version of the table."""
     indices = np.full(media.table.count(), -1, dtype=np.int64)
-    indices[np.searchsorted(row_ids_of(media), row_ids)] = np.arange(len(row_ids))
+    indices[np.searchsorted(read_row_ids(media), row_ids)] = np.arange(len(row_ids))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start, old in read_batches(media.table, values.schema):
@@ -153,7 +153,7 @@ def _rows_of(media: Media, ids: Collection[str]) -> dict[str, int]:
 def _regrouped(
     media: Media, changed: Rows, cannot_link: Sequence[Rows], head: Generation
 ) -> tuple[RowIds, pa.RecordBatch, dict[str, int]]:
-    """Regroup some media and those that can form groups with them.
+    """Return the new groups of some media, and of those that can form groups with them.
 
     A group is always part of one group of the coarsest level without any decision. So only the rows that can form
     groups with the changed ones are read: their groups, copies and near neighbours.
@@ -162,7 +162,7 @@ def _regrouped(
         The ids of the regrouped rows, their values of the columns about duplicates, and the next free group numbers.
     """
     copies = read_pairs(media.table, head.tables, media.scan(["media_id"])) or NO_PAIRS
-    row_ids, summary = row_ids_of(media), head.summary
+    row_ids, summary = read_row_ids(media), head.summary
     members = _related_rows(media, row_ids, changed, copies)
     columns = _columns_of(media, row_ids[members])
     groups, similarity = near_duplicates(media.table, copies, cannot_link, members)

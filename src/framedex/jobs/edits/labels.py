@@ -11,7 +11,7 @@ from framedex.analysis.labels import LabelQuality, LabelStatistics, label_qualit
 from framedex.analysis.neighbours import NeighbourGraph
 from framedex.core.arrays import Mask
 from framedex.issue_types import JudgedBy, LabelLimits, issue_types
-from framedex.jobs.edits.rows import are_few, read_numbers, row_ids_of, write_few
+from framedex.jobs.edits.rows import are_few, read_numbers, read_row_ids, write_few
 from framedex.jobs.index.columns import (
     label_codes,
     label_columns,
@@ -137,7 +137,7 @@ def _changed_part(media: Media, edited: Rows) -> _Part | None:
     looking = np.union1d(sources, _rows_with_neighbour(media, sources, count))
     if not are_few(media.table, len(looking)):
         return None
-    row_ids = row_ids_of(media)
+    row_ids = read_row_ids(media)
     k = min(NEIGHBOURS, max(distinct - 1, 0))
     lists = media.take(row_ids[looking].tolist(), ["neighbours", "neighbour_similarity"])
     near, similarity = (

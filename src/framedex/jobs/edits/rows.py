@@ -80,7 +80,7 @@ def mask_of(media: Media, condition: Condition | RowIds) -> Mask:
     if isinstance(condition, Condition) and condition == EVERYTHING:
         return np.ones(media.table.count(), dtype=bool)
     row_ids = media.row_ids(condition) if isinstance(condition, Condition) else condition
-    all_row_ids = row_ids_of(media)
+    all_row_ids = read_row_ids(media)
     positions = positions_of(all_row_ids, row_ids)
     if positions is None:  # ids of compacted files may not ascend
         return np.isin(all_row_ids, row_ids, assume_unique=True)
@@ -89,7 +89,7 @@ def mask_of(media: Media, condition: Condition | RowIds) -> Mask:
     return mask
 
 
-def row_ids_of(media: Media) -> RowIds:
+def read_row_ids(media: Media) -> RowIds:
     """Return the ids of all rows in row order: uint64, shape (rows,)."""
     parts = [batch.column(0).to_numpy() for batch in media.scan([ROW_ID])]
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
@@ -127,7 +127,7 @@ def write_values(media: Media, field: pa.Field, values: pa.Array, indices: Indic
     changed = np.flatnonzero(indices >= 0)
     if are_few(media.table, len(changed)):
         chosen = values.take(pa.array(indices[changed]))
-        return write_few(media.table, row_ids_of(media)[changed], pa.record_batch([chosen], schema=schema))
+        return write_few(media.table, read_row_ids(media)[changed], pa.record_batch([chosen], schema=schema))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start, group in read_batches(media.table, schema):
@@ -164,4 +164,4 @@ def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
     }
     written = Table(table.path, tables.put_values(table, changes))
     edited = max(len(written.overlay.values(name)[0]) for name in values.schema.names)
-    return written.version if are_few(written, edited) else tables.fold(written)
+    return written.version if are_few(written, edited) else tables.fold_edits(written)

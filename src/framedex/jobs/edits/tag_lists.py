@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.core.arrays import Mask, RowIds
-from framedex.jobs.edits.rows import are_few, read_batches, row_ids_of, write_few
+from framedex.jobs.edits.rows import are_few, read_batches, read_row_ids, write_few
 from framedex.storage import tables
 from framedex.storage.definitions import TAGGED_SCHEMA, TAGS
 from framedex.storage.media import Media
@@ -47,7 +47,7 @@ def count_tags(media: Media) -> Mapping[int, int]:
     counts = sum((_counts(batch.column(0)) for batch in stored.scan([TAGS])), Counter[int]())
     if TAGS in table.overlay.columns:
         row_ids, values = table.overlay.values(TAGS)
-        places = np.flatnonzero(np.isin(row_ids, row_ids_of(media), assume_unique=True))  # others were deleted
+        places = np.flatnonzero(np.isin(row_ids, read_row_ids(media), assume_unique=True))  # others were deleted
         before = stored.take(row_ids[places].tolist(), [TAGS], keep=True).column(0).combine_chunks()
         counts.subtract(_counts(before))
         counts.update(_counts(values.take(pa.array(places))))
@@ -107,7 +107,7 @@ class _Tagged:
 def _rewrite_tags(media: Media, rows: Mask, change: Callable[[_Tagged, Mask], _Tagged]) -> int:
     table, selected = media.table, np.flatnonzero(rows)
     if are_few(table, len(selected)):
-        row_ids = row_ids_of(media)[selected]
+        row_ids = read_row_ids(media)[selected]
         before = _Tagged.of(_tags_at(table, row_ids))
         after = change(before, np.ones(len(selected), dtype=bool))
         changed = np.flatnonzero(after.lengths != before.lengths)

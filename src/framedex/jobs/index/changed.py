@@ -107,7 +107,7 @@ def rebuild_index(
     Edited values that lie beside the files of their columns are written into them. Measures and copy descriptors that
     an older version of the program did not compute are taken from the images first.
     """
-    table = Table(table.path, tables.fold(table))
+    table = Table(table.path, tables.fold_edits(table))
     completed = complete_rows(job, table, lambda stage, share: progress(stage, _MEASURING * share), roots=roots)
     table = completed.table
     found = find_copies(
