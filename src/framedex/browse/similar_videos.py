@@ -20,6 +20,7 @@ from framedex.core.ids import content_group_id
 from framedex.records import DuplicateGroup
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
+from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.videos import VIDEOS, read_videos, videos_path
 
@@ -122,22 +123,24 @@ def _candidates(media: Media, frames: _Frames, *, min_similarity: float) -> Pair
             frames.take(sample), frames.video[frames.positions[sample]].astype(np.int64), min_similarity=min_similarity
         )
     ]
-    row = 0
+    row, numbers = 0, RowNumbers.of(media.table)
     for batch in media.table.scan(["original", "neighbours", "neighbour_similarity"]):
-        pairs.append(_pairs_of(batch, frames.video, row, min_similarity))
+        pairs.append(_pairs_of(batch, frames.video, row, min_similarity, numbers))
         row += batch.num_rows
     rows = np.concatenate(pairs)
     return unique_pairs(rows[:, 0], rows[:, 1])
 
 
-def _pairs_of(batch: pa.RecordBatch, video: npt.NDArray[np.int32], start: int, min_similarity: float) -> Pairs:
+def _pairs_of(
+    batch: pa.RecordBatch, video: npt.NDArray[np.int32], start: int, min_similarity: float, numbers: RowNumbers
+) -> Pairs:
     """Return the pairs of videos of the rows in a batch with their neighbours and exact copies."""
-    original = batch.column(0).fill_null(-1).to_numpy(zero_copy_only=False)
+    original = numbers.rows(batch.column(0).fill_null(-1).to_numpy(zero_copy_only=False))
     copies = np.flatnonzero(original >= 0)
     indices = np.flatnonzero(batch.column(1).is_valid().to_numpy(zero_copy_only=False))
     near = batch.column(1).take(pa.array(indices))
     k = near.type.list_size
-    rows = near.flatten().fill_null(-1).to_numpy(zero_copy_only=False)
+    rows = numbers.rows(near.flatten().fill_null(-1).to_numpy(zero_copy_only=False))
     similarity = batch.column(2).take(pa.array(indices)).flatten().fill_null(-2).to_numpy(zero_copy_only=False)
     close = (rows >= 0) & (similarity >= min_similarity)
     one = np.concatenate([copies, np.repeat(indices, k)[close]]) + start

@@ -12,12 +12,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.core import forks
 from framedex.core.lru_cache import LruCache
 from framedex.core.path_columns import PATH_COLUMNS, SOURCE, PathColumn
-from framedex.storage.column_keys import columns_key
+from framedex.storage.column_keys import columns_key, files_key
 from framedex.storage.failures import own_errors
 from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
@@ -26,6 +27,7 @@ from framedex.storage.tables import ROW_ID, Table, TableCache
 _COLUMN_SHARE = 4  # divisor: a column may take 1/4 of the memory
 _HELD_SHARE = 16  # divisor: results of conditions may take 1/16 of the memory
 _LARGE = 1024  # columns recorded as too large
+_DELETIONS = 4  # deletions through which cached columns are followed
 
 
 class ColumnCache:
@@ -49,12 +51,17 @@ class ColumnCache:
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
         self._tables = TableCache()
+        self._deletions: LruCache[Hashable, tuple[Table, pa.BooleanArray]] = LruCache(_DELETIONS)
         self._lock, self._reading = forks.Lock(), forks.Lock()
 
     @property
     def is_on(self) -> bool:
         """True if the cache is enabled."""
         return self._column_bytes > 0
+
+    def fits(self, nbytes: int) -> bool:
+        """Return whether a value of so many bytes can be cached."""
+        return nbytes <= self._column_bytes
 
     @property
     def nbytes(self) -> int:
@@ -145,6 +152,39 @@ class ColumnCache:
         self._masks.put(key, mask, weight=mask.nbytes + len(repr(condition)))
         return mask
 
+    def hold(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return a value with the attribute ``nbytes`` from the cache; make it if it is not there.
+
+        Args:
+            key: the key of the value, which must differ from those of columns.
+            make: returns the value.
+        """
+        if (held := self._columns.get(key)) is None:
+            held = make()
+            if self.fits(held.nbytes):
+                self._columns.put(key, held, weight=held.nbytes)
+        return held
+
+    def follow_deletion(self, before: Table, after: Table, kept: npt.NDArray[np.bool_]) -> None:
+        """Derive columns of a table from cached ones of the table before a deletion.
+
+        Args:
+            before: the table before the deletion.
+            after: the table after it, with the same files.
+            kept: bool, shape (rows before,): the rows that were not deleted.
+        """
+        self._deletions.put((str(after.path), after.layout.rows), (before.unedited, pa.array(kept)))
+
+    def _followed(self, table: Table, name: str) -> pa.Array | None:
+        """Return a column from that of the table before the last deletion; None if this is not cached."""
+        deletion = self._deletions.get((str(table.path), table.layout.rows))
+        if deletion is None or files_key(deletion[0], {name}) != files_key(table, {name}):
+            return None
+        before = self._column(deletion[0], name, load=False)
+        if before is None:
+            before = self._followed(deletion[0], name)
+        return None if before is None else before.filter(deletion[1])
+
     def _positions(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
         """Return the positions of rows by id; None if they cannot be determined from the cache."""
         ids = self._column(table, ROW_ID, load=True)
@@ -164,7 +204,8 @@ class ColumnCache:
             if (array := self._columns.get(key)) is not None or key in self._large:
                 return array
             with own_errors(f"read {table.path}"):
-                array = self._read_column(table, name)
+                array = None if name in PATH_COLUMNS else self._followed(table, name)
+                array = self._read_column(table, name) if array is None else array
             if array is None:
                 self._large.put(key, True)
             else:

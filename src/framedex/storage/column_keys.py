@@ -18,10 +18,14 @@ def columns_key(table: Table, columns: Collection[str]) -> Hashable:
     Raises:
         WorkspaceError: the table is damaged.
     """
+    return str(table.path), table.layout.rows, files_key(table, columns), table.overlay.key(columns)
+
+
+def files_key(table: Table, columns: Collection[str]) -> Hashable:
+    """Return the files of some columns, whatever rows were deleted and edited; see :func:`columns_key`."""
     layout = table.layout
     numbers = frozenset(number for name in columns for number in layout.fields.get(name, ()))
-    files = tuple(
+    return tuple(
         tuple((path, tuple(sorted(numbers & fields))) for path, fields in each if numbers & fields)
         for each in layout.files
     )
-    return str(table.path), layout.rows, files, table.overlay.key(columns)

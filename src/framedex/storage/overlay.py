@@ -29,6 +29,11 @@ from framedex.storage.failures import own_errors
 CONFIG_KEY = "framedex.edits"
 """The key of a table's configuration that lists the layers."""
 FOLDER = "_edits"
+REMOVED = "_removed"
+"""Key of the numbers, in index columns, of rows that were deleted since these columns were written; see
+:mod:`framedex.storage.row_numbers`. It is no column of the table."""
+ROW_NUMBERS = ("original", "neighbours")
+"""The columns that name rows by number. They are always written together."""
 _ROWS = "rows of "
 _TIER = 2  # a layer is merged into a new one of at least half of its size
 _MEMORY = 64 * 2**20

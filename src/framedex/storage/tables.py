@@ -25,7 +25,7 @@ from framedex.errors import NotFound
 from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
-from framedex.storage.overlay import CONFIG_KEY, Overlay, Values
+from framedex.storage.overlay import CONFIG_KEY, REMOVED, ROW_NUMBERS, Overlay, Values
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
@@ -165,7 +165,7 @@ class Table:
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
     def vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
-        """Return a reader over a column of vectors, from a row on. Vectors are never edited.
+        """Return a reader over a column of vectors, from a row on, without edits: those of rows are never edited.
 
         It reads little ahead: allocating buffers of the size of a table takes longer than reading them.
         """
@@ -239,7 +239,17 @@ class Table:
                 out[filled : filled + len(valid)] = flat.reshape(-1, dimension)
                 positions[filled : filled + len(valid)] = valid + start
             start, filled = start + len(array), filled + len(valid)
+        if column in self.overlay.columns:
+            self._apply_vectors(column, positions[:filled], out)
         return positions[:filled], out[:filled]
+
+    def _apply_vectors(self, column: str, positions: npt.NDArray[np.int64], out: npt.NDArray[np.float32]) -> None:
+        """Replace vectors, in place, by edited ones; an edit neither adds nor removes a vector."""
+        row_ids, values = self.overlay.values(column)
+        ids = self.scan([], row_ids=True).read_all().column(0).to_numpy()[positions]
+        places = np.flatnonzero(np.isin(ids, row_ids))
+        at = np.searchsorted(row_ids, ids[places])
+        out[places] = flat(values, out.shape[1])[at]
 
 
 class _UneditedTable(Table):
@@ -432,8 +442,9 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
 
 def _without_edits(dataset: Any, table: Table, columns: Sequence[str]) -> int:
     """Remove the edits of some columns from the newest version of a table; return its version."""
-    if not table.overlay.columns.isdisjoint(columns):
-        dataset.update_config({CONFIG_KEY: table.overlay.without(columns).config})
+    written = {*columns, REMOVED} if set(ROW_NUMBERS) <= set(columns) else set(columns)
+    if not table.overlay.columns.isdisjoint(written):
+        dataset.update_config({CONFIG_KEY: table.overlay.without(written).config})
     return int(dataset.version)
 
 
@@ -506,6 +517,22 @@ def delete_rows(table: Table, deleted: npt.NDArray[np.bool_]) -> int:
     # Deletes by a column, because parsing a list of a hundred thousand ids takes minutes.
     dataset.delete(_GONE)
     dataset.drop_columns([_GONE])
+    return int(dataset.version)
+
+
+@engine_call
+@on_table("write")
+def delete_row_ids(table: Table, row_ids: Sequence[int]) -> int:
+    """Delete few rows by id; return the new version. The other rows keep their ids and their order.
+
+    Args:
+        table: the table, at its newest version.
+        row_ids: up to some thousand, since the engine parses a list of them.
+    """
+    import lance
+
+    dataset = lance.dataset(str(table.path), version=table.version)
+    dataset.delete(f"{ROW_ID} IN ({', '.join(map(str, map(int, row_ids)))})")
     return int(dataset.version)
 
 

@@ -13,6 +13,7 @@ from framedex.core.arrays import RowIds
 from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
+from framedex.jobs.edits.neighbourhood import Neighbourhood
 from framedex.jobs.edits.rows import are_few, find_ids, read_batches, read_numbers, read_row_ids, write_few
 from framedex.jobs.index.columns import Columns, duplicate_column, to_batch
 from framedex.jobs.index.index import FIRST_NUMBERS, near_duplicates
@@ -162,8 +163,8 @@ def _regrouped(
         The ids of the regrouped rows, their values of the columns about duplicates, and the next free group numbers.
     """
     copies = read_pairs(media.table, head.tables, media.scan(["media_id"])) or NO_PAIRS
-    row_ids, summary = read_row_ids(media), head.summary
-    members = _related_rows(media, row_ids, changed, copies)
+    around, summary = Neighbourhood(media), head.summary
+    row_ids, members = around.row_ids, _related_rows(media, around, changed, copies)
     columns = _columns_of(media, row_ids[members])
     groups, similarity = near_duplicates(media.table, copies, cannot_link, members)
     free = {}
@@ -205,19 +206,17 @@ def _scored(
     return columns
 
 
-def _related_rows(media: Media, row_ids: RowIds, changed: Rows, copies: CopyPairs) -> Rows:
+def _related_rows(media: Media, around: Neighbourhood, changed: Rows, copies: CopyPairs) -> Rows:
     """Return the rows that can form groups with some rows: their groups, copies and near neighbours, transitively."""
-    group, original = (read_numbers(media, name) for name in (DUPLICATES[0], "original"))
+    group, original = read_numbers(media, DUPLICATES[0]), around.original
     related = changed[original[changed] >= 0]
     while True:
         groups = np.unique(group[related])
         is_related = np.isin(group, groups[groups >= 0])
         is_related[related] = True
         is_related |= np.isin(original, np.unique(original[is_related])) & (original >= 0)
-        lists = media.take(row_ids[np.unique(original[is_related])].tolist(), ["neighbours", "neighbour_similarity"])
-        flat, near = (lists.column(name).combine_chunks().flatten() for name in lists.schema.names)
-        close = near.fill_null(-1).to_numpy(zero_copy_only=False) >= DUPLICATE_LEVELS[0] - 1e-6
-        is_related[flat.fill_null(0).to_numpy(zero_copy_only=False)[close]] = True
+        near, similarity = around.lists(np.unique(original[is_related & (original >= 0)]))
+        is_related[near[(near >= 0) & (similarity >= DUPLICATE_LEVELS[0] - 1e-6)]] = True
         is_related[copies.a[is_related[copies.b]]] = True
         is_related[copies.b[is_related[copies.a]]] = True
         if int(is_related.sum()) == len(related):

@@ -1,17 +1,16 @@
 """Label issues after labels were edited: of all media, or only of those whose neighbours changed."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.analysis.labels import LabelQuality, LabelStatistics, label_quality
-from framedex.analysis.neighbours import NeighbourGraph
-from framedex.core.arrays import Mask
+from framedex.analysis.labels import LabelStatistics, label_quality
+from framedex.core.arrays import RowIds
 from framedex.issue_types import JudgedBy, LabelLimits, issue_types
-from framedex.jobs.edits.rows import are_few, read_numbers, read_row_ids, write_few
+from framedex.jobs.edits.neighbourhood import Neighbourhood, Part, part_of
+from framedex.jobs.edits.rows import are_few, write_few
 from framedex.jobs.index.columns import (
     label_codes,
     label_columns,
@@ -25,13 +24,11 @@ from framedex.storage import tables
 from framedex.storage.generation import Generation
 from framedex.storage.label_statistics import read_label_statistics, write_label_statistics
 from framedex.storage.media import Media
-from framedex.storage.media_rows import NEIGHBOURS, index_schema
+from framedex.storage.media_rows import index_schema
 from framedex.storage.table_names import LABEL_STATISTICS, MEDIA
 from framedex.storage.tables import Table
 
 _ALL = 20_000  # rows up to which all are judged: it takes a tenth of a second
-_BLOCK_ROWS = 65_536
-_SINGLE = 4  # values up to which each is looked for by itself
 Rows = npt.NDArray[np.int64]
 
 
@@ -92,11 +89,31 @@ def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
         return judge_labels(table, limits)
     if "labels" not in table.overlay.columns:  # the edits were many, and are in the files
         return judge_labels(table, limits)
-    part = _changed_part(media, edited)
-    if part is None:
+    around = Neighbourhood(media)
+    sources = np.unique(around.original[edited])
+    sources = sources[sources >= 0]
+    changing = np.union1d(sources, around.listing(sources))
+    if not are_few(table, len(changing)):
         return judge_labels(table, limits)
-    labelled = label_codes(media.take(part.row_ids.tolist(), ["labels"]).column(0).combine_chunks())
-    statistics = read_label_statistics(table.path, head.tables, labelled.names)
+    part = part_of(around.original, changing, *around.lists(changing))
+    values = judge_part(media, head, part, around.row_ids)
+    places = np.flatnonzero(part.changes)
+    version = write_few(table, around.row_ids[part.rows[places]], values.take(pa.array(places)))
+    return Judged({MEDIA: version}, agreement)
+
+
+def judge_part(media: Media, head: Generation, part: Part, row_ids: RowIds) -> pa.RecordBatch:
+    """Return the columns of the issues about labels for the media of a part, by the statistics of the last index.
+
+    Args:
+        media: the media.
+        head: a generation with statistics of labels.
+        part: of the media.
+        row_ids: uint64, shape (rows,): the ids of all media.
+    """
+    column = media.take(row_ids[part.rows].tolist(), ["labels"]).column(0).combine_chunks()
+    labelled = label_codes(column)
+    statistics = read_label_statistics(media.table.path, head.tables, labelled.names)
     assert statistics is not None, "the head has the table"
     # The arrays of an empty class list have one value, see `LabelEntries.count`.
     typical, limit = (each if len(each) else np.full(1, np.nan) for each in statistics)
@@ -104,86 +121,12 @@ def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
         part.graph,
         part.inverse,
         labelled.labels,
-        limits=limits,
-        agreement=agreement,
+        limits=label_limits(head.summary.limits),
+        agreement=head.summary.label_agreement,
         statistics=LabelStatistics(typical, limit),
     )
-    return Judged({MEDIA: _write_part(table, part, quality, labelled.names)}, agreement)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The media whose label issues may change, and all media that decide them.
-
-    Attributes:
-        row_ids: uint64, shape (N,): of these media, in row order.
-        graph: the neighbours of their M distinct vectors; those of vectors whose media do not change are arbitrary.
-        inverse: int64, shape (N,): the distinct vector of each media item.
-        changes: bool, shape (N,): whether its issues may change.
-    """
-
-    row_ids: npt.NDArray[np.uint64]
-    graph: NeighbourGraph
-    inverse: Rows
-    changes: Mask
-
-
-def _changed_part(media: Media, edited: Rows) -> _Part | None:
-    """Return the part of the media whose label issues may change; None if it is most of them."""
-    original = read_numbers(media, "original").astype(np.int64)
-    count, distinct = len(original), int(np.count_nonzero(original == np.arange(len(original))))
-    sources = np.unique(original[edited])
-    sources = sources[sources >= 0]
-    looking = np.union1d(sources, _rows_with_neighbour(media, sources, count))
-    if not are_few(media.table, len(looking)):
-        return None
-    row_ids = read_row_ids(media)
-    k = min(NEIGHBOURS, max(distinct - 1, 0))
-    lists = media.take(row_ids[looking].tolist(), ["neighbours", "neighbour_similarity"])
-    near, similarity = (
-        lists.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, NEIGHBOURS)[:, :k]
-        for name in lists.schema.names
-    )
-    needed = np.union1d(looking, near[near >= 0])
-    number = np.full(count + 1, -1, dtype=np.int32)  # the last entry maps -1, the end of a list
-    number[needed] = np.arange(len(needed))
-    graph = NeighbourGraph(np.zeros((len(needed), k), dtype=np.int32), np.zeros((len(needed), k), dtype=np.float32))
-    graph.rows[number[looking]], graph.similarity[number[looking]] = number[near], similarity
-    of_row = number[original]  # no original maps to -1, too
-    rows = np.flatnonzero(of_row >= 0)
-    is_looking = np.zeros(len(needed), dtype=bool)
-    is_looking[number[looking]] = True
-    inverse = of_row[rows].astype(np.int64)
-    return _Part(row_ids[rows], graph, inverse, is_looking[inverse])
-
-
-def _rows_with_neighbour(media: Media, sources: Rows, count: int) -> Rows:
-    """Return the rows that have one of some rows in their list of neighbours."""
-    is_source = np.zeros(count + 1, dtype=bool)  # the last entry is for -1, the end of a list
-    is_source[sources] = True
-    found, start = [np.empty(0, dtype=np.int64)], 0
-    for lists in _blocks(media):
-        listed = np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))
-        near = lists.flatten().to_numpy(zero_copy_only=False)  # without the lists that are null
-        if len(sources) <= _SINGLE:
-            at = np.concatenate([np.flatnonzero(near == each) for each in sources.tolist()] or [listed[:0]])
-        else:
-            at = np.flatnonzero(is_source[near])
-        found.append(start + listed[at // NEIGHBOURS])
-        start += len(lists)
-    return np.unique(np.concatenate(found))
-
-
-def _blocks(media: Media) -> Iterator[pa.FixedSizeListArray]:
-    for batch in media.scan(["neighbours"]):
-        for start in range(0, batch.num_rows, _BLOCK_ROWS):
-            yield batch.column(0).slice(start, _BLOCK_ROWS)
-
-
-def _write_part(table: Table, part: _Part, quality: LabelQuality, names: pa.Array) -> int:
-    places = np.flatnonzero(part.changes)
-    columns = label_columns(quality, names, np.arange(len(part.row_ids)), len(part.row_ids))
-    return write_few(table, part.row_ids[places], to_batch(columns, _names()).take(pa.array(places)))
+    columns = label_columns(quality, labelled.names, np.arange(len(part.rows)), len(part.rows))
+    return to_batch(columns, _names())
 
 
 def _names() -> list[str]:

@@ -31,6 +31,7 @@ from framedex.issue_types import (
 from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, STANDING, index_schema, judged_columns
+from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.tables import Table
 
 _LOG = logging.getLogger("framedex")
@@ -275,18 +276,19 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
     rows = len(rows_read) - rows_read.column(CLUSTERS[0]).null_count
     rows_read = rows_read.slice(0, rows)
     columns = {name: _values(rows_read.column(name)) for name in names}
-    original, cell = columns.pop("original"), columns.pop("cell")
+    numbers = RowNumbers.of(table)
+    original, cell = numbers.rows(columns.pop("original")), columns.pop("cell")
     first = np.flatnonzero(original == np.arange(rows))
     row_of = np.full(rows + 1, -1, dtype=np.int32)  # the last entry maps -1, the end of a list
     row_of[first] = np.arange(len(first))
     cells = None if centroids is None else Cells(centroids, cell[first], reach)
-    graph = NeighbourGraph(*_read_lists(table, row_of, len(first)), cells)
+    graph = NeighbourGraph(*_read_lists(table, row_of, len(first), numbers), cells)
     positions = np.flatnonzero(original >= 0)
     return IndexedRows(rows, positions, graph, first, row_of[original[positions]].astype(np.int64), columns)
 
 
 def _read_lists(
-    table: Table, row_of: npt.NDArray[np.int32], count: int
+    table: Table, row_of: npt.NDArray[np.int32], count: int, numbers: RowNumbers
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Read the neighbours of distinct rows, by their numbers, and their similarities: shape (count, k)."""
     k = min(NEIGHBOURS, max(count - 1, 0))
@@ -295,7 +297,8 @@ def _read_lists(
     for batch in table.scan(_LISTS) if k else ():
         neighbour_rows, scores = (column.drop_null() for column in batch.columns)
         part = slice(done, done + len(neighbour_rows))
-        neighbours[part] = row_of[neighbour_rows.flatten().to_numpy().reshape(-1, NEIGHBOURS)[:, :k]]
+        near = numbers.rows(neighbour_rows.flatten().to_numpy().reshape(-1, NEIGHBOURS)[:, :k])
+        neighbours[part] = row_of[near]
         similarity[part] = scores.flatten().to_numpy().reshape(-1, NEIGHBOURS)[:, :k]
         done += len(neighbour_rows)
     return neighbours, similarity
