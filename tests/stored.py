@@ -1,8 +1,17 @@
-"""Stored tables as the media of a dataset."""
+"""Stored tables as the media of a dataset, and what is stored of their labels."""
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pytest
+
+from framedex import Dataset
+from framedex.analysis.labels import LabelStatistics, label_quality
+from framedex.issue_types import LabelLimits
+from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes
+from framedex.operations.context import open_media
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.label_statistics import read_label_statistics
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
@@ -20,3 +29,30 @@ def media_of(table: Table) -> Media:
         summary=Summary(),
     )
     return Media("dataset", generation, table, Sql(), ())
+
+
+JUDGED = ("label_support", "label_distance", "suggested_label", "issue_mislabels", "issue_label_outlier")
+"""The columns about labels."""
+
+
+def assert_judged(dataset: Dataset) -> None:
+    """Check that the columns about labels are those of all media by the stored statistics of labels."""
+    media = open_media(dataset._context, dataset.id)
+    table, indexed = media.table, read_indexed_rows(media.table, None, 0.0)
+    labelled = read_label_codes(table, indexed.positions)
+    statistics = read_label_statistics(table.path, media.generation.tables, labelled.names)
+    assert statistics is not None
+    quality = label_quality(
+        indexed.graph,
+        indexed.inverse,
+        labelled.labels,
+        limits=LabelLimits(),
+        agreement=media.generation.summary.label_agreement,
+        statistics=LabelStatistics(*statistics),
+    )
+    columns = label_columns(quality, labelled.names, indexed.positions, table.count())
+    found = table.scan(JUDGED).read_all()
+    for name in JUDGED:
+        values = columns[name]
+        expected = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
+        assert found[name].to_pylist() == pytest.approx(expected.to_pylist(), abs=1e-5, nan_ok=True), name

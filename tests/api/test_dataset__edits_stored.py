@@ -4,28 +4,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.analysis.labels import LabelStatistics, label_quality
-from framedex.issue_types import LabelLimits
 from framedex.jobs.edits import labels as label_edits
 from framedex.jobs.edits import rows as row_edits
-from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes
 from framedex.operations.context import open_media
 from framedex.records import VacuumResult
-from framedex.storage.label_statistics import read_label_statistics
 from framedex.storage.media_rows import DUPLICATES
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
 from tests.laws import examples
+from tests.stored import JUDGED, assert_judged
 
 ROWS = 60
-JUDGED = ("label_support", "label_distance", "suggested_label", "issue_mislabels", "issue_label_outlier")
 
 
 def crowds() -> Any:
@@ -197,32 +192,7 @@ def test_judge_edited__as_all_together(
                 dataset.set_labels({ids[place]: labels for place, labels in step.items()})
             media = open_media(dataset._context, dataset.id)
             assert media.generation.tables["label_statistics"] == statistics  # not all were judged again
-            expected = judged_together(media.table, media.generation.tables, media.generation.summary.label_agreement)
-            found = media.table.scan(JUDGED).read_all()
-            for name in JUDGED:
-                assert found[name].to_pylist() == pytest.approx(expected[name].to_pylist(), nan_ok=True), name
-
-
-def judged_together(table: Any, versions: dict[str, int], agreement: float | None) -> pa.Table:
-    indexed = read_indexed_rows(table, None, 0.0)
-    labelled = read_label_codes(table, indexed.positions)
-    statistics = read_label_statistics(table.path, versions, labelled.names)
-    assert statistics is not None
-    quality = label_quality(
-        indexed.graph,
-        indexed.inverse,
-        labelled.labels,
-        limits=LabelLimits(),
-        agreement=agreement,
-        statistics=LabelStatistics(*statistics),
-    )
-    columns = label_columns(quality, labelled.names, indexed.positions, table.count())
-    return pa.table(
-        {
-            name: values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
-            for name, values in columns.items()
-        }
-    )
+            assert_judged(dataset)
 
 
 def test_judge_edited__judges_all_once_many_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.core.arrays import RowIds
 from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.rows import read_row_ids
 from framedex.jobs.remove import remove_selected
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
@@ -28,7 +29,7 @@ from framedex.storage.generation import Generation
 from framedex.storage.media import Media
 from framedex.storage.retention import RetentionLimits, read_retained
 from framedex.storage.table_files import rows_key
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.tables import Table
 from framedex.tasks import Commit, Job, TaskProgress
 
 _NEW_READER = "a task that may need it began meanwhile"
@@ -133,9 +134,8 @@ class Removal:
 
         return commit_with_snapshot
 
-    def _mask(self, table: Table) -> npt.NDArray[np.bool_]:
-        rows = table.scan([], row_ids=True).read_all().column(ROW_ID).to_numpy()
-        return np.isin(rows, self._rows, assume_unique=True)
+    def _mask(self, media: Media) -> npt.NDArray[np.bool_]:
+        return np.isin(read_row_ids(media), self._rows, assume_unique=True)
 
     def _delete_files(self, progress: TaskProgress) -> None:
         with self._context.catalog.read() as connection:

@@ -1,13 +1,14 @@
 """The starting state of a job on a dataset."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from framedex.core.ids import objects_dataset
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings
+from framedex.storage.column_cache import ColumnCache
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.table_names import INDEX_TABLES
 
@@ -25,6 +26,7 @@ class JobContext:
         thumbnails: folder of cached thumbnails.
         cannot_link: sets of media ids; no two media of a set are duplicates.
         settings: limits.
+        columns: the cache of columns; None without a cache.
     """
 
     dataset_id: str
@@ -35,6 +37,7 @@ class JobContext:
     thumbnails: Path
     cannot_link: Sequence[Sequence[str]]
     settings: Settings
+    columns: ColumnCache | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def for_new_dataset(

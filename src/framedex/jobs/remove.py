@@ -4,19 +4,22 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from framedex.core.progress import Progress
 from framedex.errors import NotFound
 from framedex.jobs.add import nothing_new
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.removal import remove_few
+from framedex.jobs.edits.rows import find_ids, read_row_ids
 from framedex.jobs.index.finish import finish, read_cells, read_sums
 from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.objects.objects import change_objects
 from framedex.storage import tables, videos
 from framedex.storage.copy_pairs import read_pairs
+from framedex.storage.media import Media
+from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
@@ -28,21 +31,30 @@ def remove(job: JobContext, media_ids: Sequence[str], *, progress: TaskProgress)
     Raises:
         NotFound: a media item is not in the dataset.
     """
-    return remove_selected(job, lambda table: mask_of_ids(table, media_ids), progress=progress)
+    return remove_selected(job, lambda media: mask_of_ids(media, media_ids), progress=progress)
 
 
 def remove_selected(
-    job: JobContext, select: Callable[[Table], npt.NDArray[np.bool_]], *, progress: TaskProgress
+    job: JobContext, select: Callable[[Media], npt.NDArray[np.bool_]], *, progress: TaskProgress
 ) -> Commit:
-    """Delete the rows that *select* returns for the media table, as :func:`remove` does: bool, shape (rows,)."""
+    """Delete the rows that *select* returns for the media, as :func:`remove` does: bool, shape (rows,)."""
     version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     table = Table(job.table, version)
-    gone = select(table)
+    media = Media(job.dataset_id, job.head, table, Sql(), job.roots, columns=job.columns)
+    gone = select(media)
     if not gone.any():
         return nothing_new(job, job.head.summary)
-    ids = table.scan(["media_id"]).read_all().column(0).filter(pa.array(gone)).to_pylist()
+    ids = media.take(read_row_ids(media)[gone].tolist(), ["media_id"]).column(0).to_pylist()
     objects = change_objects(job, removed_media=ids, progress=progress.stages(0.0, 0.3))
+    progress("deleting", 0.3)
+    count = job.head.n_images - int(np.count_nonzero(gone))
+    if (removed := remove_few(job, media, gone)) is not None:
+        tables.sync(job.table)
+        versions, summary = removed.versions, removed.summary
+        if objects is not None:
+            versions, summary = objects.apply(versions, summary)
+        return generation_commit(job.dataset_id, tables=versions, n_images=count, config=job.config, summary=summary)
     indexed = remove_rows(job, table, gone, progress.stages(0.0 if objects is None else 0.3, 1.0))
     others, summary = job.kept | _remaining_videos(job, indexed.version), job.head.summary
     if objects is not None:
@@ -52,7 +64,7 @@ def remove_selected(
         job.config,
         dataset_id=job.dataset_id,
         table=job.table,
-        rows=job.head.n_images - int(np.count_nonzero(gone)),
+        rows=count,
         summary=summary,
         partial=job.head.summary.partial,
         before=job.head.tables,
@@ -86,17 +98,13 @@ def remove_rows(job: JobContext, table: Table, gone: npt.NDArray[np.bool_], prog
     )
 
 
-def mask_of_ids(table: Table, media_ids: Sequence[str]) -> npt.NDArray[np.bool_]:
+def mask_of_ids(media: Media, media_ids: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return the mask of rows with one of some ids: bool, shape (rows,).
 
     Raises:
         NotFound: no row has an id; the message names the first such id.
     """
-    values = pa.array([each for each in media_ids if each.isascii()], pa.string())
-    masks = [pc.is_in(batch.column(0), value_set=values) for batch in table.scan(["media_id"])]
-    mask = np.concatenate([np.empty(0, dtype=bool), *(each.to_numpy(zero_copy_only=False) for each in masks)])
-    if np.count_nonzero(mask) < len(set(media_ids)):
-        existing = {each for batch in table.scan(["media_id"]) for each in batch.column(0).to_pylist()}
-        missing = next(each for each in media_ids if each not in existing)
-        raise NotFound(f"no media {missing!r} in this dataset")
-    return mask
+    found = find_ids(media, media_ids)
+    if not found.exists.all():
+        raise NotFound(f"no media {media_ids[int(found.exists.argmin())]!r} in this dataset")
+    return found.indices >= 0

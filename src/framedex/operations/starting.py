@@ -123,7 +123,9 @@ def load_job_context(context: Context, dataset_id: str, thresholds: Sequence[flo
     table = context.layout.media(dataset_id)
     cannot_link = [decision.media_ids for decision in read_decisions(table, head.tables)]
     thumbnails = context.layout.thumbnails(dataset_id)
-    return JobContext(dataset_id, head, config, tuple(roots), table, thumbnails, cannot_link, context.settings)
+    return JobContext(
+        dataset_id, head, config, tuple(roots), table, thumbnails, cannot_link, context.settings, context.columns
+    )
 
 
 def new_job_context(context: Context, dataset_id: str, config: EmbeddingConfig) -> JobContext:

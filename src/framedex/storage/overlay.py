@@ -119,7 +119,7 @@ class Overlay:
         """
         if (known := self._values.get(column)) is None:
             layers = [_read(self._table, each) for each in self.layers if column in each.columns]
-            known = self._values[column] = _merged([each[column] for each in layers])
+            known = self._values[column] = merge_values([each[column] for each in layers])
         return known
 
     def verify(self, layer: Layer) -> None:
@@ -159,7 +159,7 @@ class Overlay:
         while layers and layers[-1].rows <= _TIER * _count(content):
             older = _read(self._table, layers.pop())
             content = {
-                name: _merged([each[name] for each in (older, content) if name in each])
+                name: merge_values([each[name] for each in (older, content) if name in each])
                 for name in {**older, **content}
             }
         return Overlay(self._table, [*layers, _write(self._table, content)])
@@ -252,8 +252,8 @@ def _count(content: Mapping[str, Values]) -> int:
     return sum(len(ids) for ids, _ in content.values())
 
 
-def _merged(parts: Iterable[Values]) -> Values:
-    """Return the values of several edits, of which later ones win."""
+def merge_values(parts: Iterable[Values]) -> Values:
+    """Return the values of several edits of a column, of which later ones win."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]

@@ -402,7 +402,10 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
 
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     mode = "overwrite" if path.exists() else "create"
-    return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
+    dataset = lance.write_dataset(reader, str(path), schema=schema, mode=mode)
+    if CONFIG_KEY in dataset.config():  # edits of the replaced rows
+        dataset.update_config({CONFIG_KEY: None})
+    return int(dataset.version)
 
 
 @engine_call

@@ -13,7 +13,7 @@ from framedex.core.arrays import RowIds
 from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
-from framedex.jobs.edits.neighbourhood import Neighbourhood
+from framedex.jobs.edits.neighbourhood import Neighbourhood, among
 from framedex.jobs.edits.rows import are_few, find_ids, read_batches, read_numbers, read_row_ids, write_few
 from framedex.jobs.index.columns import Columns, duplicate_column, to_batch
 from framedex.jobs.index.index import FIRST_NUMBERS, near_duplicates
@@ -23,6 +23,7 @@ from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, read_pairs
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES
+from framedex.storage.overlay import Values
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 
@@ -106,12 +107,12 @@ def _apply(
     must_exist: bool = True,
 ) -> tuple[dict[str, int], Summary]:
     path, cannot_link = media.table.path, [each.media_ids for each in decisions]
-    rows_of = _rows_of(media, {*changed, *(each for ids in cannot_link for each in ids)})
-    missing = sorted(set(changed) - rows_of.keys())
+    row_of = rows_of(media, {*changed, *(each for ids in cannot_link for each in ids)})
+    missing = sorted(set(changed) - row_of.keys())
     if missing and must_exist:
         raise NotFound(f"no media {missing[0]!r} in this dataset")
-    rows = np.array(sorted(rows_of[each] for each in changed if each in rows_of), dtype=np.int64)
-    sets = [np.array([rows_of[each] for each in ids if each in rows_of], dtype=np.int64) for ids in cannot_link]
+    rows = np.array(sorted(row_of[each] for each in changed if each in row_of), dtype=np.int64)
+    sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in cannot_link]
     row_ids, values, free = _regrouped(media, rows, sets, head)
     if are_few(media.table, len(row_ids)):
         written = write_few(media.table, row_ids, values)
@@ -144,7 +145,7 @@ def _path(table: Path) -> Path:
     return table.with_name(f"{DECISIONS}.lance")
 
 
-def _rows_of(media: Media, ids: Collection[str]) -> dict[str, int]:
+def rows_of(media: Media, ids: Collection[str]) -> dict[str, int]:
     """Return the rows of those of some media that exist, by media id."""
     names = list(ids)
     indices = find_ids(media, names).indices
@@ -163,9 +164,41 @@ def _regrouped(
         The ids of the regrouped rows, their values of the columns about duplicates, and the next free group numbers.
     """
     copies = read_pairs(media.table, head.tables, media.scan(["media_id"])) or NO_PAIRS
-    around, summary = Neighbourhood(media), head.summary
-    row_ids, members = around.row_ids, _related_rows(media, around, changed, copies)
-    columns = _columns_of(media, row_ids[members])
+    around = Neighbourhood(media)
+    members = _related_rows(media, around, changed, copies)
+    values, free = regroup(media, around.row_ids[members], members, copies, cannot_link, head)
+    return around.row_ids[members], values, free
+
+
+def regroup(
+    media: Media,
+    row_ids: RowIds,
+    members: Rows,
+    copies: CopyPairs,
+    cannot_link: Sequence[Rows],
+    head: Generation,
+    *,
+    nearest: Values | None = None,
+) -> tuple[pa.RecordBatch, dict[str, int]]:
+    """Return the near-duplicate groups of some media that form groups with no others.
+
+    Args:
+        media: the media.
+        row_ids: uint64, shape (M,): the ids of these rows.
+        members: int64, shape (M,), ascending: the rows.
+        copies: pairs of copies.
+        cannot_link: sets of rows; no two of a set are duplicates.
+        head: the generation that is edited.
+        nearest: similarities to the nearest other media, of some rows, that replace the stored ones.
+
+    Returns:
+        Their values of the columns about duplicates, and the next free group numbers.
+    """
+    summary, columns = head.summary, _columns_of(media, row_ids)
+    if nearest is not None and len(nearest[0]):
+        at = np.minimum(np.searchsorted(nearest[0], row_ids), len(nearest[0]) - 1)
+        is_known = nearest[0][at] == row_ids
+        columns["duplicate_similarity"][is_known] = nearest[1].to_numpy()[at[is_known]]
     groups, similarity = near_duplicates(media.table, copies, cannot_link, members)
     free = {}
     for level, name in enumerate(DUPLICATES):
@@ -173,7 +206,7 @@ def _regrouped(
         columns[name], free[name] = keep_numbers(columns[name].astype(np.int32), groups[:, level], first_free=next_free)
     limit = summary.limit(DUPLICATE_ISSUE.name) or DUPLICATE_LEVELS[0]
     columns = _scored(columns, similarity, groups >= 0, duplicate_column(limit))
-    return row_ids[members], to_batch(columns, _COLUMNS), free
+    return to_batch(columns, _COLUMNS), free
 
 
 def _columns_of(media: Media, row_ids: RowIds) -> Columns:
@@ -212,9 +245,9 @@ def _related_rows(media: Media, around: Neighbourhood, changed: Rows, copies: Co
     related = changed[original[changed] >= 0]
     while True:
         groups = np.unique(group[related])
-        is_related = np.isin(group, groups[groups >= 0])
+        is_related = among(group, groups[groups >= 0])
         is_related[related] = True
-        is_related |= np.isin(original, np.unique(original[is_related])) & (original >= 0)
+        is_related |= among(original, original[is_related & (original >= 0)])
         near, similarity = around.lists(np.unique(original[is_related & (original >= 0)]))
         is_related[near[(near >= 0) & (similarity >= DUPLICATE_LEVELS[0] - 1e-6)]] = True
         is_related[copies.a[is_related[copies.b]]] = True

@@ -15,7 +15,6 @@ from framedex.storage.column_keys import files_key
 from framedex.storage.media import Media
 from framedex.storage.media_rows import NEIGHBOURS
 from framedex.storage.row_numbers import RowNumbers
-from framedex.storage.row_positions import positions_of
 
 _BLOCK_ROWS = 65_536
 _ROW_BYTES = 4 * NEIGHBOURS + 8
@@ -58,9 +57,9 @@ class Neighbourhood:
         found = found[found >= 0]
         if "neighbours" in table.overlay.columns:
             row_ids, lists = table.overlay.values("neighbours")
-            exists = np.isin(row_ids, self.row_ids, assume_unique=True)  # others were deleted
-            edited = positions_of(self.row_ids, row_ids[exists])
-            assert edited is not None, "the rows exist"
+            edited = np.minimum(np.searchsorted(self.row_ids, row_ids), len(self.row_ids) - 1)
+            exists = self.row_ids[edited] == row_ids  # others were deleted
+            edited = edited[exists]
             lists = lists.filter(pa.array(exists))
             found = found[~np.isin(found, edited)]
             found = np.concatenate([found, edited[_places(lists, wanted)]])
@@ -118,6 +117,13 @@ class _StoredLists:
     def nbytes(self) -> int:
         """The bytes of both."""
         return int(self.numbers.nbytes + self.lists.nbytes)
+
+
+def among(values: Rows, chosen: Rows) -> Mask:
+    """Return whether each of some row numbers from -1 on is among others from 0 on; faster than a sort for millions."""
+    is_chosen = np.zeros(int(max(values.max(initial=0), chosen.max(initial=0))) + 2, dtype=bool)
+    is_chosen[chosen] = True  # the last entry is for -1
+    return np.asarray(is_chosen[values])
 
 
 def _listing(blocks: Iterator[tuple[Rows, pa.FixedSizeListArray]], wanted: Rows) -> Rows:

@@ -126,6 +126,11 @@ def read_cells(table: Path, versions: Mapping[str, int]) -> Vectors | None:
     return Table(_path(table, CELLS), versions[CELLS]).vectors("centroid")[1]
 
 
+def means_path(table: Path) -> Path:
+    """Return the folder of the table of cluster sums that belongs to a table of media or objects."""
+    return _path(table, MEANS)
+
+
 def read_sums(table: Path, head: Generation) -> ClusterSums | None:
     """Read the cluster sums that are stored with a generation's index; None without sums."""
     if MEANS not in head.tables:

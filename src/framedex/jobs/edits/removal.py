@@ -1,0 +1,291 @@
+"""Deletion of few media of a large dataset: only what follows from them is written, beside the files of the columns.
+
+It leads to what :func:`framedex.jobs.index.removed.index_removed` writes for all rows, which takes over where more than
+the neighbours of the deleted media would change.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.analysis.cluster_means import ClusterSums
+from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
+from framedex.core.arrays import Mask, RowIds, Vectors
+from framedex.issue_types import JudgedBy, issue_types
+from framedex.jobs.context import JobContext
+from framedex.jobs.edits.decisions import regroup, rows_of
+from framedex.jobs.edits.labels import judge_part
+from framedex.jobs.edits.neighbourhood import Neighbourhood, Part, among, part_of
+from framedex.jobs.edits.rows import are_few, read_numbers
+from framedex.jobs.index.columns import limited_confidence, to_batch
+from framedex.jobs.index.finish import means_path, read_sums
+from framedex.storage import tables
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, has_own_descriptor, read_pairs
+from framedex.storage.generation import Generation, Summary
+from framedex.storage.media import Media
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
+from framedex.storage.overlay import REMOVED, Values, merge_values
+from framedex.storage.row_numbers import RowNumbers
+from framedex.storage.table_names import LABEL_STATISTICS, MEANS, MEDIA
+from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.videos import VIDEOS
+
+_ALL = 20_000  # rows up to which the index columns of all are written: it takes a tenth of a second
+_MOST = 2_000  # deleted rows
+_SCORES = ("uniqueness", "outlier_distance")
+_CHANGING = frozenset((*_SCORES, "duplicate_similarity"))
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Tables without the deleted media.
+
+    Attributes:
+        versions: of all tables of the new generation.
+        summary: of the new generation.
+    """
+
+    versions: dict[str, int]
+    summary: Summary
+
+
+def remove_few(job: JobContext, media: Media, gone: Mask) -> Removed | None:
+    """Delete few rows of a large dataset; return None, and write nothing, where this is not possible.
+
+    Args:
+        job: the context of the job.
+        media: the media, whose table is at its newest version.
+        gone: bool, shape (rows,): the rows to delete.
+    """
+    head, rows = job.head, np.flatnonzero(gone)
+    if len(gone) <= _ALL or len(rows) > _MOST or VIDEOS in head.tables or not _has_all(media, head):
+        return None
+    copies = read_pairs(media.table, head.tables, media.scan(["media_id"])) or NO_PAIRS
+    shown_beside = copies.shares < 1
+    if (gone[copies.a[shown_beside]] | gone[copies.b[shown_beside]]).any():
+        return None  # a collage may belong to another group then
+    around = Neighbourhood(media)
+    lists = _Lists.without(around, rows, gone)
+    if lists is None or not are_few(media.table, len(lists.changing)):
+        return None
+    part = part_of(lists.original, lists.changing, lists.near, lists.similarity)
+    changes = _index_changes(media, around.row_ids, lists, rows)
+    _merge(changes, _score_changes(media, head, around.row_ids, lists, part))
+    kept = copies.take(~gone[copies.a] & ~gone[copies.b])
+    groups, free = _group_changes(job, media, around.row_ids, gone, kept, changes.get("duplicate_similarity"))
+    _merge(changes, groups)
+    if head.summary.label_agreement is not None:
+        _merge(changes, _label_changes(media, head, around, lists, gone))
+    sums = _write_sums(job, media, around.row_ids[rows])
+    version = _write(media, changes, around.row_ids[rows], gone)
+    summary = head.summary
+    settled = summary.settled
+    return Removed(
+        {**head.tables, MEDIA: version, **sums},
+        summary.with_(
+            first_free={**summary.first_free, **free},
+            settled=None if settled is None else settled - int(np.count_nonzero(gone[:settled])),
+        ),
+    )
+
+
+def _has_all(media: Media, head: Generation) -> bool:
+    """Return whether all that is needed is stored, and nothing else follows from what changes."""
+    derived = (each.derived for each in issue_types().values() if each.derived is not None)
+    if any(not _CHANGING.isdisjoint(each.inputs) for each in derived):
+        return False
+    return LABEL_STATISTICS in head.tables and set(index_schema().names) <= set(media.table.schema.names)
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The neighbour lists that change, without the deleted rows.
+
+    Attributes:
+        original: int64, shape (rows,): for each row the row of its distinct vector; -1 for deleted rows.
+        changing: int64, shape (R,), ascending: the rows of distinct vectors whose lists or copies change.
+        near: int64, shape (R, k): their neighbours; -1 at the end of a list.
+        similarity: float32, shape (R, k); -1 at the end of a list.
+        moved: by row that was deleted: the row, of the same vector, that has its list and its cell now.
+        fewer: int64, ascending: the rows of distinct vectors, with the same list, that lost copies.
+    """
+
+    original: Rows
+    changing: Rows
+    near: Rows
+    similarity: Vectors
+    moved: Mapping[int, int]
+    fewer: Rows
+
+    @classmethod
+    def without(cls, around: Neighbourhood, rows: Rows, gone: Mask) -> "_Lists | None":
+        """Return the lists without some rows; None if a list lacks more than half of its neighbours then."""
+        original = around.original.copy()
+        gone_lists = rows[original[rows] == rows]
+        copies_left = np.setdiff1d(np.unique(original[rows]), [*gone_lists, -1])
+        original[rows] = -1
+        heirs = np.flatnonzero(among(original, gone_lists))
+        moved = {int(original[row]): row for row in heirs[::-1].tolist()}  # the first row of each vector remains
+        original[heirs] = [moved[each] for each in original[heirs].tolist()]
+        listing = around.listing(gone_lists)
+        kept = np.union1d(listing[~gone[listing]], copies_left)
+        sources = np.concatenate([kept, np.array(list(moved), dtype=np.int64)])
+        near, similarity = around.lists(sources)
+        place = np.arange(len(gone) + 1)
+        place[-1] = -1
+        place[gone_lists] = [moved.get(each, -1) for each in gone_lists.tolist()]
+        near = place[near]
+        order = np.argsort(near < 0, axis=1, kind="stable")
+        near = np.take_along_axis(near, order, axis=1)
+        similarity = np.where(near < 0, np.float32(-1), np.take_along_axis(similarity, order, axis=1))
+        if len(near) and bool(((near >= 0).sum(axis=1) < around.k / 2).any()):
+            return None
+        changing = np.concatenate([kept, np.array(list(moved.values()), dtype=np.int64)])
+        order = np.argsort(changing)
+        return cls(original, changing[order], near[order], similarity[order], moved, copies_left)
+
+
+def _index_changes(media: Media, row_ids: RowIds, lists: _Lists, rows: Rows) -> dict[str, Values]:
+    """Return the changed columns that name rows, and the numbers of the deleted rows."""
+    numbers = RowNumbers.of(media.table)
+    width = index_schema().field("neighbours").type.list_size
+    near = np.full((len(lists.changing), width), -1, np.int64)
+    similarity = np.full(near.shape, -1, np.float32)
+    near[:, : lists.near.shape[1]], similarity[:, : lists.near.shape[1]] = lists.near, lists.similarity
+    columns = {"neighbours": numbers.numbers(near).astype(np.int32), "neighbour_similarity": similarity}
+    changes = _changes(to_batch(columns, list(columns)), row_ids[lists.changing])
+    removed = np.sort(numbers.numbers(rows)).astype(np.uint64)
+    changes[REMOVED] = removed, pa.repeat(pa.scalar(value=True), len(removed))
+    if lists.moved:
+        heirs = np.flatnonzero(among(lists.original, np.array(list(lists.moved.values()), dtype=np.int64)))
+        originals = {"original": numbers.numbers(lists.original[heirs]).astype(np.int32)}
+        _merge(changes, _changes(to_batch(originals, ["original"]), row_ids[heirs]))
+        before, after = (np.array(list(each), dtype=np.int64) for each in (lists.moved, lists.moved.values()))
+        cells = pa.RecordBatch.from_arrays(
+            [media.take(row_ids[before].tolist(), ["cell"]).column(0).combine_chunks()], names=["cell"]
+        )
+        _merge(changes, _changes(cells, row_ids[after]))
+    return changes
+
+
+def _score_changes(media: Media, head: Generation, row_ids: RowIds, lists: _Lists, part: Part) -> dict[str, Values]:
+    """Return the scores of media whose neighbours or copies changed, and the issues that follow."""
+    distances = neighbour_distances(part.graph, part.inverse)[part.changes]
+    scale = head.summary.uniqueness_scale or None
+    columns: dict[str, Any] = {
+        "uniqueness": uniqueness(distances, scale=scale)[0],
+        "outlier_distance": outlier_values(distances, min_items=0)[0],
+    }
+    missing = np.full(len(distances), np.nan, dtype=np.float32)
+    for each in issue_types().values():
+        if each.judged_by is JudgedBy.LIMIT and each.column in _SCORES:
+            default = head.summary.default_limit(each.name, each.threshold)
+            limit = head.summary.limits.get(each.name, np.inf if default is None else default)
+            columns[each.confidence_column] = limited_confidence(each, columns, limit, missing)
+    if not has_own_descriptor(media.table):
+        copies = np.bincount(part.inverse, minlength=len(part.graph.rows))
+        nearest = part.graph.similarity[:, 0] if part.graph.k else np.full(len(copies), -1, np.float32)
+        columns["duplicate_similarity"] = np.where(copies > 1, np.float32(1), nearest)[part.inverse][part.changes]
+    return _changes(to_batch(columns, list(columns)), row_ids[part.rows[part.changes]])
+
+
+def _label_changes(
+    media: Media, head: Generation, around: Neighbourhood, lists: _Lists, gone: Mask
+) -> dict[str, Values]:
+    """Return the label issues of media whose neighbours changed, or lost copies, which vote together."""
+    others = np.setdiff1d(around.listing(lists.fewer), lists.changing)
+    others = others[~gone[others]]
+    near, similarity = around.lists(others)
+    changing = np.concatenate([lists.changing, others])
+    order = np.argsort(changing)
+    part = part_of(
+        lists.original,
+        changing[order],
+        np.concatenate([lists.near, near])[order],
+        np.concatenate([lists.similarity, similarity])[order],
+    )
+    places = np.flatnonzero(part.changes)
+    values = judge_part(media, head, part, around.row_ids).take(pa.array(places))
+    return _changes(values, around.row_ids[part.rows[places]])
+
+
+def _group_changes(
+    job: JobContext, media: Media, row_ids: RowIds, gone: Mask, copies: CopyPairs, nearest: Values | None
+) -> tuple[dict[str, Values], dict[str, int]]:
+    """Return the columns about duplicates of media whose groups lose a member, and the next free group numbers.
+
+    Args:
+        job: the context of the job.
+        media: the media.
+        row_ids: uint64, shape (rows,): the ids of all rows.
+        gone: bool, shape (rows,): the deleted rows.
+        copies: pairs of copies among the others.
+        nearest: changed similarities to the nearest other media.
+    """
+    group = read_numbers(media, DUPLICATES[0])
+    affected = np.unique(group[gone & (group >= 0)])
+    members = np.flatnonzero(among(group, affected) & ~gone) if len(affected) else np.empty(0, np.int64)
+    if not len(members):
+        return {}, {}
+    row_of = rows_of(media, {each for ids in job.cannot_link for each in ids}) if job.cannot_link else {}
+    sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in job.cannot_link]
+    sets = [each[~gone[each]] for each in sets]
+    values, free = regroup(media, row_ids[members], members, copies, sets, job.head, nearest=nearest)
+    return _changes(values, row_ids[members]), free
+
+
+def _write_sums(job: JobContext, media: Media, row_ids: RowIds) -> dict[str, int]:
+    """Subtract the vectors of rows from the sums of their clusters; return the version of their table by name."""
+    sums = read_sums(job.table, job.head)
+    if sums is None:
+        return {}
+    vectors = media.table.take(row_ids.tolist(), ["embedding"]).column(0).combine_chunks()
+    is_present = vectors.is_valid().to_numpy(zero_copy_only=False)
+    content = tables.flat(vectors, vectors.type.list_size)[is_present]
+    clusters = media.take(row_ids[is_present].tolist(), CLUSTERS)
+    labels = np.stack([clusters.column(name).to_numpy() for name in CLUSTERS], axis=1)
+    changed = sums.with_rows(content, np.full(len(content), -1), labels)
+    places = np.flatnonzero(changed.weights != sums.weights)
+    return {MEANS: _put_sums(job, changed, places)} if len(places) else {}
+
+
+def _put_sums(job: JobContext, sums: ClusterSums, places: Rows) -> int:
+    path = means_path(job.table)
+    version = tables.roll_back(path, job.head.tables[MEANS])
+    assert version is not None, "the head has the table"
+    table = Table(path, version)
+    ids = table.scan([], row_ids=True).read_all().column(ROW_ID).to_numpy()[places]
+    values = pa.FixedSizeListArray.from_arrays(pa.array(sums.sums[places].ravel()), sums.sums.shape[1])
+    written = tables.put_values(table, {"weight": (ids, pa.array(sums.weights[places])), "sum": (ids, values)})
+    tables.sync(path)
+    return written
+
+
+def _write(media: Media, changes: Mapping[str, Values], row_ids: RowIds, gone: Mask) -> int:
+    """Write changed values, delete rows, and return the new version of the media table."""
+    table = media.table
+    edited = Table(table.path, tables.put_values(table, changes))
+    after = Table(table.path, tables.delete_row_ids(edited, row_ids.tolist()))
+    if media.columns is not None:
+        media.columns.follow_deletion(table, after, ~gone)
+    if not all(are_few(after, len(after.overlay.values(name)[0])) for name in changes):
+        return tables.fold_edits(after)
+    return after.version
+
+
+def _changes(values: pa.RecordBatch, row_ids: RowIds) -> dict[str, Values]:
+    """Return values of rows by column, in the order of row ids."""
+    order = np.argsort(row_ids)
+    ordered = values.take(pa.array(order))
+    return {name: (row_ids[order], ordered.column(name)) for name in values.schema.names}
+
+
+def _merge(changes: dict[str, Values], later: Mapping[str, Values]) -> None:
+    """Add later changes, which replace earlier ones of the same values."""
+    for name, values in later.items():
+        changes[name] = merge_values([changes[name], values]) if name in changes else values

@@ -1,0 +1,176 @@
+"""Deletions of few media: they lead to the same values as deletions that compute the columns of all rows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex import Dataset, Workspace
+from framedex.analysis import removals
+from framedex.jobs import remove as remove_jobs
+from framedex.jobs.edits import removal
+from framedex.jobs.index.columns import read_indexed_rows
+from framedex.operations.context import open_media
+from framedex.operations.starting import delete_dataset
+from framedex.storage.row_numbers import RowNumbers
+from tests.analysis.arrays import unit
+from tests.gallery import SETTINGS
+from tests.growth import part
+from tests.laws import examples
+from tests.stored import JUDGED, assert_judged
+
+ROWS = 400
+LEFT_OUT = {"media_id", "embedding", "neighbours", "neighbour_similarity", "original", "cell", "tagged_at", *JUDGED}
+
+
+def vectors() -> Any:
+    """Return rows of loose groups, some of them copies and some nearly so."""
+    rng = np.random.default_rng(3)
+    centres = rng.normal(size=(ROWS // 8, 12))
+    rows = unit(centres[rng.integers(len(centres), size=ROWS)] + 0.25 * rng.normal(size=(ROWS, 12)))
+    some = rng.choice(ROWS, ROWS // 5, replace=False)
+    rows[some[: ROWS // 10]] = rows[some[ROWS // 10 :]]
+    near = rng.choice(ROWS, ROWS // 20, replace=False)
+    rows[near] = unit(rows[(near + 1) % ROWS] + 0.02 * rng.normal(size=(len(near), 12)))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
+    """A dataset whose clones are edited."""
+    rows = vectors()
+    labels = [f"label {int(np.argmax(np.abs(row[:5])))}" for row in rows]
+    with Workspace(tmp_path_factory.mktemp("removal") / "workspace", settings=SETTINGS) as workspace:
+        yield workspace.create_dataset("source", part(rows, label=labels))
+
+
+def state(dataset: Dataset) -> dict[str, Any]:
+    """Return all that is stored of a dataset's media, with the neighbours as rows."""
+    media = open_media(dataset._context, dataset.id)
+    table = media.table
+    names = [each for each in table.schema.names if each not in LEFT_OUT]
+    columns: dict[str, Any] = table.scan(names).read_all().to_pydict()
+    indexed = read_indexed_rows(table, None, 0.0)
+    columns["graph"] = indexed.graph.rows.tolist(), indexed.graph.similarity.round(5).tolist()
+    columns["inverse"], columns["first"] = indexed.inverse.tolist(), indexed.first.tolist()
+    columns["summary"] = media.generation.summary.settled, media.generation.summary.first_free
+    return columns
+
+
+def assert_same(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """Check that two states are the same but for rounding."""
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        if value != right[name]:
+            mine, theirs = (np.array(each, dtype=np.float64) for each in (value, right[name]))
+            np.testing.assert_allclose(mine, theirs, atol=1e-5, err_msg=name)
+
+
+def delete(dataset: Dataset, places: list[int]) -> None:
+    ids = dataset.where([]).media_ids()
+    dataset.delete_media([ids[place] for place in sorted({place % len(ids) for place in places})])
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["delete", "delete", "delete", "decide", "tag", "label", "neighbours"]),
+        st.lists(st.integers(0, ROWS - 1), min_size=2, max_size=12, unique=True),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@examples(10)
+@given(STEPS)
+def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: list[tuple[str, list[int]]]) -> None:
+    """Whatever is deleted and edited in between, the values, groups, neighbours and numbers are the same."""
+    kept = source.snapshot("kept")
+    few, all_ = source.clone(kept), source.clone(kept)
+    for dataset, limit in ((few, 0), (all_, 10**9)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(removal, "_ALL", limit)
+            patch.setattr(removals, "_FEW", 0)  # below which the graph is computed anew
+            for kind, places in steps:
+                apply(dataset, kind, places)
+    assert_same(state(few), state(all_))
+    assert_judged(few)
+    for dataset in (few, all_):
+        delete_dataset(dataset._context, dataset.id)
+
+
+def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
+    ids = dataset.where([]).media_ids()
+    chosen = [ids[place % len(ids)] for place in places]
+    if kind == "delete":
+        delete(dataset, places)
+    elif kind == "decide":
+        dataset.not_duplicates(list(dict.fromkeys(chosen))[:2])
+    elif kind == "tag":
+        dataset.tag(chosen, "seen")
+    elif kind == "label":
+        dataset.set_labels(chosen, "label 1")
+    else:  # an image with all that is near to it
+        table = open_media(dataset._context, dataset.id).table
+        near = read_indexed_rows(table, None, 0.0)
+        row = near.inverse[places[0] % len(near.inverse)]
+        delete(dataset, near.positions[near.first[near.graph.rows[row][:4]]].tolist())
+
+
+def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deletion of few media of a large dataset takes the short way, and what others rely on goes on to work."""
+    results: list[bool] = []
+    original = removal.remove_few
+
+    def watched(*args: Any) -> Any:
+        result = original(*args)
+        results.append(result is not None)
+        return result
+
+    monkeypatch.setattr(remove_jobs, "remove_few", watched)
+    monkeypatch.setattr(removal, "_ALL", 0)
+    clone = source.clone(source.snapshot("kept"))
+    delete(clone, [3, 99, 300])
+    delete(clone, [0])
+    assert results == [True, True]
+    assert clone.count() == ROWS - 4
+    table = open_media(clone._context, clone.id).table
+    assert RowNumbers.of(table).removed.tolist() == [0, 3, 99, 300]
+    before = state(clone)
+    monkeypatch.setattr(removal, "_MOST", 0)  # the long way goes on from there
+    clone.tag(clone.where([]).media_ids()[:3], "seen")
+    delete(clone, [7])
+    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table).removed)
+    assert len(state(clone)["inverse"]) == len(before["inverse"]) - 1
+    assert clone.similar(clone.where([]).media_ids()[5]).count() > 0
+    clone.add_media(part(vectors()[:3] + 0.5, ROWS))
+    assert clone.count() == ROWS - 2
+
+
+def test_remove_few__keeps_snapshots(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot from before has all media, with their values."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    clone = source.clone(source.snapshot("kept"))
+    kept, before = clone.snapshot("before"), state(clone)
+    delete(clone, list(range(0, 100, 7)))
+    assert clone.count() == ROWS - 15
+    clone.restore(kept)
+    after = state(clone)
+    before.pop("summary")
+    after.pop("summary")
+    assert_same(after, before)
+
+
+@pytest.mark.parametrize("removed", [[], [0], [5, 6, 9], [0, 1, 2], [9]])
+def test_row_numbers__there_and_back(removed: list[int]) -> None:
+    """Rows have the numbers that were not removed, in order, and numbers lead back to rows."""
+    numbers = RowNumbers(np.array(removed, dtype=np.int64))
+    left = np.array([each for each in range(10) if each not in removed], dtype=np.int32)
+    rows = np.arange(len(left), dtype=np.int32)
+    assert numbers.numbers(rows).tolist() == left.tolist()
+    assert numbers.rows(left).tolist() == rows.tolist()
+    assert numbers.rows(np.array([-1, *removed])).tolist() == [-1] * (1 + len(removed))
+    assert numbers.rows(left).dtype == left.dtype
