@@ -38,6 +38,7 @@ def scope_of(media: Media) -> Scope:
             added=times_added(media),
             media=scope_of(media.parents),
             find=partial(_related, media),
+            dataset_id=media.dataset_id,
         )
     return Scope(
         columns=frozenset(media.table.schema.names),
@@ -48,6 +49,7 @@ def scope_of(media: Media) -> Scope:
         },
         added=times_added(media),
         find=partial(_related, media),
+        dataset_id=media.dataset_id,
     )
 
 
