@@ -30,9 +30,9 @@ class IssueTable:
         """Return the rows as an Arrow table, without the notes."""
         return self._table
 
-    def to_pandas(self, **options: Any) -> "pd.DataFrame":
-        """Return the rows as a pandas table; the options are those of :meth:`pyarrow.Table.to_pandas`."""
-        result: pd.DataFrame = self._table.to_pandas(**options)
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the rows as a pandas table; ``to_arrow().to_pandas(…)`` takes the options of Arrow."""
+        result: pd.DataFrame = self._table.to_pandas()
         return result
 
     def equals(self, other: Any) -> bool:
