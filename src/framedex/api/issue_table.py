@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from framedex.api.data_frames import as_pandas
 from framedex.render import html
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ class IssueTable:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the rows as a pandas table; ``to_arrow().to_pandas(…)`` takes the options of Arrow."""
-        result: pd.DataFrame = self._table.to_pandas()
-        return result
+        return as_pandas(self._table)
 
     def equals(self, other: Any) -> bool:
         """Return whether another table has the same rows; its notes do not matter."""

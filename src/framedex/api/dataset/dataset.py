@@ -111,6 +111,11 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """
         return self._view().where(vql)
 
+    @property
+    def view(self) -> View:
+        """All media as a view."""
+        return self._view()
+
     def select(self, ids: Sequence[str]) -> View:
         """Return a view of the media with some ids, in the order of the ids; see :meth:`View.select`.
 
@@ -144,7 +149,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
         **search: Unpack[ExploreSearch],
-    ) -> ExplorePage:
+    ) -> ExplorePage[View]:
         """Return a page of 100 clusters; see :meth:`View.explore` for all parameters."""
         return self._view().explore(entity_type, level, page_number, vql, **search)
 
@@ -176,7 +181,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         limit: int | None = None,
         entity_type: str = "IMAGES",
         within_videos: bool = False,
-    ) -> DuplicateGroups:
+    ) -> DuplicateGroups[View]:
         """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
         return self._view().duplicates(
             similarity, exact=exact, limit=limit, entity_type=entity_type, within_videos=within_videos

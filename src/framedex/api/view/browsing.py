@@ -1,7 +1,7 @@
 """Methods that show the contents of a view: clusters, issues, duplicate groups, thumbnails."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
@@ -56,7 +56,7 @@ class Browsing(Reading):
         tags: Sequence[str] | str | None = None,
         anchor_media_id: str | None = None,
         anchor_type: str | None = None,
-    ) -> ExplorePage:
+    ) -> ExplorePage[Self]:
         """Return a page of 100 clusters.
 
         Clusters are sorted by size, largest first. With a caption, an anchor or a search in the filter they are sorted
@@ -164,7 +164,7 @@ class Browsing(Reading):
         limit: int | None = None,
         entity_type: str | None = None,
         within_videos: bool = False,
-    ) -> DuplicateGroups:
+    ) -> DuplicateGroups[Self]:
         """Return groups of near-duplicates or of equal files, largest first, each with the best member to keep.
 
         Images are compared by a copy descriptor, whatever the encoder of the dataset, so a level means the same for
@@ -201,7 +201,7 @@ class Browsing(Reading):
             groups = exact_duplicates(media, condition, limit=limit)
         else:
             groups = duplicates(media, condition, similarity=similarity, limit=limit, within_videos=within_videos)
-        return DuplicateGroups(groups, view)
+        return DuplicateGroups(groups, view, of_videos=entity_type == EntityType.VIDEOS)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for images that cannot be decoded."""

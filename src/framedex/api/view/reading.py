@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.api.data_frames import as_pandas
 from framedex.api.ids import Ids
 from framedex.api.view.base import check_count
 from framedex.api.view.composition import Composition
 from framedex.browse.duplicates import kept_ids
 from framedex.browse.embeddings import selected_vectors, vectors
-from framedex.errors import MissingDependency, OutOfRange
+from framedex.errors import OutOfRange
 from framedex.export.table_columns import table_batches, table_schema
 from framedex.operations.context import Context
 from framedex.operations.steps import SelectedRows
@@ -130,12 +131,7 @@ class Reading(Composition):
         Raises:
             MissingDependency: pandas is not installed.
         """
-        try:
-            import pandas  # noqa: F401 - only to raise a clear error if it is missing
-        except ImportError:
-            raise MissingDependency("to_pandas needs pandas: pip install 'framedex[notebook]'") from None
-        frame: pd.DataFrame = self.to_arrow(columns).to_pandas()
-        return frame
+        return as_pandas(self.to_arrow(columns))
 
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids and the embeddings of the rows that have one, in order.
