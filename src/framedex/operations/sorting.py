@@ -33,7 +33,7 @@ def sort_field(media: Media, column: Any) -> pa.Field:
     fields = {
         field.name: field
         for field in [*media.table.schema, *OF_PATHS, *all_fields(media)]
-        if _has_order(field.type) and field.name != KEEP.name
+        if _has_order(field.type) and not field.equals(KEEP, check_metadata=True)
     }
     if isinstance(column, str) and column in fields:
         return fields[column]

@@ -130,13 +130,18 @@ class Composition(ViewBase):
         return next((each for each in ids if each not in present), ids[0])
 
     def _slice(self, key: slice) -> Self:
-        start, stop, step = (None if each is None else _index(each) for each in (key.start, key.stop, key.step))
+        start, stop, step = (None if each is None else as_index(each) for each in (key.start, key.stop, key.step))
         if step == 0:
             raise InvalidInput("the step of a slice must not be 0")
         return self._then(Window(start, stop, step))
 
 
-def _index(value: Any) -> int:
+def as_index(value: Any) -> int:
+    """Return a position as an integer, also of NumPy.
+
+    Raises:
+        InvalidInput: it is none.
+    """
     try:
         return operator.index(value)
     except TypeError:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from framedex.api.data_frames import as_pandas
 from framedex.api.ids import Ids
 from framedex.api.view.base import check_count
-from framedex.api.view.composition import Composition
+from framedex.api.view.composition import Composition, as_index
 from framedex.browse.duplicates import kept_ids
 from framedex.browse.embeddings import selected_vectors, vectors
 from framedex.errors import OutOfRange
@@ -75,12 +75,14 @@ class Reading(Composition):
         """
         return list(self.limit(check_count("n", n)).rows())
 
-    def _row(self, index: int) -> dict[str, Any]:
+    def _row(self, position: Any) -> dict[str, Any]:
         """Return the row at a position; negative positions count from the end.
 
         Raises:
+            InvalidInput: the position is no integer.
             OutOfRange: there is no such row.
         """
+        index = as_index(position)
         for row in self._slice(slice(index, None if index == -1 else index + 1)).rows():
             return row
         raise OutOfRange(f"no row {index} in a view of {self.count():,} {self._noun}")

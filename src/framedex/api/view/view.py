@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self, SupportsIndex, overload
 
 from framedex.api.view.browsing import Browsing
 from framedex.api.view.report import report_html
@@ -41,10 +41,10 @@ class View(Browsing, exporting.Exportable):
     """
 
     @overload
-    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    def __getitem__(self, key: SupportsIndex) -> dict[str, Any]: ...
     @overload
     def __getitem__(self, key: slice) -> Self: ...
-    def __getitem__(self, key: int | slice) -> dict[str, Any] | Self:
+    def __getitem__(self, key: SupportsIndex | slice) -> dict[str, Any] | Self:
         """Return a row by its position as a dictionary, or the view of a slice; negative positions as for lists.
 
         Raises:
