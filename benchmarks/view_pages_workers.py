@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from search_filters_workers import NAME, create
 
 from framedex import View, Workspace, vql
+from search_filters_workers import NAME, create
 
 Answer = dict[str, Any]
 PAGE = 100

@@ -32,6 +32,8 @@ GROUP = pa.field("duplicate_group_id", pa.string(), metadata={b"computed": b"gro
 KEEP = pa.field("keep", pa.bool_(), metadata={b"computed": b"keep"})
 """Whether a member is the one of its group to keep; null for media in no group."""
 _FLAG_OF = b"issue_flag"  # metadata that marks the columns of flags
+_FEW = 10  # rows that are read by themselves
+_BLOCK_ROWS = 4096
 KeptIds = Callable[[], pa.Array]
 """Returns the media ids of the members to keep, one of each near-duplicate group of the dataset."""
 
@@ -99,8 +101,20 @@ def table_batches(
         schema: the columns.
         kept_ids: called if the column ``keep`` is needed for members of groups.
     """
-    for block in merge_blocks(media.blocks(rows, columns_to_read(media, schema))):
+    for block in merge_blocks(_blocks(media, rows, columns_to_read(media, schema))):
         yield pa.table([table_column(media, block, field, kept_ids) for field in schema], schema=schema)
+
+
+def _blocks(media: Media, rows: Condition | RowIds, columns: list[str]) -> Iterator[pa.Table]:
+    """Return the stored columns of rows in blocks.
+
+    Rows in another order than that of the table lie anywhere in its files. Reading a hundred of them takes as long as
+    reading half a million values of the column, so the columns are cached for the next page.
+    """
+    if isinstance(rows, Condition) or len(rows) <= _FEW:
+        return media.blocks(rows, columns)
+    starts = range(0, len(rows), _BLOCK_ROWS)
+    return (media.take(rows[start : start + _BLOCK_ROWS].tolist(), columns, keep=True) for start in starts)
 
 
 def columns_to_read(media: Media, schema: pa.Schema) -> list[str]:
