@@ -73,8 +73,25 @@ def kept_ids(media: Media) -> pa.Array:
     column = DUPLICATES[0]
     if column not in media.table.schema.names or is_empty_object_view(media):
         return pa.array([], pa.string())
-    members = _Members.of(media, _grouped(media, Condition(), (column, (column,)), None), _MEASURES)
-    return pa.array([members.media_ids[best] for best in members.best(_preferences(media)).best.tolist()], pa.string())
+    groups = _grouped(media, Condition(), (column, (column,)), None)
+    row_ids = pc.list_flatten(groups["row_ids"]).to_numpy()
+    sizes = pc.list_value_length(groups["row_ids"]).to_numpy().astype(np.int64)
+    criteria = [each.criterion(_Measures(media, row_ids)) for each in _preferences(media)]
+    best = best_members(sizes, criteria, row_ids.astype(np.int64)).best
+    return media.values_at(row_ids[best], "media_id")
+
+
+class _Measures(dict[str, Values]):
+    """The measures of rows by name, float64, shape (N,), each read when it is first needed."""
+
+    def __init__(self, media: Media, row_ids: npt.NDArray[np.uint64]) -> None:
+        super().__init__()
+        self._media, self._row_ids = media, row_ids
+
+    def __missing__(self, name: str) -> Values:
+        if name not in self._media.table.schema.names:  # older tables lack some
+            return np.full(len(self._row_ids), np.nan)
+        return _numbers(pa.chunked_array([self._media.values_at(self._row_ids, name)]))
 
 
 def _preferences(media: Media) -> Sequence[Preference]:
