@@ -37,6 +37,7 @@ SCORES = pa.schema(
 (higher is better). ``relevance``, 0 to 1, says how seldom something unrelated in this dataset would have such a score;
 0.5 or more is a match, see :mod:`framedex.analysis.relevance`.
 """
+_FEW = 4096  # rows that are located one by one
 _YIELDED = 1024  # rows that are Python objects at a time
 
 
@@ -94,6 +95,9 @@ class Reading(Composition):
         media, rows = selection.media, selection.rows
         if is_empty_object_view(media):
             return Ids(pa.array([], pa.string()))
+        if isinstance(rows, np.ndarray) and len(rows) <= _FEW:
+            # Searches often follow each other, so all ids are cached; Lance takes milliseconds to read even a few.
+            return Ids(media.take(rows.tolist(), ["media_id"], keep=True)["media_id"].combine_chunks())
         if isinstance(rows, np.ndarray):
             return Ids(media.values_at(rows, "media_id"))
         return Ids(media.values(rows, "media_id")[1])
