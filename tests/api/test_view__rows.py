@@ -12,6 +12,7 @@ import pytest
 from framedex import DuplicateGroups, InvalidInput, NotFound, OutOfRange, RankedView, Workspace, vql
 from framedex.api.ids import Ids
 from framedex.browse.embeddings import selected_vectors
+from framedex.operations.sorting import sorted_rows
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from tests.gallery import BROKEN, COPIES, FURRY, NAMES, SETTINGS, Gallery, embedded, grouped
@@ -377,3 +378,30 @@ def test_report__of_a_view(street: Any, tmp_path: Path) -> None:
     assert "2 images" in text
     assert "6 objects" in text
     assert "images" in street.objects.report(tmp_path / "objects.html").read_text()
+
+
+def test_order__is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of a sorted view share its order until another process changes the dataset; its memory is bounded."""
+    sorted_by: list[str] = []
+    original = sorted_rows
+
+    def counted(media: Media, rows: Any, field: pa.Field, **options: Any) -> Any:
+        sorted_by.append(field.name)
+        return original(media, rows, field, **options)
+
+    monkeypatch.setattr("framedex.operations.steps.sorted_rows", counted)
+    with Workspace(tmp_path / "workspace", settings=SETTINGS) as one, Workspace(tmp_path / "workspace") as other:
+        dataset = one.create_dataset("d", grouped([1] * 300))
+        ids = dataset.view.media_ids()
+        dataset.add_field("rank", "float", values={each: float(-at) for at, each in enumerate(ids)})
+        for start in (0, 100, 200):
+            assert dataset.view.sort_by("rank")[start : start + 3].ids == ids[::-1][start : start + 3]
+        assert sorted_by == ["rank"]
+        other.dataset("d").set_field("rank", {ids[0]: -1000.0})
+        assert dataset.view.sort_by("rank")[:2].ids == [ids[0], ids[-1]]
+        assert sorted_by == ["rank"] * 2
+        selections = one._context.selections
+        monkeypatch.setattr(selections, "max_weight", 3 * 300 * 8)
+        for column in ("width", "file_name", "path", "outliers", "blur"):
+            dataset.view.sort_by(column)[0:1].count()
+        assert selections.weight <= 3 * 300 * 8
