@@ -23,6 +23,7 @@ from framedex.errors import (
     NotFound,
     NotIndexed,
     NotRetryable,
+    OutOfRange,
     ReadOnly,
     TaskFailed,
     Unavailable,
@@ -36,10 +37,9 @@ if TYPE_CHECKING:
     from framedex.api.disk_usage import DiskUsage
     from framedex.api.histogram import Histogram
     from framedex.api.issue_table import IssueTable
-    from framedex.api.ranked_view import RankedView
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.search_benchmark import SearchBenchmark
-    from framedex.api.view import View
+    from framedex.api.view import RankedView, View
     from framedex.api.workspace import Workspace
     from framedex.cleanup.plan import CleanupPlan
     from framedex.encoders import Encoder
@@ -71,6 +71,7 @@ __all__ = [
     "NotFound",
     "NotIndexed",
     "NotRetryable",
+    "OutOfRange",
     "RankedView",
     "ReadOnly",
     "SearchBenchmark",
@@ -93,7 +94,7 @@ _MODULES = {
     "ExportTask": "framedex.tasks",
     "Histogram": "framedex.api.histogram",
     "IssueTable": "framedex.api.issue_table",
-    "RankedView": "framedex.api.ranked_view",
+    "RankedView": "framedex.api.view",
     "SearchBenchmark": "framedex.api.search_benchmark",
     "Task": "framedex.tasks",
     "View": "framedex.api.view",

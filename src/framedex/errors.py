@@ -4,6 +4,7 @@ Error:
 ├── InvalidInput (ValueError)       a value that cannot be used; the message says what would be right
 │   ├── InvalidFilter               a VQL filter, with the JSON path of the part that is wrong
 │   ├── InvalidEmbedding            an embedding, with the row that is wrong
+│   ├── OutOfRange (IndexError)      a position of a row that a view does not have
 │   ├── NotIndexed                  the dataset has no index yet, and the operation needs one
 │   └── NotRetryable                a task that neither failed nor was aborted, or that cannot be repeated here
 ├── NotFound (KeyError)             no such dataset, media item or file
@@ -53,6 +54,10 @@ class InvalidFilter(InvalidInput):
 
 class InvalidEmbedding(InvalidInput):
     """An embedding with the wrong dimension, or with values that are not finite."""
+
+
+class OutOfRange(InvalidInput, IndexError):
+    """A position of a row that a view does not have."""
 
 
 class NotIndexed(InvalidInput):

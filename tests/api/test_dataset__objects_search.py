@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Workspace, vql
-from framedex.api.ranked_view import SCORES
+from framedex.api.view import SCORES
 from framedex.cli import main
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from framedex import CannotDecode, Dataset, InvalidInput, NotFound, Workspace
-from framedex.api.ranked_view import RankedView
+from framedex.api.view import RankedView
 from framedex.media.decode import decode
 from framedex.search.query_images import Box
 from tests.gallery import ANIMALS, COPIES, NEAR, TOWNS, Gallery, embedded

@@ -334,7 +334,11 @@ class TestReading:
 
     def test_explore__videos(self, dataset: Dataset) -> None:
         """Videos are clusters of their frames, the longest first."""
-        first, second = dataset.explore(entity_type="VIDEOS").clusters
+        page = dataset.explore(entity_type="VIDEOS")
+        first, second = page.clusters
+        frames = page.members(0)
+        assert (frames.count(), {row["video_id"] for row in frames}) == (4, {first.cluster_id})
+        assert dataset.cluster(first.cluster_id).ids == frames.ids
         assert (first.type, first.n_images, first.n_frames, first.n_videos) == ("VIDEOS", 0, 4, 1)
         assert [first.cluster_id, second.cluster_id] == [row["video_id"] for row in videos(dataset)]
         assert [shown.frame_timestamp for shown in first.previews] == [0, 1, 2, 3]
@@ -427,6 +431,11 @@ class TestDuplicates:
     def test_groups__are_families(self, families: Dataset) -> None:
         """Videos of one family are a group, with the largest and longest as the best to keep."""
         groups = families.duplicates(entity_type="VIDEOS")
+        assert {row["video_id"] for row in groups.members(0)} == set(groups[0].media_ids)
+        assert groups.to_arrow().num_rows == 6
+        parts = families.view.split({"train": 0.5, "val": 0.5})
+        in_parts = [{row["video_id"] for row in part} for part in parts.values()]
+        assert in_parts[0] & in_parts[1] == set()
         assert [sorted(group.file_names) for group in groups] == [
             ["1-part.avi", "1-small.mp4", "1-whole.mp4"], ["2-part.avi", "2-small.mp4", "2-whole.mp4"],
         ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from framedex import InvalidInput, NotIndexed, Workspace
-from framedex.api.report import _lines
+from framedex.api.view.report import _lines
 from tests.gallery import BROKEN, NAMES, Gallery, Gate, embedded, grouped
 from tests.image_files import write
 from tests.render.test_html import Outline

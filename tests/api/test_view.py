@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import InvalidFilter, InvalidInput, Workspace
+from framedex.issue_types import issue_types
 from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, NAMES, Gallery, embedded, grouped
 from tests.laws import examples
 
@@ -55,6 +56,9 @@ COLUMNS = pa.schema(
         "outliers": pa.float32(),
         "mislabels": pa.float32(),
         "label_outlier": pa.float32(),
+        **{f"is_{name}_issue": pa.bool_() for name in issue_types()},
+        "duplicate_group_id": pa.string(),
+        "keep": pa.bool_(),
     }
 )
 ELEMENTS = st.sampled_from(

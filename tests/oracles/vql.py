@@ -7,17 +7,20 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from framedex.records import FieldType
+from framedex.core.ids import Kind, group_id
+from framedex.records import CLUSTER_LEVELS, FieldType
 from framedex.vql import UNTAGGED, Filter, Scope, SearchTest
 from framedex.vql.elements import AnyOf, Element, Not, children
 from framedex.vql.key_test import KeyTest, OrderedTest
 from framedex.vql.keys.batch import BatchTest
+from framedex.vql.keys.cluster import ClusterTest
 from framedex.vql.keys.confidence import ConfidenceTest
 from framedex.vql.keys.date_added import DateAddedTest
 from framedex.vql.keys.duplicates import DuplicatesTest
 from framedex.vql.keys.field import FieldQuery, FieldTest
 from framedex.vql.keys.file_name import FileNameTest
 from framedex.vql.keys.folder import FolderTest
+from framedex.vql.keys.ids import IdsTest
 from framedex.vql.keys.issues import IssuesTest
 from framedex.vql.keys.labels import LabelsTest
 from framedex.vql.keys.media import MediaTest
@@ -132,6 +135,20 @@ def _media(test: MediaTest, row: Row, _scope: Scope) -> bool:
     return kind == test.value or (test.value == "video" and kind == "video_frame")
 
 
+def _ids(test: IdsTest, row: Row, _scope: Scope) -> bool:
+    return row.get("media_id") in listed(test.value)
+
+
+def _cluster(test: ClusterTest, row: Row, scope: Scope) -> bool:
+    numbers = {level: row.get(f"cluster_{level}") for level in range(CLUSTER_LEVELS)}
+    ids = {
+        group_id(scope.dataset_id, Kind.CLUSTER, level, number)
+        for level, number in numbers.items()
+        if number is not None
+    }
+    return bool((ids | {row.get("video_id")}) & set(listed(test.value)))
+
+
 def _size(test: SizeTest, row: Row, _scope: Scope) -> bool:
     return _ordered(test, row.get(test.column))
 
@@ -209,6 +226,8 @@ TESTS: Mapping[type[KeyTest], Callable[[Any, Row, Scope], bool]] = {
     IssuesTest: _issues,
     QualityTest: _quality,
     DuplicatesTest: _duplicates,
+    ClusterTest: _cluster,
+    IdsTest: _ids,
     UniquenessTest: _uniqueness,
     FieldTest: _field,
     FileNameTest: _file_name,

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from framedex.records import DUPLICATE_LEVELS, FieldType
+from framedex.core.ids import Kind, group_id
+from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, FieldType
 from framedex.vql import CustomField, Scope
 from framedex.vql.elements import AnyOf, Element, Not
 from framedex.vql.key_test import KeyTest
@@ -137,6 +139,18 @@ def _field(name: str, known: CustomField) -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(missing, several, _elements("field", op=st.sampled_from(ops), value=texts, **named))
 
 
+DATASET_ID = "4dcb2f4e-6e0a-4c39-9d5a-0d7a3cfd2b51"
+_VIDEOS = ("v0", "it's")
+_ids = st.one_of(st.integers(0, 9).map(str), names)
+_several_ids = st.lists(_ids, max_size=3)
+_MANY = ["1", "3", *(f"no id {number}" for number in range(200))]
+_clusters = st.one_of(
+    st.builds(partial(group_id, DATASET_ID, Kind.CLUSTER), st.sampled_from((0, 4, CLUSTER_LEVELS)), st.integers(0, 3)),
+    st.just(group_id(DATASET_ID, Kind.DUPLICATE_GROUP, 0, 1)),
+    st.just(group_id("another dataset", Kind.CLUSTER, 0, 1)),
+    st.sampled_from(_VIDEOS),
+    names,
+)
 _searched = st.sampled_from(("red car", "it's", "🐈‍⬛"))
 KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "labels": (_labels(), ("labels",)),
@@ -163,6 +177,13 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "confidence": (_ordered("confidence", shares, None), ("confidence",)),
     "source": (_elements("source", op=st.just("is"), value=names), ("source",)),
     "source of several": (_elements("source", op=st.just("one_of"), value=st.lists(names, max_size=3)), ("source",)),
+    "ids": (_elements("ids", op=st.just("is"), value=_ids), ()),
+    "ids of several": (_elements("ids", op=st.just("one_of"), value=st.one_of(_several_ids, st.just(_MANY))), ()),
+    "cluster": (_elements("cluster", op=st.just("is"), value=_clusters), ("cluster_0", "cluster_4", "video_id")),
+    "cluster of several": (
+        _elements("cluster", op=st.just("one_of"), value=st.lists(_clusters, max_size=3)),
+        ("cluster_0", "cluster_4", "video_id"),
+    ),
     "text": (_elements("text", op=st.sampled_from(("fts", "semantic")), value=_searched), ()),
     "similarity": (
         _elements("similarity", op=st.sampled_from(("media", "upload")), value=_searched, threshold=st.floats(0, 2)),
@@ -206,6 +227,8 @@ _CELLS = {
     **{f"issue_{issue}": _maybe_share for issue in ISSUES},
     **{f"duplicate_{level}": _maybe(st.integers(0, 3)) for level in LEVELS},
     **{known.column: _values(known) for known in FIELDS.values()},
+    **dict.fromkeys(("cluster_0", "cluster_4"), _maybe(st.integers(0, 3))),
+    "video_id": _maybe(st.sampled_from(_VIDEOS)),
     "path": _maybe(paths),
     "kind": _maybe(st.sampled_from(_MEDIA)),
     **dict.fromkeys(_SIZES, _maybe(sizes)),
@@ -249,6 +272,8 @@ SCHEMA = pa.schema(
         *(pa.field(name, pa.float32()) for name in VALUES.values()),
         *(pa.field(f"issue_{issue}", pa.float32()) for issue in ISSUES),
         *(pa.field(f"duplicate_{level}", pa.int32()) for level in LEVELS),
+        *(pa.field(name, pa.int32()) for name in ("cluster_0", "cluster_4")),
+        pa.field("video_id", pa.string()),
         *(_column(known) for known in FIELDS.values()),
         *(pa.field(name, pa.string()) for name in ("path", "kind")),
         *(pa.field(name, pa.int64()) for name in _SIZES),
@@ -258,7 +283,7 @@ SCHEMA = pa.schema(
         pa.field("media_id", pa.string()),
     ]
 )
-SCOPE = Scope(SCHEMA.names, TAGS, FIELDS, ADDED)
+SCOPE = Scope(SCHEMA.names, TAGS, FIELDS, ADDED, dataset_id=DATASET_ID)
 
 
 def to_json(elements: Iterable[Element]) -> list[dict[str, Any]]:

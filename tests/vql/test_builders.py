@@ -53,6 +53,10 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
     (vql.confidence("between", (0.25, 0.5)), {"confidence": {"op": "between", "value": [0.25, 0.5]}}),
     (vql.source("coco"), {"source": {"op": "is", "value": "coco"}}),
     (vql.source(["coco", "voc"]), {"source": {"op": "one_of", "value": ["coco", "voc"]}}),
+    (vql.ids("m"), {"ids": {"op": "is", "value": "m"}}),
+    (vql.ids(("m", "n")), {"ids": {"op": "one_of", "value": ["m", "n"]}}),
+    (vql.cluster("c"), {"cluster": {"op": "is", "value": "c"}}),
+    (vql.cluster(["c", "d"]), {"cluster": {"op": "one_of", "value": ["c", "d"]}}),
     (vql.batch([0, 2]), {"batch": {"op": "one_of", "value": [0, 2]}}),
 ]
 

@@ -22,7 +22,7 @@ from framedex.vql.sql_builder import MAX_RELATIONS
 from framedex.vql.values import MAX_VALUES
 from tests.laws import examples
 from tests.oracles.vql import evaluate
-from tests.vql.strategies import FIELDS, SCHEMA, SCOPE, filters, rows, single_tests
+from tests.vql.strategies import DATASET_ID, FIELDS, SCHEMA, SCOPE, filters, rows, single_tests
 
 SQL = Sql()
 Rows = Sequence[dict[str, Any]]
@@ -68,7 +68,7 @@ def found(vql: list[Any], table: pa.Table, contents: Rows = (), scope: Scope | N
 def expected(vql: list[Any], contents: Rows) -> list[int]:
     """Return the numbers of the rows that the plain meaning keeps."""
     parsed, hits = parse(vql), answers(vql)
-    numbered = [{**row, "_rowid": number} for number, row in enumerate(contents)]
+    numbered = [{**row, "_rowid": number, "media_id": str(number)} for number, row in enumerate(contents)]
     return [row["_rowid"] for row in numbered if evaluate(parsed, row, SCOPE, hits)]
 
 
@@ -120,9 +120,13 @@ def of_objects(vql: list[Any], media: Rows, objects: Rows) -> tuple[list[int], l
     parents = [str(number % len(media)) for number in range(len(objects))]
     table = table_of(*objects).append_column("parent_id", pa.array(parents, pa.string())).drop_columns(OF_MEDIA)
     find = partial(related_in, contents=media)
-    own = Scope(table.column_names, added=SCOPE.added, media=scope_of(table_of(*media), media), find=find)
+    own = Scope(
+        table.column_names, added=SCOPE.added, media=scope_of(table_of(*media), media), find=find, dataset_id=DATASET_ID
+    )
     parsed, hits = parse(vql), answers(vql)
-    rows_of = [{**row, "_rowid": n, "parent": media[n % len(media)]} for n, row in enumerate(objects)]
+    rows_of = [
+        {**row, "_rowid": n, "media_id": str(n), "parent": media[n % len(media)]} for n, row in enumerate(objects)
+    ]
     return found(vql, table, scope=own), [row["_rowid"] for row in rows_of if evaluate(parsed, row, own, hits)]
 
 

@@ -213,7 +213,7 @@ def test_parse__error_stays_short(value: Any) -> None:
 
 def test_parse__suggests_nothing_for_keys_that_resemble_none() -> None:
     """A suggestion is only made where a key is similar, and of one key; long ones are not compared."""
-    for element in ({"colour": 1}, {"lables": 1, "tags": 1}, {"labels" * 10**5: 1}, {1: 2}):
+    for element in ({"palette": 1}, {"lables": 1, "tags": 1}, {"labels" * 10**5: 1}, {1: 2}):
         with pytest.raises(InvalidFilter) as caught:
             parse([element])
         assert "did you mean" not in caught.value.reason

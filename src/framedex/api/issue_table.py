@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from framedex.api.data_frames import as_pandas
 from framedex.render import html
 
 if TYPE_CHECKING:
@@ -30,10 +31,9 @@ class IssueTable:
         """Return the rows as an Arrow table, without the notes."""
         return self._table
 
-    def to_pandas(self, **options: Any) -> "pd.DataFrame":
-        """Return the rows as a pandas table; the options are those of :meth:`pyarrow.Table.to_pandas`."""
-        result: pd.DataFrame = self._table.to_pandas(**options)
-        return result
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the rows as a pandas table; ``to_arrow().to_pandas(…)`` takes the options of Arrow."""
+        return as_pandas(self._table)
 
     def equals(self, other: Any) -> bool:
         """Return whether another table has the same rows; its notes do not matter."""

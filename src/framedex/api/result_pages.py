@@ -1,13 +1,22 @@
 """Explore pages and duplicate groups with thumbnails, for notebooks and reports."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
+import numpy as np
+import pyarrow as pa
 from pydantic import PrivateAttr
 
+from framedex import vql
+from framedex.api.data_frames import as_pandas
+from framedex.errors import OutOfRange
 from framedex.records import Cluster, DuplicateGroup, EntityType, ExploreResult
 from framedex.render import html
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Item = TypeVar("Item")
 SHOWN_SIDE = 160
 """The longer side of thumbnails on pages, in pixels."""
 _SHOWN_CLUSTERS = 12
@@ -25,17 +34,41 @@ class ThumbnailSource(Protocol):
         """Return JPEGs; None for images that cannot be decoded."""
 
 
-class ExplorePage(ExploreResult):
+class MemberSource(ThumbnailSource, Protocol):
+    """A source of members: a view."""
+
+    def where(self, vql: Sequence[Any]) -> Self:
+        """Return a view of the rows that also pass a filter."""
+
+    def select(self, ids: Sequence[str]) -> Self:
+        """Return a view of the rows with some ids."""
+
+
+Source = TypeVar("Source", bound=MemberSource)
+
+
+class ExplorePage(ExploreResult, Generic[Source]):
     """An Explore result that a notebook displays with thumbnails. Its fields are those of the interface."""
 
-    _view: ThumbnailSource = PrivateAttr()
+    _view: Source = PrivateAttr()
 
     @classmethod
-    def of(cls, result: ExploreResult, view: ThumbnailSource) -> "ExplorePage":
-        """Return a result with the thumbnails of a view."""
+    def of(cls, result: ExploreResult, view: Source) -> "ExplorePage[Source]":
+        """Return a result with the thumbnails and the members of a view."""
         shown = cls(clusters=result.clusters, metadata=result.metadata)
         shown._view = view
         return shown
+
+    def members(self, cluster: Cluster | int) -> Source:
+        """Return the members of a cluster as a view: all that pass the filters of the page, in its view's order.
+
+        Args:
+            cluster: a cluster of the page, or its position; of a page of videos, the members are the frames.
+
+        Raises:
+            OutOfRange: there is no cluster at the position.
+        """
+        return self._view.where(vql.cluster(_at(self.clusters, cluster).cluster_id))
 
     def __eq__(self, other: object) -> bool:
         """Return whether two pages have equal contents; their views do not matter."""
@@ -78,12 +111,82 @@ def _counted(cluster: Cluster) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 images"
 
 
-class DuplicateGroups(list[DuplicateGroup]):
-    """A list of duplicate groups that a notebook displays with thumbnails, the best member of each group first."""
+GROUP_COLUMNS = pa.schema(
+    [
+        pa.field("group_id", pa.string()),
+        pa.field("media_id", pa.string()),
+        pa.field("file_name", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("keep", pa.bool_()),
+        pa.field("reason", pa.string()),
+        pa.field("keep_reason", pa.string()),
+        pa.field("similarity", pa.float64()),
+        pa.field("confidence", pa.float64()),
+        pa.field("threshold", pa.float64()),
+    ]
+)
+"""The columns of :meth:`DuplicateGroups.to_arrow`: ``reason`` is of the member, those after it are of the group."""
 
-    def __init__(self, groups: Iterable[DuplicateGroup], view: ThumbnailSource) -> None:
+
+class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
+    """A list of duplicate groups that a notebook displays with thumbnails, the best member of each group first.
+
+    Args:
+        groups: the groups.
+        view: the view of their members.
+        of_videos: whether the members are videos.
+    """
+
+    def __init__(self, groups: Iterable[DuplicateGroup], view: Source, *, of_videos: bool = False) -> None:
         super().__init__(groups)
-        self._view = view
+        self._view, self._of_videos = view, of_videos
+
+    def members(self, group: DuplicateGroup | int) -> Source:
+        """Return the members of a group as a view, in the order of ``media_ids``; of videos, their frames in row order.
+
+        Args:
+            group: a group of the list, or its position.
+
+        Raises:
+            OutOfRange: there is no group at the position.
+            NotFound: a member is not in the view any more.
+        """
+        ids = _at(self, group).media_ids
+        return self._view.where(vql.cluster(ids)) if self._of_videos else self._view.select(ids)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each member of each group, in the order of the groups and of their members.
+
+        The columns are ``group_id, media_id, file_name, path, keep`` (whether it is the member to keep), ``reason``
+        (how it is a copy of that member; null if unknown), and those of the group: ``keep_reason, similarity,
+        confidence, threshold``.
+        """
+        sizes = [len(group.media_ids) for group in self]
+        owner = pa.array(np.repeat(np.arange(len(sizes)), sizes), pa.int64())
+        of_members: dict[str, list[Any]] = {
+            "media_id": [each for group in self for each in group.media_ids],
+            "file_name": [each for group in self for each in group.file_names],
+            "path": [each for group in self for each in group.paths],
+            "keep": [each == group.keep for group in self for each in group.media_ids],
+            "reason": [reason for group in self for reason in _reasons(group)],
+        }
+        return pa.table(
+            [
+                pa.array(of_members[field.name], field.type)
+                if field.name in of_members
+                else pa.array([getattr(group, field.name) for group in self], field.type).take(owner)
+                for field in GROUP_COLUMNS
+            ],
+            schema=GROUP_COLUMNS,
+        )
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return :meth:`to_arrow` as a DataFrame.
+
+        Raises:
+            MissingDependency: pandas is not installed.
+        """
+        return as_pandas(self.to_arrow())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a plain list for copies and pickles, which cannot contain an open workspace."""
@@ -96,6 +199,20 @@ class DuplicateGroups(list[DuplicateGroup]):
         rest = len(self) - len(shown)
         cards = (duplicate_card(group, self._view) for group in shown)
         return html.block(*cards, html.note(f"and {rest:,} more groups") if rest else "")
+
+
+def _reasons(group: DuplicateGroup) -> Sequence[str | None]:
+    return group.reasons or [None] * len(group.media_ids)
+
+
+def _at(items: Sequence[Item], item: Item | int) -> Item:
+    """Return an item that is given by itself or by its position."""
+    if not isinstance(item, int):
+        return item
+    try:
+        return items[item]
+    except IndexError:
+        raise OutOfRange(f"no position {item} in a list of {len(items):,}") from None
 
 
 def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:

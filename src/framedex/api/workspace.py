@@ -1,7 +1,7 @@
 """A workspace: a folder with datasets."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.retry import creation_config, rebuild_job
+from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
 from framedex.errors import Forbidden
@@ -45,6 +46,8 @@ from framedex.storage.layout import open_layout
 from framedex.storage.listing import fail_interrupted_tasks, is_unwritable
 from framedex.storage.sql import Sql
 from framedex.tasks import Exports, Runner, Task
+
+_SELECTIONS_SHARE = 8  # divisor: the rows of ordered views may take 1/8 of the memory for columns
 
 
 class Workspace:
@@ -90,7 +93,10 @@ class Workspace:
         runner = Runner(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
         exports = Exports(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
-        self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads())
+        selections = LruCache[Hashable, Any](settings.column_cache_bytes // _SELECTIONS_SHARE)
+        self._context = Context(
+            layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads(), selections
+        )
         runner.rebuild_job = partial(rebuild_job, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()

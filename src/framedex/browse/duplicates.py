@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.analysis.keeping import Values, best_members
+from framedex.analysis.keeping import BestMembers, Values, best_members
 from framedex.browse.explore import file_name
 from framedex.browse.frame_groups import groups_within_videos
 from framedex.browse.issues import check_limit
@@ -50,21 +50,53 @@ def duplicates(
         groups = groups_within_videos(media, condition, level, limit)
     else:
         groups = _grouped(media, condition, (column, (column,)), limit)
-    # The size of a file does not describe an object in it.
-    preferences = PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
-    measures = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
-    members = _Members.of(media, groups, (*measures, *_NEAR))
+    members = _Members.of(media, groups, (*_MEASURES, *_NEAR))
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
     if "similarity" in groups.column_names:
         alike = pc.list_flatten(groups["similarity"]).to_numpy()
     return members.groups(
-        preferences,
+        _preferences(media),
         ids=[group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, number) for number in groups["key"].to_pylist()],
         threshold=DUPLICATE_LEVELS[level],
         similarity=np.minimum(np.maximum.reduceat(alike, starts), 1),
         confidence=np.clip(np.minimum.reduceat(alike, starts), 0, 1),
         done=reasons_of(media.table, media.generation.tables, members.media_ids) if media.parents is None else {},
     )
+
+
+def kept_ids(media: Media) -> pa.Array:
+    """Return the ids of the members to keep: one of each group of :func:`duplicates` at the lowest similarity.
+
+    Args:
+        media: the media, all of them, or the objects.
+    """
+    column = DUPLICATES[0]
+    if column not in media.table.schema.names or is_empty_object_view(media):
+        return pa.array([], pa.string())
+    groups = _grouped(media, Condition(), (column, (column,)), None)
+    row_ids = pc.list_flatten(groups["row_ids"]).to_numpy()
+    sizes = pc.list_value_length(groups["row_ids"]).to_numpy().astype(np.int64)
+    criteria = [each.criterion(_Measures(media, row_ids)) for each in _preferences(media)]
+    best = best_members(sizes, criteria, row_ids.astype(np.int64)).best
+    return media.values_at(row_ids[best], "media_id")
+
+
+class _Measures(dict[str, Values]):
+    """The measures of rows by name, float64, shape (N,), each read when it is first needed."""
+
+    def __init__(self, media: Media, row_ids: npt.NDArray[np.uint64]) -> None:
+        super().__init__()
+        self._media, self._row_ids = media, row_ids
+
+    def __missing__(self, name: str) -> Values:
+        if name not in self._media.table.schema.names:  # older tables lack some
+            return np.full(len(self._row_ids), np.nan)
+        return _numbers(pa.chunked_array([self._media.values_at(self._row_ids, name)]))
+
+
+def _preferences(media: Media) -> Sequence[Preference]:
+    # The size of a file does not describe an object in it.
+    return PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
 
 
 def check_similarity(name: str, value: Any) -> None:
@@ -137,6 +169,7 @@ def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]
 
 
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
+_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
 _SAME_SHAPE = 0.03  # difference of two ratios of sides
 _NEAR = (DUPLICATES[1], DUPLICATES[-1])  # groups without copies that keypoints show, and groups of equal pixels
 
@@ -174,6 +207,11 @@ class _Members:
             {name: _numbers(rows[name]) if name in stored else unknown for name in measures},
         )
 
+    def best(self, preferences: Sequence[Preference]) -> BestMembers:
+        """Return the best member of each group, with the effect of each preference."""
+        criteria = [preference.criterion(self.columns) for preference in preferences]
+        return best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
+
     def groups(
         self,
         preferences: Sequence[Preference],
@@ -188,8 +226,7 @@ class _Members:
 
         *done* is what was done to copies, by (id of the copy, id of the original).
         """
-        criteria = [preference.criterion(self.columns) for preference in preferences]
-        decision = best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
+        decision = self.best(preferences)
         partners = self._partners(done)
         parts = zip(
             ids,

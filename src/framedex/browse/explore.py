@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from framedex.browse.cluster_pages import ClusterPage, cluster_page
@@ -265,10 +264,3 @@ def _cluster(
         labels=labels,
         user_tags=tags,
     )
-
-
-def vectors(media: Media) -> tuple[list[str], Any]:
-    """Return (media ids, float32 (N, D)) of the media with an embedding, in row order."""
-    positions, embeddings = media.table.vectors()
-    ids = media.table.scan(["media_id"]).read_all().column(0).combine_chunks()
-    return ids.take(pa.array(positions)).to_pylist(), np.asarray(embeddings)

@@ -111,7 +111,7 @@ def bench_search(
 
 
 def _show(found: "framedex.RankedView", vql: str | None, *, as_json: bool) -> None:
-    from framedex.api.ranked_view import SCORES
+    from framedex.api.view import SCORES
 
     elements = parse_vql(vql)
     columns = ["media_id", "image_filename", "file_path", *SCORES.names]

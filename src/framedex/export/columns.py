@@ -12,7 +12,6 @@ from framedex.annotations.output import column
 from framedex.core.arrays import RowIds
 from framedex.core.ids import Kind, group_prefix
 from framedex.editable_values import editable_values
-from framedex.errors import InvalidInput
 from framedex.export.locations import file_paths, image_names, uris
 from framedex.export.user_edits import TAG_DATES, custom_fields, edited_column, stored_name
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
@@ -102,11 +101,6 @@ _PATHS: dict[str, Callable[[Media, pa.Table], Any]] = {
 }
 
 
-def reserved_names() -> frozenset[str]:
-    """Return the column names that a new custom field cannot have."""
-    return RESERVED | valued_types().keys()
-
-
 def value_fields(media: Media) -> list[pa.Field]:
     """Return a column for the values of each issue type, named like the type: float32, null for missing values.
 
@@ -132,35 +126,8 @@ def _value_column(field: pa.Field) -> str | None:
     return None if name is None else name.decode()
 
 
-def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
-    """Return the schema of ``to_arrow``: the requested columns in order, or all columns except the embedding.
-
-    Custom fields are fields of media; objects have none.
-
-    Raises:
-        InvalidInput: a column does not exist.
-    """
-    schema = EXPORTED
-    for name in CLUSTERS:
-        schema = schema.append(pa.field(name, pa.string()))
-    embedding = media.table.schema.field("embedding")
-    of_objects = media.parents is not None
-    schema = pa.schema([*schema, *value_fields(media), *(OF_BOXES if of_objects else ())])
-    if columns is None:
-        return schema
-    if isinstance(columns, str):
-        raise InvalidInput(f"columns must be a list of names, as [{columns!r}], not the text {columns!r}")
-    fields = {
-        field.name: field for field in [*schema, *OF_PATHS, embedding, *(() if of_objects else custom_fields(media))]
-    }
-    unknown = [name for name in columns if name not in fields]
-    if unknown:
-        raise InvalidInput(f"no columns {unknown!r}; there are: {', '.join(fields)}")
-    return pa.schema([fields[name] for name in columns])
-
-
 def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the columns of a schema of :func:`table_schema`, some ten thousand rows at a time."""
+    """Yield columns of the export, some ten thousand rows at a time."""
     for block in merge_blocks(media.blocks(condition, required_columns(media, schema))):
         yield pa.table([column_of(media, block, field) for field in schema], schema=schema)
 
@@ -225,9 +192,9 @@ def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
         case "file_size_bytes" | "uniqueness_score" as name:
             return block[_STORED[name][0]]
         case "cluster_id":
-            return _group_ids(media, block, "cluster_0", Kind.CLUSTER, 0)
+            return group_ids(media, block, "cluster_0", Kind.CLUSTER, 0)
         case name if name in CLUSTERS:
-            return _group_ids(media, block, name, Kind.CLUSTER, CLUSTERS.index(name))
+            return group_ids(media, block, name, Kind.CLUSTER, CLUSTERS.index(name))
         case "labels":
             return _without_nulls(column(block, "labels"))
         case "issues":
@@ -274,7 +241,7 @@ def _first_values(lists: pa.ListArray) -> pa.Array:
     return lists.flatten().take(pa.array(starts, mask=lengths == 0))
 
 
-def _group_ids(media: Media, block: pa.Table, name: str, kind: Kind, level: int) -> pa.Array:
+def group_ids(media: Media, block: pa.Table, name: str, kind: Kind, level: int) -> pa.Array:
     """Return the group ids for a column of group numbers; null for null numbers."""
     numbers = column(block, name)
     has_number = (

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from framedex.core.arrays import RowIds
 from framedex.errors import InvalidInput
-from framedex.export.objects import as_condition
+from framedex.export.objects import as_condition, media_of
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
-from framedex.storage.media_rows import DUPLICATES
+from framedex.storage.media_rows import BOX, DUPLICATES
 from framedex.storage.tables import ROW_ID
 
 Select = Callable[[Media], Condition | RowIds]
@@ -102,7 +102,7 @@ def divide(media: Media, rows: Condition | RowIds, request: SplitRequest) -> Spl
     all_rows = media.row_ids(rows) if isinstance(rows, Condition) else np.sort(rows)
     shares = {name: each for name, each in request.items() if isinstance(each, float)}
     if shares:
-        codes = _by_share(media, all_rows, list(shares.values()))
+        codes = divide_by_shares(media, all_rows, list(shares.values()))
     else:
         codes = _by_filter(media, all_rows, {name: each for name, each in request.items() if callable(each)})
     chosen = all_rows[codes >= 0]
@@ -127,8 +127,27 @@ def _by_filter(media: Media, rows: RowIds, parts: Mapping[str, Select]) -> npt.N
     return codes
 
 
-def _by_share(media: Media, rows: RowIds, shares: list[float]) -> npt.NDArray[np.int8]:
-    groups = _groups(media, rows)
+def divide_by_shares(
+    media: Media, rows: RowIds, shares: list[float], *, seed: int | None = None
+) -> npt.NDArray[np.int8]:
+    """Return the number of each row's part; -1 for rows in no part.
+
+    Frames of one video and near-duplicates are in one part. Objects are in the part of their image, and shares are
+    those of the images.
+
+    Args:
+        media: the dataset's media, or the objects in them.
+        rows: uint64, shape (N,), ascending.
+        shares: the share of each part, at most 1 together.
+        seed: order groups of rows at random, the same for the same seed and paths; None for the order of their ids,
+            which are hashes.
+
+    Returns:
+        int8, shape (N,).
+    """
+    if media.parents is not None:
+        return _by_media(media, rows, shares, seed)
+    groups = _groups(media, rows, seed)
     group = groups.indices.to_numpy()
     sizes = np.bincount(group, minlength=len(groups.dictionary))
     order = pc.sort_indices(groups.dictionary).to_numpy()  # ids are hashes, so their order is random and stays
@@ -143,12 +162,37 @@ def _by_share(media: Media, rows: RowIds, shares: list[float]) -> npt.NDArray[np
     return chosen
 
 
-def _groups(media: Media, rows: RowIds) -> pa.DictionaryArray:
-    """Return the group of each row, as the least media id of the group."""
+def _by_media(objects: Media, rows: RowIds, shares: list[float], seed: int | None) -> npt.NDArray[np.int8]:
+    """Return the number of the part of the media item that contains each object."""
+    assert objects.parents is not None, "they are objects"
+    if not len(rows):
+        return np.empty(0, np.int8)
+    holders = media_of(objects, rows)
+    codes = divide_by_shares(objects.parents, holders, shares, seed=seed)
+    parents = objects.take(rows.tolist(), ["parent_id"])["parent_id"]
+    ids = objects.parents.values_at(holders, "media_id")
+    chosen: npt.NDArray[np.int8] = codes[pc.index_in(parents, value_set=ids).to_numpy()]
+    return chosen
+
+
+def random_order(media: Media, seed: int) -> tuple[str, tuple[str, ...]]:
+    """Return an SQL expression whose order is random, but the same for the same seed and paths; and its columns.
+
+    It is the MD5 hash of the seed, the path within the source, and the frame or the box.
+    """
+    present = set(media.table.schema.names)
+    columns = tuple(name for name in ("path", "frame_number", *BOX) if name in present)
+    return f"md5(concat_ws('/', '{int(seed)}', {', '.join(columns)}))", columns
+
+
+def _groups(media: Media, rows: RowIds, seed: int | None) -> pa.DictionaryArray:
+    """Return the group of each row: the least media id of the group, or a hash of its least path and the seed."""
     present = set(media.table.schema.names)
     by = [name for name in ("video_id", _TOGETHER) if name in present]
     keys = ", ".join([*(f"'{name}' || CAST({name} AS VARCHAR)" for name in by), "media_id"])
-    least = f"min(media_id) OVER (PARTITION BY coalesce({keys}))"
-    text = f"SELECT {ROW_ID}, {least} AS part FROM chosen ORDER BY {ROW_ID}"
-    table = media.query(text, as_condition(rows), ["media_id", *by], keep=False)
+    value, columns = ("media_id", ()) if seed is None else ("path", ("path",))
+    least = f"min({value}) OVER (PARTITION BY coalesce({keys}))"
+    part = least if seed is None else f"md5(concat_ws('/', '{int(seed)}', {least}))"
+    text = f"SELECT {ROW_ID}, {part} AS part FROM chosen ORDER BY {ROW_ID}"
+    table = media.query(text, as_condition(rows), ["media_id", *by, *columns], keep=False)
     return table["part"].combine_chunks().cast(pa.string()).dictionary_encode()

@@ -1,8 +1,12 @@
 """The open parts of a workspace, which all operations share."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
-from framedex.errors import Conflict
+from framedex.core.lru_cache import LruCache
+from framedex.errors import Conflict, NotIndexed
+from framedex.records import EmbeddingConfig
 from framedex.search.vectors.indices import VectorIndices
 from framedex.settings import Settings
 from framedex.storage import datasets
@@ -30,6 +34,7 @@ class Context:
         indices: cache of vector indices.
         columns: cache of filtered columns.
         heads: cache of heads.
+        selections: cache of rows that views put in order, and of what they need beside columns.
     """
 
     layout: Layout
@@ -41,6 +46,7 @@ class Context:
     indices: VectorIndices
     columns: ColumnCache
     heads: Heads
+    selections: LruCache[Hashable, Any]
 
 
 def open_media(context: Context, dataset_id: str) -> Media:
@@ -58,6 +64,19 @@ def open_media(context: Context, dataset_id: str) -> Media:
             )
     table = context.columns.open(context.layout.media(dataset_id), head.generation.tables["media"])
     return Media(dataset_id, head.generation, table, context.sql, head.roots, columns=context.columns)
+
+
+def read_embedding_config(context: Context, dataset_id: str) -> EmbeddingConfig:
+    """Return the encoder, the embedding dimension and the cluster thresholds of a dataset's index.
+
+    Raises:
+        NotIndexed: the dataset has no index yet.
+    """
+    with context.catalog.read() as connection:
+        config = datasets.embedding_config(connection, dataset_id)
+    if config is None:
+        raise NotIndexed("Dataset has no embedding config")
+    return config
 
 
 def open_entities(context: Context, dataset_id: str, *, objects: bool) -> Media:

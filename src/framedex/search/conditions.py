@@ -38,6 +38,7 @@ def scope_of(media: Media) -> Scope:
             added=times_added(media),
             media=scope_of(media.parents),
             find=partial(_related, media),
+            dataset_id=media.dataset_id,
         )
     return Scope(
         columns=frozenset(media.table.schema.names),
@@ -48,6 +49,7 @@ def scope_of(media: Media) -> Scope:
         },
         added=times_added(media),
         find=partial(_related, media),
+        dataset_id=media.dataset_id,
     )
 
 
@@ -67,13 +69,16 @@ def times_added(media: Media) -> dict[int, datetime]:
 def explained(condition: Condition) -> str:
     """Return a condition as readable text: the statement, its parameters, and the columns that it reads."""
     values = [f"${number} = {_shown(value)}" for number, value in enumerate(condition.params, 1)]
-    searched = [
-        f"{name}: {len(condition.relations[name])} rows of {test if isinstance(test, str) else _shown(test)}"
-        for name, test in zip(condition.relations, condition.searches, strict=True)
-    ]
+    # A relation of row ids, as those of a ranked or limited view, comes from no search of the filter.
+    tests = dict(zip(condition.relations, condition.searches, strict=False))
+    searched = [f"{name}: {len(rows)} rows{_searched(tests.get(name))}" for name, rows in condition.relations.items()]
     columns = ", ".join(sorted(stored(condition.columns))) or "none"
     statement = [f"SELECT {ROW_ID} FROM {relation_with(condition.columns, 'media')}", f"WHERE {condition.text}"]
     return "\n".join([*statement, *values, *searched, f"columns read: {columns}"])
+
+
+def _searched(test: object) -> str:
+    return "" if test is None else f" of {test if isinstance(test, str) else _shown(test)}"
 
 
 def _shown(value: object) -> str:

@@ -227,7 +227,7 @@ class Table:
             vectors: float32, shape (M, D), C order, writable; the only copy in memory.
         """
         dimension = self.schema.field(column).type.list_size
-        out = _matrix(self.count() - start, dimension, self.path.parent, max_bytes)
+        out = new_matrix(self.count() - start, dimension, self.path.parent, max_bytes)
         positions = np.empty(len(out), dtype=np.int64)
         filled = 0
         for batch in self.vector_batches(column, start):
@@ -353,7 +353,7 @@ def flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float3
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, dimension)
 
 
-def _matrix(rows: int, columns: int, folder: Path, max_bytes: int | None) -> npt.NDArray[np.float32]:
+def new_matrix(rows: int, columns: int, folder: Path, max_bytes: int | None) -> npt.NDArray[np.float32]:
     """Return an empty matrix, in memory or in an unnamed file."""
     limit = _memory_bytes() // 2 if max_bytes is None else max_bytes
     if rows * columns * 4 <= limit:

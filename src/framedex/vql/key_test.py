@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from framedex.errors import InvalidFilter
 from framedex.vql.sql_builder import SqlBuilder
-from framedex.vql.values import Order, Span, check_order, check_shape, listed, order_sql, shown
+from framedex.vql.values import Order, Span, Texts, check_order, check_shape, listed, order_sql, shown
 
 
 class KeyTest(BaseModel, ABC):
@@ -132,3 +132,28 @@ class OrderedTest(ShapedTest):
             return f"(NOT {query.test(column, f'{column} IS NOT NULL')})"
         text, values = order_sql(column, self.op, self.spans, sql_type)
         return query.test(column, text, *values)
+
+
+class IdTest(KeyTest):
+    """A test of rows to belong to one of some ids; tests beside each other in an OR become one."""
+
+    op: Literal["is", "one_of"]
+    value: Texts
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids as a list."""
+        return listed(self.value)
+
+    def merge_key(self, *, any_of: bool) -> Hashable:
+        """Return one key for all tests in an OR."""
+        return self.key if any_of else super().merge_key(any_of=any_of)
+
+    @classmethod
+    def merge(cls, tests: Sequence[Self], *, any_of: bool) -> Self:
+        """Return one test of the ids of all tests."""
+        if not any_of:  # equal tests
+            return tests[0]
+        # Each test was validated by itself; together they may have more ids than one may list.
+        ids = list(dict.fromkeys(each for test in tests for each in test.ids))
+        return tests[0].model_copy(update={"op": "one_of", "value": ids})

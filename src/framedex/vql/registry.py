@@ -2,12 +2,14 @@
 
 from framedex.vql.key_test import KeyTest
 from framedex.vql.keys.batch import BatchTest, batch
+from framedex.vql.keys.cluster import ClusterTest, cluster
 from framedex.vql.keys.confidence import ConfidenceTest, confidence
 from framedex.vql.keys.date_added import DateAddedTest, date_added
 from framedex.vql.keys.duplicates import DuplicatesTest, duplicates
 from framedex.vql.keys.field import FieldTest, field
 from framedex.vql.keys.file_name import FileNameTest, file_name
 from framedex.vql.keys.folder import FolderTest, folder
+from framedex.vql.keys.ids import IdsTest, ids
 from framedex.vql.keys.issues import IssuesTest, issues
 from framedex.vql.keys.labels import LabelsTest, labels
 from framedex.vql.keys.media import MediaTest, media
@@ -22,12 +24,14 @@ from framedex.vql.keys.uniqueness import UniquenessTest, uniqueness
 
 __all__ = [
     "batch",
+    "cluster",
     "confidence",
     "date_added",
     "duplicates",
     "field",
     "file_name",
     "folder",
+    "ids",
     "issues",
     "labels",
     "media",
@@ -48,10 +52,12 @@ TESTS: tuple[type[KeyTest], ...] = (
     IssuesTest,
     QualityTest,
     DuplicatesTest,
+    ClusterTest,
     UniquenessTest,
     FieldTest,
     FileNameTest,
     FolderTest,
+    IdsTest,
     MediaTest,
     SizeTest,
     DateAddedTest,

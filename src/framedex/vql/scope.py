@@ -64,6 +64,7 @@ class Scope:
         added: times of addition by the number of the batch; those of other batches are unknown.
         media: of a filter of objects, the scope of the media that they are in; else None.
         find: returns the ids of related media, as the column ``media_id``.
+        dataset_id: the dataset, or the id that stands for its objects; clusters of other datasets have no members.
     """
 
     columns: Collection[str] = ()
@@ -72,3 +73,4 @@ class Scope:
     added: Mapping[int, datetime] = field(default_factory=dict)
     media: "Scope | None" = None
     find: Callable[[Related], pa.Table] = _nothing
+    dataset_id: str = ""

@@ -16,13 +16,10 @@ from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
-from framedex.api.report import report_html
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
-from framedex.browse import explore as search_explore
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
-from framedex.errors import Conflict, NotIndexed
-from framedex.export.files import whole_file
+from framedex.errors import Conflict, NotFound
 from framedex.images.reading import read_media_pixels
 from framedex.images.thumbnails import read_thumbnail, thumbnail_uri
 from framedex.jobs.add import reindex
@@ -30,7 +27,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
 from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_allowed, start_addition, start_objects
-from framedex.operations.context import Context, open_media
+from framedex.operations.context import Context, open_media, read_embedding_config
 from framedex.operations.decisions import decide_not_duplicates, duplicate_decisions, withdraw_decision
 from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, delete_if_stopped, start, wait_for
@@ -45,12 +42,11 @@ from framedex.records import (
     TaskType,
 )
 from framedex.render import html
-from framedex.render.progress import progress_bar
-from framedex.settings import user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.objects import media_containing, objects_of
 from framedex.storage.task_rows import TaskQuery
 from framedex.tasks import Commit, Task, TaskProgress
+from framedex.vql import cluster
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,11 +81,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         Raises:
             NotIndexed: the dataset has no index yet.
         """
-        with self._context.catalog.read() as connection:
-            config = datasets.embedding_config(connection, self.id)
-        if config is None:
-            raise NotIndexed("Dataset has no embedding config")
-        return config
+        return read_embedding_config(self._context, self.id)
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -120,6 +112,32 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return self._view().where(vql)
 
     @property
+    def view(self) -> View:
+        """All media as a view."""
+        return self._view()
+
+    def select(self, ids: Sequence[str]) -> View:
+        """Return a view of the media with some ids, in the order of the ids; see :meth:`View.select`.
+
+        Raises:
+            InvalidInput: *ids* is no sequence of texts.
+            NotFound: an id is not in the dataset; the message names it.
+        """
+        return self._view().select(ids)
+
+    def cluster(self, cluster_id: str) -> View:
+        """Return the members of a cluster as a view: of media, of objects, or of the frames of a video.
+
+        Raises:
+            NotFound: the cluster does not exist, or no longer.
+        """
+        for view in (self._view(), self.objects):
+            members = view.where(cluster(str(cluster_id)))
+            if members.count():
+                return members
+        raise NotFound(f"no cluster {cluster_id!r} in this dataset")
+
+    @property
     def objects(self) -> View:
         """The objects in the media, as a view in which each object is a media item; empty without objects."""
         return View(self._context, self.id, objects=True)
@@ -131,7 +149,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
         **search: Unpack[ExploreSearch],
-    ) -> ExplorePage:
+    ) -> ExplorePage[View]:
         """Return a page of 100 clusters; see :meth:`View.explore` for all parameters."""
         return self._view().explore(entity_type, level, page_number, vql, **search)
 
@@ -163,7 +181,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         limit: int | None = None,
         entity_type: str = "IMAGES",
         within_videos: bool = False,
-    ) -> DuplicateGroups:
+    ) -> DuplicateGroups[View]:
         """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
         return self._view().duplicates(
             similarity, exact=exact, limit=limit, entity_type=entity_type, within_videos=within_videos
@@ -388,7 +406,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding."""
-        return search_explore.vectors(open_media(self._context, self.id))
+        return self._view().embeddings()
 
     def read(self, media_id: str) -> npt.NDArray[np.uint8]:
         """Return the pixels of an image, or the crop of an object: uint8, shape (H, W, 3), RGB, upright.
@@ -423,21 +441,9 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
         Raises:
             InvalidInput: the file cannot be written, or *extra* is no valid text.
+            NotIndexed: the dataset has no index yet.
         """
-        target = user_path(path)
-        with progress_bar("Reporting") as progress:
-            content = report_html(
-                self.info,
-                self.embedding_config,
-                self._view(),
-                objects=self.objects,
-                level=level,
-                extra=extra,
-                progress=progress,
-            )
-        with whole_file(target) as file:
-            file.write(content.encode())
-        return target
+        return self._view().report(path, level=level, extra=extra)
 
     def __repr__(self) -> str:
         info = self.info

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from framedex.api.ranked_view import RankedView
 from framedex.api.search_benchmark import SearchBenchmark
+from framedex.api.view import RankedView, View
 from framedex.errors import InvalidInput
-from framedex.operations.context import Context, open_entities
-from framedex.operations.searches import image_query, open_searcher, text_query, upload
+from framedex.operations.context import Context, open_media
+from framedex.operations.searches import open_searcher, upload
 from framedex.records import EntityType
 from framedex.render.progress import progress_bar
 from framedex.search.benchmark import SELECTIVITIES, measure_search
-from framedex.search.queries import Query
 from framedex.search.query_images import Box
 from framedex.search.searcher import Searcher
 
@@ -59,13 +58,15 @@ class DatasetSearches:
             CannotDecode: the file cannot be read, or is not an image.
             NotIndexed: the dataset has no embeddings.
         """
-        with progress_bar("Indexing", late=True) as progress:
-            searcher = self._searcher(progress, entity_type)
-            query = image_query(
-                self._context, searcher, query, box=bounding_box, max_distance=max_distance, n_candidates=n_candidates
-            )
-            searcher.index  # noqa: B018 - built here, where its progress is shown
-        return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)
+        return self._entities(entity_type).similar(
+            query,
+            limit,
+            max_distance=max_distance,
+            bounding_box=bounding_box,
+            diversity=diversity,
+            relevance=relevance,
+            n_candidates=n_candidates,
+        )
 
     def search(
         self,
@@ -98,18 +99,15 @@ class DatasetSearches:
             InvalidInput: an argument cannot be used; or semantic search is impossible, because the dataset's encoder
                 does not encode text, and no text encoder is set or no media have captions.
         """
-        with progress_bar("Indexing", late=True) as progress:
-            searcher = self._searcher(progress, entity_type)
-            query = text_query(searcher, text, by)
-            query.run(searcher, None, 1, 0.0)  # errors are raised here, and indices built
-        return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)
+        view = self._entities(entity_type)
+        return view.search(text, limit, by=by, diversity=diversity, relevance=relevance)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
         """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``.
 
         The arguments and errors are those of :meth:`similar`.
         """
-        return upload(self._context, self._searcher(None), query, bounding_box)
+        return upload(self._context, self._searcher(), query, bounding_box)
 
     def benchmark_search(
         self, *, queries: int = 200, k: int = 10, selectivities: Sequence[float] = SELECTIVITIES
@@ -131,17 +129,15 @@ class DatasetSearches:
             NotIndexed: the dataset has no embeddings.
         """
         with progress_bar("Measuring searches") as progress:
-            searcher = self._searcher(None)
+            searcher = self._searcher()
             return SearchBenchmark.of(
                 measure_search(searcher, queries=queries, k=k, selectivities=selectivities, progress=progress)
             )
 
-    def _searcher(self, progress: Any, entity_type: str = EntityType.IMAGES) -> Searcher:
+    def _entities(self, entity_type: str) -> View:
         if entity_type not in (EntityType.IMAGES, EntityType.OBJECTS):
             raise InvalidInput(f"entity_type must be IMAGES or OBJECTS, not {entity_type!r}")
-        media = open_entities(self._context, self.id, objects=entity_type == EntityType.OBJECTS)
-        return open_searcher(self._context, media, progress)
+        return View(self._context, self.id, objects=entity_type == EntityType.OBJECTS)
 
-    def _ranked(self, query: Query, entity_type: str, **options: Any) -> RankedView:
-        objects = entity_type == EntityType.OBJECTS
-        return RankedView(self._context, self.id, (), query, objects=objects, **options)
+    def _searcher(self) -> Searcher:
+        return open_searcher(self._context, open_media(self._context, self.id))

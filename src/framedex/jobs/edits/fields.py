@@ -9,7 +9,7 @@ from framedex.core.checks import check_flag
 from framedex.core.ids import new_id
 from framedex.core.naming import check_name
 from framedex.errors import InvalidInput, NotFound
-from framedex.export.columns import reserved_names
+from framedex.export.table_columns import reserved_names
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.field_values import RowOutcome, read_values

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from framedex.api.result_pages import cluster_cards, duplicate_card
-from framedex.api.view import View
+from framedex.api.view.browsing import Browsing
 from framedex.core.checks import has_lone_surrogate
 from framedex.core.progress import Progress
 from framedex.errors import InvalidInput
@@ -21,9 +21,9 @@ _SIDE = 160
 def report_html(
     dataset: DatasetRecord,
     config: EmbeddingConfig,
-    view: View,
+    view: Browsing,
     *,
-    objects: View,
+    objects: Browsing | None,
     level: int,
     extra: str = "",
     progress: Callable[[str, float], None] | None = None,
@@ -34,7 +34,7 @@ def report_html(
         dataset: the record of the dataset.
         config: the config of its index.
         view: the media on the page.
-        objects: the objects of the dataset; the page has a section about them if there are any.
+        objects: the objects in these media; the page has a section about them if there are any.
         level: the cluster level, 0 to 4.
         extra: HTML for the top of the page.
         progress: called with the current section and the fraction that is done, 0 to 1.
@@ -59,17 +59,17 @@ def report_html(
         *_issues(view, [summary for summary in summaries if summary.count], progress),
         *_duplicates(view, progress),
         *_clusters(view, level, progress),
-        *_objects(objects, level, progress),
+        *(() if objects is None else _objects(objects, level, progress)),
     )
 
 
-def _issues(view: View, summaries: Sequence[IssueSummary], progress: Progress) -> Iterator[str]:
+def _issues(view: Browsing, summaries: Sequence[IssueSummary], progress: Progress) -> Iterator[str]:
     for number, summary in enumerate(summaries):
         progress(summary.issue_type, 0.4 * number / len(summaries))
         yield from _issue(view, summary)
 
 
-def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
+def _issue(view: Browsing, summary: IssueSummary) -> Iterator[str]:
     rows = view.issues(summary.issue_type, limit=_ISSUE_MEDIA).to_pylist()
     limit = "" if summary.threshold is None else f", threshold {summary.threshold:.3g}"
     yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
@@ -90,7 +90,7 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
         yield f"suggested label: {row['suggested_label']}"
 
 
-def _duplicates(view: View, progress: Progress) -> Iterator[str]:
+def _duplicates(view: Browsing, progress: Progress) -> Iterator[str]:
     groups = view.duplicates(limit=_GROUPS)
     yield html.heading("Near-duplicates")
     yield html.note("groups of images with a similarity of 0.96 or more, largest first" if groups else "none found")
@@ -99,7 +99,7 @@ def _duplicates(view: View, progress: Progress) -> Iterator[str]:
         yield duplicate_card(group, view)
 
 
-def _clusters(view: View, level: int, progress: Progress) -> Iterator[str]:
+def _clusters(view: Browsing, level: int, progress: Progress) -> Iterator[str]:
     progress("clusters", 0.8)
     page = view.explore(level=level)
     yield html.heading(f"Clusters at level {level}")
@@ -107,7 +107,7 @@ def _clusters(view: View, level: int, progress: Progress) -> Iterator[str]:
     yield from cluster_cards(page.clusters[:_CLUSTERS], view)
 
 
-def _objects(view: View, level: int, progress: Progress) -> Iterator[str]:
+def _objects(view: Browsing, level: int, progress: Progress) -> Iterator[str]:
     """Yield the section about objects: their number, their issues, and the largest groups and clusters."""
     count = view.count()
     if not count:

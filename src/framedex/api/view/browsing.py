@@ -1,42 +1,24 @@
-"""A view: a lazy selection of a dataset's media, or of the objects in them."""
+"""Methods that show the contents of a view: clusters, issues, duplicate groups, thumbnails."""
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
-
-import pyarrow as pa
+from collections.abc import Sequence
+from typing import Any, Self, TypedDict
 
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
+from framedex.api.view.reading import Reading
 from framedex.browse import issues as issue_search
 from framedex.browse.duplicates import duplicates, exact_duplicates
-from framedex.browse.explore import check_arguments, check_entity_type, explore, file_name
+from framedex.browse.explore import check_arguments, check_entity_type, explore
 from framedex.browse.histograms import value_histogram
 from framedex.browse.similar_videos import similar_videos
 from framedex.core.checks import check_flag
-from framedex.errors import InvalidInput, MissingDependency
-from framedex.export.columns import export_batches, table_schema
-from framedex.export.options import ExportOptions
 from framedex.images.thumbnails import read_thumbnails, thumbnail_uri
-from framedex.operations import exports as exporting
-from framedex.operations.context import Context, open_entities
-from framedex.operations.searches import condition_for, explore_elements, explore_ranking, order_of
+from framedex.operations.searches import explore_elements, explore_ranking
 from framedex.records import EntityType, IssueSummary
-from framedex.render import html
 from framedex.search.conditions import explained
-from framedex.search.ranking import Ranking
-from framedex.storage.condition import Condition
-from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view
-from framedex.tasks import ExportTask
-from framedex.vql import Filter, parse
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-SHOWN = 24
+from framedex.vql import parse
 
 
 class ExploreSearch(TypedDict, total=False):
@@ -50,39 +32,8 @@ class ExploreSearch(TypedDict, total=False):
     anchor_type: str | None
 
 
-class View(exporting.Exportable):
-    """The media of a dataset that pass a filter, or the objects in them.
-
-    A view is lazy: each method reads the dataset's current state when it is called. A view never changes;
-    :meth:`where` returns a narrower one. In a view of objects (:attr:`framedex.Dataset.objects`) each object is a media
-    item: its id is a ``media_id``, its image is the crop of its bounding box, and filters apply to the object. The view
-    is empty if the dataset has no objects.
-    """
-
-    def __init__(self, context: Context, dataset_id: str, vql: Filter = (), *, objects: bool = False) -> None:
-        self._context, self._dataset_id, self._filter = context, dataset_id, vql
-        self._objects = objects
-
-    @property
-    def entity_type(self) -> EntityType:
-        """The entity type: ``IMAGES`` (images and video frames) or ``OBJECTS``."""
-        return EntityType.OBJECTS if self._objects else EntityType.IMAGES
-
-    def where(self, vql: Sequence[Any]) -> "View":
-        """Return a view of the media that also pass another filter.
-
-        Args:
-            vql: a list of elements, the same as JSON text, or an expression of :mod:`framedex.vql`.
-
-        Raises:
-            InvalidFilter: the filter is invalid; the message has the JSON path of the wrong element.
-        """
-        return self._narrowed(parse([*self._filter, *parse(vql)]), objects=self._objects)
-
-    def count(self) -> int:
-        """Return the number of media."""
-        media = self._media()
-        return media.count(self._condition(media))
+class Browsing(Reading):
+    """Methods that show contents. They take the rows of a view as a set: its order matters after a search only."""
 
     def explain(self) -> str:
         """Return the SQL statement that selects the media, the values of its parameters, and the columns that it reads.
@@ -91,46 +42,6 @@ class View(exporting.Exportable):
             InvalidFilter: the filter cannot be applied to the dataset.
         """
         return explained(self._condition(self._media()))
-
-    def media_ids(self) -> list[str]:
-        """Return the ids of the media, in the order of ingestion."""
-        ids: list[str] = self.to_arrow(columns=["media_id"])["media_id"].to_pylist()
-        return ids
-
-    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a row for each media item, in the order of ingestion.
-
-        Args:
-            columns: names of the columns, in order. By default ``media_id, image_filename, file_path,
-                file_size_bytes, width, height, uniqueness_score, cluster_id, caption, labels, tags, issues``, the video
-                columns ``media_type, video_id, video_name, frame_number, frame_timestamp``, and ``cluster_0`` (finest)
-                to ``cluster_4``. Objects also have ``parent_id`` (the id of the image that contains the object),
-                ``label``, ``confidence`` (null if unknown), ``source`` and ``bbox`` (x, y, width, height in pixels of
-                that image). The value of each issue type is a column with the name of the type (``blur``, ``dark``,
-                ``outliers``, …; float32, null where it could not be measured), except where a column or a custom field
-                has that name. On request only: ``file_name`` and ``path`` (relative to the source), as in
-                :meth:`issues`; ``embedding`` (float32 lists of unit length); and, for media, custom fields by name.
-
-        Raises:
-            InvalidInput: a column does not exist.
-        """
-        media = self._media()
-        schema = table_schema(media, columns)
-        blocks = list(export_batches(media, self._condition(media), schema))
-        return pa.concat_tables([schema.empty_table(), *blocks])
-
-    def to_pandas(self, columns: Sequence[str] | None = None) -> "pd.DataFrame":
-        """Return :meth:`to_arrow` as a DataFrame.
-
-        Raises:
-            MissingDependency: pandas is not installed.
-        """
-        try:
-            import pandas  # noqa: F401 - only to raise a clear error if it is missing
-        except ImportError:
-            raise MissingDependency("to_pandas needs pandas: pip install 'framedex[notebook]'") from None
-        frame: pd.DataFrame = self.to_arrow(columns).to_pandas()
-        return frame
 
     def explore(
         self,
@@ -145,7 +56,7 @@ class View(exporting.Exportable):
         tags: Sequence[str] | str | None = None,
         anchor_media_id: str | None = None,
         anchor_type: str | None = None,
-    ) -> ExplorePage:
+    ) -> ExplorePage[Self]:
         """Return a page of 100 clusters.
 
         Clusters are sorted by size, largest first. With a caption, an anchor or a search in the filter they are sorted
@@ -180,7 +91,8 @@ class View(exporting.Exportable):
         view = view if vql is None and not elements else view.where([*parse(vql), *elements])
         media = view._media()
         folder = view._thumbnails(media)
-        condition = view._condition(media)
+        selection = view._selection(media)
+        condition = selection.condition()
         ranking = explore_ranking(
             self._context,
             media,
@@ -190,7 +102,7 @@ class View(exporting.Exportable):
             anchor_media_id=anchor_media_id,
             anchor_type=anchor_type,
         )
-        ranking = view._order(media, condition) if ranking is None else ranking
+        ranking = view._order(selection) if ranking is None else ranking
         result = explore(
             media,
             condition if ranking is None else ranking.condition(),
@@ -201,37 +113,6 @@ class View(exporting.Exportable):
             ranking=ranking,
         )
         return ExplorePage.of(result, view)
-
-    def _export(
-        self,
-        path: str | os.PathLike[str],
-        format: str,  # noqa: A002 - the interface's word
-        include_images: bool,
-        media_selection: Sequence[Any] | None,
-        entity_type: str | None,
-        vql: Sequence[Any] | None,
-        options: ExportOptions,
-    ) -> ExportTask:
-        """Start an export."""
-        entity_type = self.entity_type if entity_type is None else entity_type
-        view = self if vql is None else self.where(vql)
-        choose = exporting.make_selector(
-            view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
-        )
-        return exporting.start_export(
-            self._context,
-            self._dataset_id,
-            path,
-            choose,
-            entity_type=entity_type,
-            format=format,
-            include_images=include_images,
-            options=options,
-        )
-
-    def _selector_of(self, vql: Any) -> exporting.Selector:
-        """Return the function that selects the media of the dataset that pass a filter."""
-        return View(self._context, self._dataset_id).where(vql)._condition
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> IssueTable:
         """Return a row for each issue of each media item, grouped by issue type, worst first.
@@ -283,7 +164,7 @@ class View(exporting.Exportable):
         limit: int | None = None,
         entity_type: str | None = None,
         within_videos: bool = False,
-    ) -> DuplicateGroups:
+    ) -> DuplicateGroups[Self]:
         """Return groups of near-duplicates or of equal files, largest first, each with the best member to keep.
 
         Images are compared by a copy descriptor, whatever the encoder of the dataset, so a level means the same for
@@ -320,7 +201,7 @@ class View(exporting.Exportable):
             groups = exact_duplicates(media, condition, limit=limit)
         else:
             groups = duplicates(media, condition, similarity=similarity, limit=limit, within_videos=within_videos)
-        return DuplicateGroups(groups, view)
+        return DuplicateGroups(groups, view, of_videos=entity_type == EntityType.VIDEOS)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for images that cannot be decoded."""
@@ -329,88 +210,3 @@ class View(exporting.Exportable):
             return [None] * len(media_ids)
         folder, keep = self._thumbnails(media), not self._context.catalog.read_only
         return read_thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)
-
-    def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
-        """Return a function that returns the condition for the view's media in a given state of the dataset.
-
-        Raises:
-            InvalidInput: the view belongs to another dataset, or is a view of objects.
-        """
-        check_media(self)
-        if dataset_id != self._dataset_id:
-            raise InvalidInput(f"the selection must be a view of the same dataset, not of dataset {self._dataset_id}")
-        return self._condition
-
-    def __repr__(self) -> str:
-        return f"<framedex.{type(self).__name__} of dataset {self._dataset_id}: {self.count()} {self._noun}>"
-
-    def _repr_html_(self) -> str:
-        shown = self._head(SHOWN)
-        return html.block(
-            html.heading(f"{self.count():,} {self._noun}", 3),
-            html.row(
-                html.figure(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
-                for row, jpeg in zip(shown, self.thumbnails([row["media_id"] for row in shown]), strict=True)
-            ),
-        )
-
-    def _head(self, count: int) -> list[dict[str, Any]]:
-        media = self._media()
-        schema = table_schema(media, ["media_id", "image_filename", "labels"])
-        rows = media.row_ids(self._condition(media))[:count]
-        return [row for block in export_batches(media, rows, schema) for row in block.to_pylist()]
-
-    @property
-    def _noun(self) -> str:
-        return "objects" if self._objects else "media"
-
-    def _of(self, entity_type: str) -> "View":
-        """Return the view with the same filter for an entity type."""
-        objects = entity_type == EntityType.OBJECTS
-        return self if objects == self._objects else self._narrowed(self._filter, objects=objects)
-
-    def _narrowed(self, vql: Filter, *, objects: bool) -> "View":
-        """Return a view with another filter, of media or of objects."""
-        return View(self._context, self._dataset_id, vql, objects=objects)
-
-    def _media(self) -> Media:
-        """Open the current state of the media, or of the objects in them."""
-        return open_entities(self._context, self._dataset_id, objects=self._objects)
-
-    def _thumbnails(self, media: Media) -> Path:
-        return self._context.layout.thumbnails(media.dataset_id)
-
-    def _condition(self, media: Media) -> Condition:
-        return condition_for(self._context, media, self._filter)
-
-    def _order(self, media: Media, condition: Condition) -> Ranking | None:
-        """Return the ranking of the media that meet the condition; None if they are in the order of ingestion."""
-        return order_of(self._context, media, self._filter, condition)
-
-
-def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:
-    """Return the distinct media ids of a selection: a view, one id, or several ids.
-
-    Raises:
-        InvalidInput: the selection is of another type, or a view of objects.
-    """
-    if isinstance(selection, View):
-        check_media(selection)
-        return selection.media_ids()
-    ids = [selection] if isinstance(selection, str) else selection
-    if not isinstance(ids, Sequence) or not all(isinstance(each, str) for each in ids):
-        raise InvalidInput(f"a selection of media must be a view, an id or a list of ids, not {selection!r}")
-    return list(dict.fromkeys(ids))
-
-
-def check_media(view: View) -> None:
-    """Check that a view is of media, not of objects.
-
-    Raises:
-        InvalidInput: it is a view of objects.
-    """
-    if view._objects:
-        raise InvalidInput(
-            "the selection must be a view of media, and this is a view of objects; "
-            "ds.where(vql.objects(…)) selects the media that contain such objects"
-        )

@@ -1,0 +1,241 @@
+"""The classes View and RankedView."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self, SupportsIndex, overload
+
+from framedex.api.view.browsing import Browsing
+from framedex.api.view.report import report_html
+from framedex.browse.explore import file_name
+from framedex.core.checks import check_fraction, check_integer
+from framedex.errors import InvalidInput
+from framedex.export.files import whole_file
+from framedex.export.options import ExportOptions
+from framedex.operations import edits as editing
+from framedex.operations import exports as exporting
+from framedex.operations.context import read_embedding_config
+from framedex.operations.searches import image_query, open_searcher, text_query
+from framedex.operations.steps import Contained, Searched
+from framedex.records import EntityType, Tag
+from framedex.render import html
+from framedex.render.progress import progress_bar
+from framedex.search.queries import Query
+from framedex.search.query_images import Box
+from framedex.settings import user_path
+from framedex.storage import datasets
+from framedex.storage.media import Media
+from framedex.tasks import ExportTask
+
+SHOWN = 24
+
+
+class View(Browsing, exporting.Exportable):
+    """The media of a dataset that pass a filter, or the objects in them, in an order.
+
+    A view is lazy: each method reads the dataset's current state when it is called. A view never changes; methods as
+    :meth:`where`, :meth:`sort_by`, :meth:`limit` and slices return another one. Each applies to the rows that are left,
+    in their order. In a view of objects (:attr:`framedex.Dataset.objects`) each object is a media item: its id is a
+    ``media_id``, its image is the crop of its bounding box, and filters apply to the object. The view is empty if the
+    dataset has no objects.
+    """
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> Self: ...
+    def __getitem__(self, key: SupportsIndex | slice) -> dict[str, Any] | Self:
+        """Return a row by its position as a dictionary, or the view of a slice; negative positions as for lists.
+
+        Raises:
+            InvalidInput: the key is neither an integer nor a slice of integers.
+            OutOfRange: there is no such row.
+        """
+        return self._slice(key) if isinstance(key, slice) else self._row(key)
+
+    @property
+    def objects(self) -> "View":
+        """The objects in the media of the view, in row order; the view itself if it is of objects."""
+        if self._objects:
+            return self
+        steps = (Contained(self._steps),) if self._steps else ()
+        return View(self._context, self._dataset_id, steps, objects=True)
+
+    def search(
+        self, text: str, limit: int | None = 100, *, by: str = "auto", diversity: float = 0.0, relevance: float = 0.0
+    ) -> "RankedView":
+        """Return the rows of the view that match a text, best first; see :meth:`framedex.Dataset.search`."""
+        with progress_bar("Indexing", late=True) as progress:
+            searcher = open_searcher(self._context, self._media(), progress)
+            query = text_query(searcher, text, by)
+            query.run(searcher, None, 1, 0.0)  # errors are raised here, and indices built
+        return self._ranked(query, limit, diversity, relevance)
+
+    def similar(
+        self,
+        query: Any,
+        limit: int | None = 100,
+        *,
+        max_distance: float | None = None,
+        bounding_box: Box | None = None,
+        diversity: float = 0.0,
+        relevance: float = 0.0,
+        n_candidates: int | None = None,
+    ) -> "RankedView":
+        """Return the rows of the view most similar to an image, best first; see :meth:`framedex.Dataset.similar`."""
+        with progress_bar("Indexing", late=True) as progress:
+            searcher = open_searcher(self._context, self._media(), progress)
+            query = image_query(
+                self._context, searcher, query, box=bounding_box, max_distance=max_distance, n_candidates=n_candidates
+            )
+            searcher.index  # noqa: B018 - built here, where its progress is shown
+        return self._ranked(query, limit, diversity, relevance)
+
+    def _ranked(self, query: Query, limit: int | None, diversity: float, relevance: float) -> "RankedView":
+        check_integer("limit", limit, minimum=0, optional=True)
+        check_fraction("diversity", diversity)
+        check_fraction("relevance", relevance)
+        if diversity and limit is None:
+            raise InvalidInput("diversity needs a limit: without one, all media are returned anyway")
+        step = Searched(query, limit, float(diversity), float(relevance))
+        return RankedView(self._context, self._dataset_id, (*self._steps, step), objects=self._objects)
+
+    def tag(self, tag: str) -> Tag:
+        """Tag the media of the view, and return the tag; see :meth:`framedex.Dataset.tag`."""
+        return editing.tag(self._context, self._dataset_id, self.chooser(self._dataset_id), tag)
+
+    def untag(self, tag: str) -> Tag:
+        """Remove a tag from the media of the view, and return it; see :meth:`framedex.Dataset.untag`."""
+        return editing.untag(self._context, self._dataset_id, self.chooser(self._dataset_id), tag)
+
+    def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
+        """Return a function that returns the condition for the view's media in a given state of the dataset.
+
+        Raises:
+            InvalidInput: the view belongs to another dataset, or is a view of objects.
+        """
+        check_media(self)
+        if dataset_id != self._dataset_id:
+            raise InvalidInput(f"the selection must be a view of the same dataset, not of dataset {self._dataset_id}")
+        return self._condition
+
+    def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
+        """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.
+
+        Args:
+            path: the file.
+            level: the cluster level of the page, 0 to 4.
+            extra: HTML for the top of the page.
+
+        Raises:
+            InvalidInput: the file cannot be written, or *extra* is no valid text.
+            NotIndexed: the dataset has no index yet.
+        """
+        target = user_path(path)
+        with self._context.catalog.read() as connection:
+            info = datasets.find_dataset(connection, self._dataset_id)
+        config = read_embedding_config(self._context, self._dataset_id)
+        objects = None if self._objects else self.objects
+        with progress_bar("Reporting") as progress:
+            content = report_html(info, config, self, objects=objects, level=level, extra=extra, progress=progress)
+        with whole_file(target) as file:
+            file.write(content.encode())
+        return target
+
+    def _export(
+        self,
+        path: str | os.PathLike[str],
+        format: str,  # noqa: A002 - the interface's word
+        include_images: bool,
+        media_selection: Sequence[Any] | None,
+        entity_type: str | None,
+        vql: Sequence[Any] | None,
+        options: ExportOptions,
+    ) -> ExportTask:
+        """Start an export."""
+        entity_type = self.entity_type if entity_type is None else entity_type
+        view = self if vql is None else self.where(vql)
+        choose = exporting.make_selector(
+            view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
+        )
+        return exporting.start_export(
+            self._context,
+            self._dataset_id,
+            path,
+            choose,
+            entity_type=entity_type,
+            format=format,
+            include_images=include_images,
+            options=options,
+        )
+
+    def _selector_of(self, vql: Any) -> exporting.Selector:
+        """Return the function that selects the media of the dataset that pass a filter."""
+        return View(self._context, self._dataset_id).where(vql)._condition
+
+    def __repr__(self) -> str:
+        return f"<framedex.{type(self).__name__} of dataset {self._dataset_id}: {self.count()} {self._noun}>"
+
+    def _repr_html_(self) -> str:
+        shown = list(self.limit(SHOWN).rows(["media_id", "image_filename", "labels"]))
+        return html.block(
+            html.heading(f"{self.count():,} {self._noun}", 3),
+            html.row(
+                html.figure(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
+                for row, jpeg in zip(shown, self.thumbnails([row["media_id"] for row in shown]), strict=True)
+            ),
+        )
+
+
+class RankedView(View):
+    """The results of a search, best first. The search runs when a method first needs it.
+
+    A ranked view has all methods of a view. :meth:`where` filters before the ranking, so that the limit applies to the
+    media that pass the filter.
+    """
+
+    def _repr_html_(self) -> str:
+        columns = ["media_id", "image_filename", "relevance_score", "relevance_score_type", "relevance"]
+        rows = list(self.limit(SHOWN).rows(columns))
+        if not rows:
+            return html.block(html.note("nothing here matches"))
+        jpegs = self.thumbnails([row["media_id"] for row in rows])
+        return html.block(
+            html.row(
+                html.figure(jpeg, file_name(row["image_filename"]), _caption(row))
+                for row, jpeg in zip(rows, jpegs, strict=True)
+            )
+        )
+
+
+def _caption(row: dict[str, Any]) -> str:
+    kind = row["relevance_score_type"].replace("_", " ")
+    return f"{kind} {row['relevance_score']:.3f} · relevance {row['relevance']:.2f}"
+
+
+def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:
+    """Return the distinct media ids of a selection: a view, one id, or several ids.
+
+    Raises:
+        InvalidInput: the selection is of another type, or a view of objects.
+    """
+    if isinstance(selection, View):
+        check_media(selection)
+        return selection.media_ids()
+    ids = [selection] if isinstance(selection, str) else selection
+    if not isinstance(ids, Sequence) or not all(isinstance(each, str) for each in ids):
+        raise InvalidInput(f"a selection of media must be a view, an id or a list of ids, not {selection!r}")
+    return list(dict.fromkeys(ids))
+
+
+def check_media(view: View) -> None:
+    """Check that a view is of media, not of objects.
+
+    Raises:
+        InvalidInput: it is a view of objects.
+    """
+    if view.entity_type == EntityType.OBJECTS:
+        raise InvalidInput(
+            "the selection must be a view of media, and this is a view of objects; "
+            "ds.where(vql.objects(…)) selects the media that contain such objects"
+        )
