@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from framedex.core import forks
 from framedex.core.atomic import atomic_file
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
+from framedex.records import DatasetStatus
 from framedex.storage.disk import hard_link
 from framedex.storage.manifest import TransactionManifests, note_change, unsettled
 from framedex.storage.row_values import WrongValue, stored_json
@@ -21,12 +22,12 @@ from framedex.storage.schema import datasets, metadata
 from framedex.storage.sqlite_errors import LITTLE_BYTES, OF_THE_DISK, base_code, failure_reason, free_bytes
 from framedex.storage.turns import Turns
 
-HEAD_REVISION = "0002"
+HEAD_REVISION = "0004"
 # Alembic's table with the revision of the database.
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
-_KNOWN_REVISIONS = frozenset({"0001", "0002"})
+_KNOWN_REVISIONS = frozenset({"0001", "0002", "0004"})
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open
@@ -107,8 +108,9 @@ class Catalog:
         """
         folder = self._path.parent / "datasets"
         with self.read() as connection:
-            committed = list(connection.execute(sa.select(datasets.c.id).where(datasets.c.head.is_not(None))).scalars())
-        for dataset_id in unsettled(folder, committed):
+            described = sa.or_(datasets.c.head.is_not(None), datasets.c.status == DatasetStatus.DRAFT)
+            dataset_ids = list(connection.execute(sa.select(datasets.c.id).where(described)).scalars())
+        for dataset_id in unsettled(folder, dataset_ids):
             with suppress(WorkspaceError), self.write() as connection:
                 note_change(connection, dataset_id)
 

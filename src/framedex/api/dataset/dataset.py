@@ -14,6 +14,7 @@ from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
+from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.report import report_html
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle):
+class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle, DatasetUploads):
     """A dataset of a workspace. Reading methods use the last committed state and never block.
 
     Attributes:
@@ -423,7 +424,9 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
         Raises:
             InvalidInput: the file cannot be written, or *extra* is no valid text.
+            Conflict: the dataset has nothing to show yet.
         """
+        open_media(self._context, self.id)
         target = user_path(path)
         with progress_bar("Reporting") as progress:
             content = report_html(

@@ -19,6 +19,8 @@ from framedex.settings import Settings, user_path
 from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
 
 _PART = 2**20
+REPEATED = "repeated names, of which the last one counts"
+"""Reason for skipping files of an upload."""
 
 
 @dataclass
@@ -128,7 +130,7 @@ def _check_annotations(folder: Path, archive: str) -> None:
 def _settle(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSource:
     repeated = upload.settle()
     if repeated:
-        skipped["repeated names, of which the last one counts"] += repeated
+        skipped[REPEATED] += repeated
     return UploadSource(dataset, upload.id, skipped)
 
 
@@ -165,7 +167,7 @@ def _add_file(upload: Upload, file: Any, where: str, max_bytes: int) -> None:
     if content is None:
         upload.add_path(_check_file(name, where))
     else:
-        upload.add(name, _limited(content, f"{where} ({name!r})", max_bytes))
+        upload.add(name, limited_parts(content, f"{where} ({name!r})", max_bytes))
 
 
 def _name_and_content(file: Any, where: str) -> tuple[str, Iterable[bytes] | None]:
@@ -177,10 +179,10 @@ def _name_and_content(file: Any, where: str) -> tuple[str, Iterable[bytes] | Non
         if isinstance(content, bytes | bytearray | memoryview):
             return _relative(name, where), (bytes(content),)
         if hasattr(content, "read"):
-            return _relative(name, where), _read_parts(content, f"{where} ({name!r})")
+            return _relative(name, where), read_parts(content, f"{where} ({name!r})")
     name = getattr(file, "name", None)
     if hasattr(file, "read") and isinstance(name, str):
-        return _relative(name.replace("\\", "/").rpartition("/")[2], where), _read_parts(file, f"{where} ({name!r})")
+        return _relative(name.replace("\\", "/").rpartition("/")[2], where), read_parts(file, f"{where} ({name!r})")
     raise InvalidInput(
         f"{where} must be a path, a pair (name, bytes) or a binary file with a name, not {type(file).__name__}"
     )
@@ -209,7 +211,16 @@ def _check_file(path: str, where: str) -> str:
     return path
 
 
-def _read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
+def read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
+    """Yield the content of an open file, chunk by chunk.
+
+    Args:
+        file: the file, open for reading bytes.
+        where: description of the file for messages.
+
+    Raises:
+        InvalidInput: the file cannot be read, or was opened as text.
+    """
     try:
         for data in iter(partial(file.read, _PART), b""):
             if not isinstance(data, bytes):
@@ -221,10 +232,23 @@ def _read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
         raise InvalidInput(f"{where} cannot be read: {error}") from error
 
 
-def _limited(parts: Iterable[bytes], where: str, max_bytes: int) -> Iterator[bytes]:
+def limited_parts(
+    parts: Iterable[bytes], where: str, max_bytes: int, setting: str = "FRAMEDEX_MAX_FILE_BYTES"
+) -> Iterator[bytes]:
+    """Yield the chunks of a file as long as they are within a limit.
+
+    Args:
+        parts: the chunks.
+        where: description of the file for messages.
+        max_bytes: the limit.
+        setting: variable that sets the limit.
+
+    Raises:
+        InvalidInput: the file is larger.
+    """
     size = 0
     for data in parts:
         size += len(data)
         if size > max_bytes:
-            raise InvalidInput(f"{where} has more than {max_bytes:,} bytes (FRAMEDEX_MAX_FILE_BYTES)")
+            raise InvalidInput(f"{where} has more than {max_bytes:,} bytes ({setting})")
         yield data
