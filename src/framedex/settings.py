@@ -88,7 +88,7 @@ class Settings(BaseSettings):
         max_pixels: the maximum number of pixels of an image; larger images may be decompression bombs and are not
             decoded. The default is Pillow's limit: 178,956,970.
         max_file_bytes: the maximum size of a file. It does not apply to local videos, which are read in parts.
-        max_video_bytes: the maximum size of an uploaded video.
+        max_video_bytes: the maximum size of an uploaded video; in archives *max_file_bytes* holds.
         max_upload_files, max_upload_bytes: the maximum number and total size of the files of one call that adds files
             to an upload transaction.
         max_transaction_files, max_transaction_bytes: the same for all calls of a transaction together.

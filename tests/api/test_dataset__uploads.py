@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from framedex import (
     InvalidInput,
     NotFound,
     NotIndexed,
+    NotRetryable,
     ReadOnly,
+    Task,
     TaskFailed,
     Workspace,
     WorkspaceError,
@@ -479,8 +482,53 @@ def test_retry__of_an_addition(workspace: Workspace, folder: Path, uses: Uses) -
     assert (state_of(transaction), dataset.count()) == (UploadState.DONE, 7)
 
 
+def test_retry__with_an_encoder_of_this_process(workspace: Workspace) -> None:
+    """A creation with an encoder object is retried by its process only; its files stay through vacuum as long."""
+    encoder = Faulty()
+    dataset, transaction = drafted(workspace, 1, 2)
+    task = transaction.process(encoder=encoder, wait=False)
+    with pytest.raises(TaskFailed):
+        task.wait(60)
+    for path in (home_of(workspace, dataset) / "uploads").rglob("*"):
+        os.utime(path, (0, 0))
+    workspace.vacuum(older_than_s=60)
+    assert workspace.check().findings == []
+    with Workspace(workspace.path, settings=SETTINGS) as other, pytest.raises(NotRetryable, match="as an object"):
+        other.task(task.id).retry()
+    encoder.broken = False
+    task.retry()
+    task.wait(60)
+    assert (paths_of(dataset), lists_of(workspace, dataset)) == (["1.png", "2.png"], [])
+
+
+def test_process__interrupted_after_the_start(
+    workspace: Workspace, uses: Uses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt right after the start leaves the files to the task, which can be retried."""
+    uses(Faulty())
+    dataset, transaction = drafted(workspace, 1, 2)
+    start = Task.start
+
+    def interrupted(*arguments: Any) -> Task:
+        with suppress(TaskFailed):
+            start(*arguments).wait(60)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Task, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        transaction.process(encoder="averages")
+    monkeypatch.undo()
+    uses(Averages())
+    record = dataset.last_task
+    assert record is not None
+    with Workspace(workspace.path, settings=SETTINGS) as other:
+        other.task(record.task_id).retry()
+        other.task(record.task_id).wait(60)
+    assert (state_of(transaction), paths_of(dataset)) == (UploadState.DONE, ["1.png", "2.png"])
+
+
 def test_discard__of_a_failed_creation_leaves_a_draft(workspace: Workspace, uses: Uses) -> None:
-    """After it the dataset is a draft again, and the old task can neither run nor harm what is made then."""
+    """After it the dataset is a draft again, and no process can retry the old task, whose files are gone."""
     uses(Faulty())
     dataset, transaction = drafted(workspace, 1, 2)
     task = transaction.process(encoder="averages", wait=False)
@@ -488,13 +536,15 @@ def test_discard__of_a_failed_creation_leaves_a_draft(workspace: Workspace, uses
         task.wait(60)
     transaction.discard()
     assert (status_of(dataset), dataset.uploads()) == (DatasetStatus.DRAFT, [])
+    with pytest.raises(NotRetryable, match="upload the files again"):
+        task.retry()
+    assert status_of(dataset) is DatasetStatus.DRAFT
     uses(Averages())
     further = dataset.open_upload()
     further.add(pairs(3))
     further.process(encoder="averages")
-    task.retry()
-    with pytest.raises(Conflict, match="created by another task"):
-        task.wait(60)
+    with pytest.raises(NotRetryable, match="upload the files again"):
+        task.retry()
     with Workspace(workspace.path, settings=SETTINGS) as other, pytest.raises(NotFound, match="upload the files again"):
         other.task(task.id).retry()
     assert (status_of(dataset), paths_of(dataset)) == (DatasetStatus.READY, ["3.png"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from framedex import Dataset, NotFound, TaskFailed, UploadTransaction, Workspace
+from framedex import Dataset, NotFound, NotRetryable, TaskFailed, UploadTransaction, Workspace
 from framedex.encoders import Scheme, registry
 from framedex.records import DatasetStatus, UploadState
 from framedex.storage import datasets, retention, upload_rows
@@ -109,8 +109,9 @@ def test_expiry__of_a_failed_creation(
     assert (blobs_of(workspace, dataset), lists_of(workspace, dataset)) == ([], [])
     record = dataset.last_task
     assert record is not None
-    with Workspace(workspace.path, settings=SETTINGS) as other, pytest.raises(NotFound, match="upload the files again"):
-        other.task(record.task_id).retry()
+    with pytest.raises(NotRetryable, match="upload the files again"):
+        workspace.task(record.task_id).retry()
+    assert status_of(dataset) is DatasetStatus.DRAFT
     again = dataset.open_upload()
     assert again.id > transaction.id
     again.add(pairs(3))

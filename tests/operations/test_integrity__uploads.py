@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from framedex import Workspace
+from framedex import TaskFailed, Workspace
+from framedex.encoders import Scheme, registry
 from framedex.records import DatasetStatus, UploadState
 from framedex.storage.upload_lists import list_path
-from tests.gallery import SETTINGS, fill
+from tests.gallery import SETTINGS, Faulty, fill
 from tests.growth import status_of
 from tests.uploading import blobs_of, drafted, home_of, image, pairs, paths_of
 
@@ -209,3 +210,19 @@ def test_recover__of_a_processed_transaction(made: Path) -> None:
         dataset = workspace.dataset("draft")
         assert (status_of(dataset), dataset.count(), dataset.uploads()) == (DatasetStatus.READY, 3, [])
         assert workspace.check().findings == []
+
+
+def test_check__a_lost_row_of_a_failed_creation(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The repair opens the transaction again, and the dataset is a draft again, so that it can be processed."""
+    scheme = Scheme("averages", lambda _name, _settings: Faulty())
+    monkeypatch.setitem(registry._SCHEMES, "averages", scheme)
+    dataset, transaction = drafted(workspace, 1, 2)
+    with pytest.raises(TaskFailed):
+        transaction.process(encoder="averages", wait=False).wait(60)
+    with workspace._context.catalog.write() as connection:
+        connection.exec_driver_sql("DELETE FROM uploads")
+    assert all(finding.repaired for finding in workspace.check(repair=True).findings)
+    assert (status_of(dataset), transaction.state) == (DatasetStatus.DRAFT, UploadState.OPEN)
+    assert workspace.check().findings == []
+    transaction.process(encoder="gist")
+    assert paths_of(dataset) == ["1.png", "2.png"]

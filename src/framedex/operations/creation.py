@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.encoders import weights_of
-from framedex.errors import Conflict
 from framedex.jobs.context import JobContext
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds
@@ -13,8 +12,7 @@ from framedex.media.frame_sampling import Sampling
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
 from framedex.records import EmbeddingConfig
-from framedex.storage import datasets
-from framedex.tasks import Commit, Job, TaskProgress
+from framedex.tasks import Job
 
 
 def new_embedding_config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:
@@ -60,19 +58,8 @@ def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, A
 
 
 def creation_job(context: Context, dataset_id: str, content: Content, embedding: EmbeddingConfig) -> Job:
-    """Return the job of a task that creates a dataset.
-
-    The job raises Conflict if the dataset has a head by then: another upload to the same draft was processed after the
-    task had failed.
-    """
+    """Return the job of a task that creates a dataset."""
     layout = context.layout
     thumbnails = layout.thumbnails(dataset_id)
     job = JobContext.for_new_dataset(dataset_id, embedding, layout.media(dataset_id), thumbnails, context.settings)
-
-    def run(progress: TaskProgress) -> Commit:
-        with context.catalog.read() as connection:
-            if datasets.head(connection, dataset_id) is not None:
-                raise Conflict("the dataset was created by another task meanwhile; this one cannot run any more")
-        return create(content, job, progress=progress)
-
-    return run
+    return lambda progress: create(content, job, progress=progress)

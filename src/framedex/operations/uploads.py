@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.encoders import Encoder
-from framedex.errors import Conflict, InvalidInput, WorkspaceError
+from framedex.errors import Conflict, InvalidInput, NotFound, WorkspaceError
 from framedex.jobs.add import add
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, encoder_for_images, open_stored_upload
 from framedex.jobs.ingest.received import collect_files, receive_files
@@ -26,6 +26,7 @@ from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Task
 from framedex.storage import datasets, task_rows, upload_rows
 from framedex.storage.blobs import remove_upload
 from framedex.storage.upload_lists import append_files, list_path
+from framedex.storage.upload_rows import UploadRow
 from framedex.tasks import Job, Task
 
 MAX_OPEN = 20
@@ -71,13 +72,13 @@ def get_upload(context: Context, dataset_id: str, upload_id: int) -> UploadRecor
         NotFound: the dataset has no such transaction.
     """
     with context.catalog.read() as connection:
-        return upload_rows.find_upload(connection, dataset_id, upload_id)[0]
+        return upload_rows.find_upload(connection, dataset_id, upload_id).record
 
 
 def get_uploads(context: Context, dataset_id: str) -> list[UploadRecord]:
     """Return the transactions of a dataset, oldest first."""
     with context.catalog.read() as connection:
-        return [record for record, _ in upload_rows.list_uploads(connection, dataset_id)]
+        return [each.record for each in upload_rows.list_uploads(connection, dataset_id)]
 
 
 def add_files(context: Context, dataset_id: str, upload_id: int, files: Any) -> UploadRecord:
@@ -88,13 +89,13 @@ def add_files(context: Context, dataset_id: str, upload_id: int, files: Any) -> 
     received = receive_files(files, dataset, context.settings)
     try:
         with context.catalog.write() as connection:
-            record, end = upload_rows.find_upload(connection, dataset_id, upload_id)
+            record, end, _ = upload_rows.find_upload(connection, dataset_id, upload_id)
             _check_open(record)
             n_files, n_bytes = record.n_files + len(received.files), record.n_bytes + received.size
             _check_limits(context, record, n_files, n_bytes)
             length = append_files(list_path(dataset, upload_id), record, received.files, end=end)
             upload_rows.update_upload(connection, upload_id, n_files=n_files, n_bytes=n_bytes, list_bytes=length)
-            return upload_rows.find_upload(connection, dataset_id, upload_id)[0]
+            return upload_rows.find_upload(connection, dataset_id, upload_id).record
     finally:
         received.release()
 
@@ -103,10 +104,10 @@ def discard_upload(context: Context, dataset_id: str, upload_id: int) -> None:
     """Discard a transaction; see :meth:`framedex.UploadTransaction.discard`."""
     with context.catalog.write() as connection:
         task_rows.fail_interrupted(connection)
-        record, _ = upload_rows.find_upload(connection, dataset_id, upload_id)
-        if record.state in (UploadState.PROCESSING, UploadState.DONE):
-            raise Conflict(f"Transaction {upload_id} cannot be discarded: it is {record.state}")
-        _remove(connection, context.layout.dataset(dataset_id), record)
+        row = upload_rows.find_upload(connection, dataset_id, upload_id)
+        if row.record.state in (UploadState.PROCESSING, UploadState.DONE):
+            raise Conflict(f"Transaction {upload_id} cannot be discarded: it is {row.record.state}")
+        _remove(connection, context.layout.dataset(dataset_id), row)
 
 
 def process_upload(
@@ -115,10 +116,10 @@ def process_upload(
     """Start the task that processes a transaction; see :meth:`framedex.UploadTransaction.process`."""
     context.catalog.check_writable()
     context.runner.settle()
-    dataset, task = context.layout.dataset(dataset_id), None
-    while task is None:  # until no call adds files between the collection and the start
+    dataset = context.layout.dataset(dataset_id)
+    while True:  # until no call adds files between the collection and the start
         with context.catalog.read() as connection:
-            record, end = upload_rows.find_upload(connection, dataset_id, upload_id)
+            record, end, _ = upload_rows.find_upload(connection, dataset_id, upload_id)
             config = datasets.embedding_config(connection, dataset_id)
         _check_open(record)
         if not record.n_files:
@@ -128,11 +129,18 @@ def process_upload(
         source = collect_files(list_path(dataset, upload_id), end, dataset)
         try:
             request = _request(context, dataset_id, source, config, options, auto_reindex=auto_reindex)
-            task = _start(context, record, end, request)
+            if (task := _start(context, record, end, request, source.upload_id)) is not None:
+                return task
         finally:
-            if task is None:
-                remove_upload(dataset, source.upload_id)
-    return task
+            _remove_unread(context, record, source.upload_id)
+
+
+def _remove_unread(context: Context, upload: UploadRecord, collected: str) -> None:
+    """Remove the collected files of a transaction, unless its task reads them."""
+    with suppress(NotFound), context.catalog.read() as connection:
+        if upload_rows.find_upload(connection, upload.dataset_id, upload.id).collected == collected:
+            return
+    remove_upload(context.layout.dataset(upload.dataset_id), collected)
 
 
 @dataclass(frozen=True)
@@ -184,10 +192,10 @@ def _addition_job(context: Context, dataset_id: str, content: Content, auto_rein
     )
 
 
-def _start(context: Context, upload: UploadRecord, end: int, request: _Request) -> Task | None:
+def _start(context: Context, upload: UploadRecord, end: int, request: _Request, collected: str) -> Task | None:
     """Start the task; return None if files were added meanwhile, or another transaction created the dataset."""
     with context.catalog.write() as connection:
-        record, length = upload_rows.find_upload(connection, upload.dataset_id, upload.id)
+        record, length, _ = upload_rows.find_upload(connection, upload.dataset_id, upload.id)
         _check_open(record)
         dataset = _check_status(connection, upload.dataset_id, "process")
         if length != end or request.creates != (dataset.status_new is DatasetStatus.DRAFT):
@@ -196,7 +204,7 @@ def _start(context: Context, upload: UploadRecord, end: int, request: _Request) 
         values: dict[str, Any] = {"progress": 0} if request.creates else {}
         datasets.update_dataset(connection, upload.dataset_id, status=status, **values)
         task_id = context.runner.insert(connection, dataset, request.task_type, request.config)
-        upload_rows.update_upload(connection, upload.id, task_id=task_id)
+        upload_rows.update_upload(connection, upload.id, task_id=task_id, collected=collected)
     return Task.start(context.runner, task_id, upload.dataset_id, request.job)
 
 
@@ -267,8 +275,8 @@ def remove_expired(context: Context) -> list[str]:
     if expired:
         with context.catalog.write() as connection:
             for upload_id, dataset_id in upload_rows.expired_uploads(connection):
-                record, _ = upload_rows.find_upload(connection, dataset_id, upload_id)
-                _remove(connection, context.layout.dataset(dataset_id), record)
+                row = upload_rows.find_upload(connection, dataset_id, upload_id)
+                _remove(connection, context.layout.dataset(dataset_id), row)
                 removed.append(dataset_id)
     for dataset_id in {dataset_id for _, dataset_id in processed}:
         remove_processed(context, dataset_id)
@@ -287,27 +295,24 @@ def remove_processed(context: Context, dataset_id: str) -> None:
     dataset = context.layout.dataset(dataset_id)
     with context.catalog.write() as connection:
         for upload_id, _ in upload_rows.processed_uploads(connection, dataset_id):
-            record, _ = upload_rows.find_upload(connection, dataset_id, upload_id)
-            _remove_lists(connection, dataset, record)
+            _remove_lists(dataset, upload_rows.find_upload(connection, dataset_id, upload_id))
             upload_rows.set_list_bytes(connection, upload_id, 0)
 
 
-def _remove(connection: Any, dataset: Path, record: UploadRecord) -> None:
+def _remove(connection: Any, dataset: Path, row: UploadRow) -> None:
     """Remove a transaction: its lists, and then its row. If the catalog is not committed, a check names the row."""
-    _remove_lists(connection, dataset, record)
-    upload_rows.remove_upload_row(connection, record.id)
+    _remove_lists(dataset, row)
+    upload_rows.remove_upload_row(connection, row)
 
 
-def _remove_lists(connection: Any, dataset: Path, record: UploadRecord) -> None:
+def _remove_lists(dataset: Path, row: UploadRow) -> None:
     """Remove the list of a transaction, and the upload that its task reads."""
-    path = list_path(dataset, record.id)
+    path = list_path(dataset, row.record.id)
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise WorkspaceError(f"cannot remove {path}: {error.strerror or error}") from error
-    config = None if record.task_id is None else task_rows.read_config(connection, record.task_id)
-    content = (config or {}).get("content") or {}
-    if "upload_id" in content:
-        remove_upload(dataset, content["upload_id"])
+    if row.collected is not None:
+        remove_upload(dataset, row.collected)
     with suppress(OSError):  # it has lists of others
         path.parent.rmdir()

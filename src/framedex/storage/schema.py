@@ -133,7 +133,8 @@ uploads = sa.Table(
     sa.Column("n_bytes", sa.Integer, nullable=False, default=0),
     # The length of the file list in the dataset's folder; further bytes are those of a call that did not end.
     sa.Column("list_bytes", sa.Integer, nullable=False, default=0),
-    # The task that processes the files; null while the transaction is open.
+    # The task that processes the files, and the upload that it reads; null while the transaction is open.
     sa.Column("task_id", sa.String(36), nullable=True, index=True),
+    sa.Column("collected", sa.String(36), nullable=True),
     sqlite_autoincrement=True,  # an id is never used again
 )

@@ -6,7 +6,7 @@ restart. A transaction whose task is missing, as in a catalog that was recovered
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -22,6 +22,20 @@ from framedex.storage.upload_lists import UploadList, intact_list, stored_lists
 _MAX_ID = 2**63 - 1
 _ENDED = (TaskStatus.FAILED, TaskStatus.ABORTED)
 _STATES = {TaskStatus.COMPLETED: UploadState.DONE, **dict.fromkeys(_ENDED, UploadState.FAILED)}
+
+
+class UploadRow(NamedTuple):
+    """A transaction with what only the storage needs to know.
+
+    Attributes:
+        record: the transaction.
+        list_bytes: length of its list.
+        collected: id of the upload that its task reads; None while it is open.
+    """
+
+    record: UploadRecord
+    list_bytes: int
+    collected: str | None
 
 
 def insert_upload(connection: sa.Connection, dataset_id: str, *, created_by: str) -> int:
@@ -64,8 +78,8 @@ def insert_stored(connection: sa.Connection, dataset: Path, dataset_id: str) -> 
             insert_from_list(connection, dataset_id, stored, changed_at=now())
 
 
-def find_upload(connection: sa.Connection, dataset_id: str, upload_id: int) -> tuple[UploadRecord, int]:
-    """Return a transaction of a dataset, and the length of its list in bytes.
+def find_upload(connection: sa.Connection, dataset_id: str, upload_id: int) -> UploadRow:
+    """Return a transaction of a dataset.
 
     Raises:
         NotFound: the dataset has no such transaction.
@@ -76,7 +90,7 @@ def find_upload(connection: sa.Connection, dataset_id: str, upload_id: int) -> t
         row = connection.execute(_select().where(*condition)).one_or_none()
     if row is None:
         raise NotFound(f"Transaction {upload_id!r} not found: the dataset has no transaction of that id, or it expired")
-    return _record(row), row.list_bytes
+    return _upload(row)
 
 
 def has_upload(connection: sa.Connection, upload_id: int) -> bool:
@@ -84,15 +98,15 @@ def has_upload(connection: sa.Connection, upload_id: int) -> bool:
     return bool(connection.execute(sa.select(sa.exists().where(uploads.c.id == upload_id))).scalar())
 
 
-def list_uploads(connection: sa.Connection, dataset_id: str) -> list[tuple[UploadRecord, int]]:
-    """Return the transactions of a dataset, oldest first, each with the length of its list in bytes."""
+def list_uploads(connection: sa.Connection, dataset_id: str) -> list[UploadRow]:
+    """Return the transactions of a dataset, oldest first."""
     rows = connection.execute(_select().where(uploads.c.dataset_id == dataset_id).order_by(uploads.c.id)).all()
-    return [(_record(row), row.list_bytes) for row in rows]
+    return [_upload(row) for row in rows]
 
 
 def count_open(connection: sa.Connection, dataset_id: str) -> int:
     """Return the number of open transactions of a dataset."""
-    return sum(record.state is UploadState.OPEN for record, _ in list_uploads(connection, dataset_id))
+    return sum(each.record.state is UploadState.OPEN for each in list_uploads(connection, dataset_id))
 
 
 def update_upload(connection: sa.Connection, upload_id: int, **values: Any) -> None:
@@ -112,20 +126,18 @@ def set_contents(connection: sa.Connection, stored: UploadList) -> None:
     )
 
 
-def remove_upload_row(connection: sa.Connection, upload_id: int) -> None:
+def remove_upload_row(connection: sa.Connection, row: UploadRow) -> None:
     """Delete the row of a transaction. A dataset whose creation from it failed becomes a draft again."""
-    query = (
-        sa.select(uploads.c.dataset_id)
-        .join(tasks, tasks.c.id == uploads.c.task_id)
-        .join(datasets, datasets.c.id == uploads.c.dataset_id)
-        .where(uploads.c.id == upload_id, tasks.c.status.in_(_ENDED))
-        .where(datasets.c.head.is_(None), datasets.c.status == DatasetStatus.ERROR)
-    )
-    draft = connection.execute(query).scalar_one_or_none()
-    connection.execute(uploads.delete().where(uploads.c.id == upload_id))
-    if draft is not None:
-        connection.execute(datasets.update().where(datasets.c.id == draft).values(status=DatasetStatus.DRAFT))
-        note_change(connection, draft)
+    connection.execute(uploads.delete().where(uploads.c.id == row.record.id))
+    if row.record.state is UploadState.FAILED:
+        reopen_draft(connection, row.record.dataset_id)
+
+
+def reopen_draft(connection: sa.Connection, dataset_id: str) -> None:
+    """Set the status of a dataset whose creation failed to DRAFT; leave any other dataset as it is."""
+    failed = (datasets.c.id == dataset_id, datasets.c.head.is_(None), datasets.c.status == DatasetStatus.ERROR)
+    if connection.execute(datasets.update().where(*failed).values(status=DatasetStatus.DRAFT, progress=0)).rowcount:
+        note_change(connection, dataset_id)
 
 
 def expired_uploads(connection: sa.Connection) -> list[tuple[int, str]]:
@@ -156,6 +168,11 @@ def processed_uploads(connection: sa.Connection, dataset_id: str | None = None) 
 
 def _select() -> sa.Select[Any]:
     return sa.select(uploads, tasks.c.status).outerjoin(tasks, tasks.c.id == uploads.c.task_id)
+
+
+def _upload(row: Any) -> UploadRow:
+    record = _record(row)
+    return UploadRow(record, row.list_bytes, None if record.task_id is None else row.collected)
 
 
 def _record(row: Any) -> UploadRecord:

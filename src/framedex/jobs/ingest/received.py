@@ -9,9 +9,9 @@ from typing import Any
 
 from framedex.annotations.formats import box_files, label_files
 from framedex.core.regular_files import open_binary
-from framedex.core.suffixes import is_media, is_video
+from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput, WorkspaceError
-from framedex.jobs.ingest.uploads import REPEATED, UploadSource, limited_parts, read_parts
+from framedex.jobs.ingest.uploads import REPEATED, UploadSource, bounded_parts, read_parts
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import Upload, blob_path, remove_upload, uploaded
 from framedex.storage.upload_lists import ReceivedFile, listed_files
@@ -53,7 +53,9 @@ def receive_files(files: Any, dataset: Path, settings: Settings) -> ReceivedFile
         for number, (name, content) in enumerate(pairs):
             where = f"files[{number}] ({name!r})"
             sizes[name] = 0
-            upload.add(name, _counted(_bounded(name, content, where, settings), sizes, name, remaining))
+            upload.add(
+                name, _counted(bounded_parts(_parts(content, where), name, where, settings), sizes, name, remaining)
+            )
             remaining -= sizes[name]
         upload.settle()
         listed = [(name, digest) for name, digest in uploaded(upload.folder) if digest is not None]
@@ -104,12 +106,6 @@ def _pair(file: Any, where: str) -> tuple[str, Any]:
 def is_annotation_file(name: str) -> bool:
     """Return whether a file is read as annotations: its whole name is that of such a file."""
     return name in (*label_files(), *box_files())
-
-
-def _bounded(name: str, content: Any, where: str, settings: Settings) -> Iterator[bytes]:
-    if is_video(name):
-        return limited_parts(_parts(content, where), where, settings.max_video_bytes, "FRAMEDEX_MAX_VIDEO_BYTES")
-    return limited_parts(_parts(content, where), where, settings.max_file_bytes)
 
 
 def _parts(content: Any, where: str) -> Iterator[bytes]:

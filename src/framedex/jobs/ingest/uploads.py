@@ -12,6 +12,7 @@ from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.progress import ShareProgress
+from framedex.core.suffixes import is_video
 from framedex.errors import InvalidInput
 from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
 from framedex.media.sources import Item, Source
@@ -156,18 +157,18 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
         raise InvalidInput("files holds no images")
     with Upload(dataset) as upload:
         for number, each in enumerate(files):
-            _add_file(upload, each, f"files[{number}]", settings.max_file_bytes)
+            _add_file(upload, each, f"files[{number}]", settings)
             progress(number / len(files))
         return _settle(upload, dataset, Counter())
 
 
-def _add_file(upload: Upload, file: Any, where: str, max_bytes: int) -> None:
+def _add_file(upload: Upload, file: Any, where: str, settings: Settings) -> None:
     """Add one file of a request to an upload."""
     name, content = _name_and_content(file, where)
     if content is None:
         upload.add_path(_check_file(name, where))
     else:
-        upload.add(name, limited_parts(content, f"{where} ({name!r})", max_bytes))
+        upload.add(name, bounded_parts(content, name, f"{where} ({name!r})", settings))
 
 
 def _name_and_content(file: Any, where: str) -> tuple[str, Iterable[bytes] | None]:
@@ -232,20 +233,21 @@ def read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
         raise InvalidInput(f"{where} cannot be read: {error}") from error
 
 
-def limited_parts(
-    parts: Iterable[bytes], where: str, max_bytes: int, setting: str = "FRAMEDEX_MAX_FILE_BYTES"
-) -> Iterator[bytes]:
-    """Yield the chunks of a file as long as they are within a limit.
+def bounded_parts(parts: Iterable[bytes], name: str, where: str, settings: Settings) -> Iterator[bytes]:
+    """Yield the chunks of a file as long as they are within the limit for an image, or for a video.
 
     Args:
         parts: the chunks.
+        name: name of the file.
         where: description of the file for messages.
-        max_bytes: the limit.
-        setting: variable that sets the limit.
+        settings: limits.
 
     Raises:
         InvalidInput: the file is larger.
     """
+    max_bytes, setting = settings.max_file_bytes, "FRAMEDEX_MAX_FILE_BYTES"
+    if is_video(name):
+        max_bytes, setting = settings.max_video_bytes, "FRAMEDEX_MAX_VIDEO_BYTES"
     size = 0
     for data in parts:
         size += len(data)

@@ -8,7 +8,7 @@ from typing import Any
 from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
 from framedex.records import UploadRecord, UploadState
-from framedex.storage import upload_rows
+from framedex.storage import task_rows, upload_rows
 from framedex.storage.blobs import blob_path
 from framedex.storage.datasets import now
 from framedex.storage.upload_lists import UploadList, intact_list, list_path, listed_files, stored_lists
@@ -39,7 +39,7 @@ def check_transactions(inspection: Inspection, dataset_id: str) -> None:
     """Check that each transaction has its list, each list its transaction, and each listed file its content."""
     catalog, folder = inspection.context.catalog, inspection.context.layout.dataset(dataset_id)
     with catalog.read() as connection:
-        rows = [each for each in upload_rows.list_uploads(connection, dataset_id) if each[0].state in _READ]
+        rows = [each for each in upload_rows.list_uploads(connection, dataset_id) if each.record.state in _READ]
         faults = list(_list_faults(connection, folder, dataset_id))
         lists = list(_lists_without_row(connection, folder, dataset_id))
     if (faults or lists) and not catalog.read_only:  # a call may have come between both
@@ -58,13 +58,13 @@ def check_transactions(inspection: Inspection, dataset_id: str) -> None:
             repair = lambda stored=stored: _insert(inspection, dataset_id, stored)  # noqa: E731
             inspection.add(path, text, _NO_ROW, kind="upload lists", repair=repair)
     damaged = {fault.record.id for fault in faults}
-    for record, end in rows:
-        if end and record.id not in damaged:
-            _check_contents(inspection, folder, record, end)
+    for row in rows:
+        if row.list_bytes and row.record.id not in damaged:
+            _check_contents(inspection, folder, row.record, row.list_bytes)
 
 
 def _list_faults(connection: Any, folder: Path, dataset_id: str) -> Iterator[_ListFault]:
-    for record, end in upload_rows.list_uploads(connection, dataset_id):
+    for record, end, _ in upload_rows.list_uploads(connection, dataset_id):
         if record.state not in _READ or not end:
             continue
         path = list_path(folder, record.id)
@@ -79,7 +79,7 @@ def _list_faults(connection: Any, folder: Path, dataset_id: str) -> Iterator[_Li
 
 
 def _lists_without_row(connection: Any, folder: Path, dataset_id: str) -> Iterator[tuple[Path, UploadList | None]]:
-    known = {record.id for record, _ in upload_rows.list_uploads(connection, dataset_id)}
+    known = {row.record.id for row in upload_rows.list_uploads(connection, dataset_id)}
     for upload_id, path in stored_lists(folder):
         if upload_id not in known:
             stored = intact_list(path)
@@ -104,8 +104,7 @@ def _shorten(inspection: Inspection, folder: Path, fault: _ListFault) -> None:
     """Set the counts of a transaction to those of the intact beginning of its list; without one it is empty again."""
     upload_id = fault.record.id
     with inspection.context.catalog.write() as connection:
-        record, _ = upload_rows.find_upload(connection, fault.record.dataset_id, upload_id)
-        if record.state not in _READ:
+        if upload_rows.find_upload(connection, fault.record.dataset_id, upload_id).record.state not in _READ:
             raise WorkspaceError("it is processed now")
         if fault.stored is not None and fault.stored.n_files:
             upload_rows.set_contents(connection, fault.stored)
@@ -119,3 +118,5 @@ def _insert(inspection: Inspection, dataset_id: str, stored: UploadList) -> None
         if upload_rows.has_upload(connection, stored.upload_id):
             raise WorkspaceError(f"another transaction has the id {stored.upload_id}")
         upload_rows.insert_from_list(connection, dataset_id, stored, changed_at=now())
+        if not task_rows.is_busy(connection, dataset_id):
+            upload_rows.reopen_draft(connection, dataset_id)

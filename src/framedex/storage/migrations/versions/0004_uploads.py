@@ -25,5 +25,6 @@ def upgrade() -> None:
         sa.Column("n_bytes", sa.Integer, nullable=False),
         sa.Column("list_bytes", sa.Integer, nullable=False),
         sa.Column("task_id", sa.String(36), nullable=True, index=True),
+        sa.Column("collected", sa.String(36), nullable=True),
         sqlite_autoincrement=True,
     )
