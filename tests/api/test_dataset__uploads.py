@@ -283,6 +283,18 @@ def test_add__a_video_may_be_larger_than_an_image(tmp_path: Path) -> None:
         assert transaction.add([("a.mp4", b"1234")]).n_bytes == 4
 
 
+def test_add_media__a_video_has_a_limit_of_its_own(tmp_path: Path, folder: Path) -> None:
+    """Videos given as content may be larger than images, up to their own limit."""
+    with limited(tmp_path, max_video_bytes=9) as workspace:
+        dataset = workspace.create_dataset("pets", folder, "gist")
+        with pytest.raises(InvalidInput, match=r"more than 9 bytes \(FRAMEDEX_MAX_VIDEO_BYTES\)"):
+            dataset.add_media(files=[("a.mp4", bytes(10))])
+    with limited(tmp_path, max_file_bytes=9) as workspace:
+        dataset = workspace.dataset("pets")
+        dataset.add_media(files=[("a.mp4", write_video(tmp_path / "a.mp4", numbered(3)).read_bytes())])
+        assert dataset.info.n_videos == 1
+
+
 class Counted(io.RawIOBase):
     """A file of zeros that remembers the largest part that was asked for."""
 
