@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from framedex import (
@@ -148,6 +149,8 @@ def test_upload__adds_to_a_dataset(workspace: Workspace, folder: Path) -> None:
     other.add(pairs(4))
     with pytest.raises(InvalidInput, match="for drafts only"):
         other.process(encoder="gist")
+    with pytest.raises(InvalidInput, match="for drafts only"):
+        other.process(thresholds=np.linspace(0.1, 0.5, 5).tolist())
     assert state_of(other) is UploadState.OPEN
 
 
@@ -232,6 +235,7 @@ def test_upload__the_last_of_a_name_counts(workspace: Workspace) -> None:
         ([("folder/", b"1")], "needs a name"),
         ([("a\0.png", b"1")], "needs a name"),
         ([("\ud800.png", b"1")], "lone surrogate"),
+        ([("ä" * 126 + ".png", b"1")], "up to 255 bytes, not 256"),
         ([("a.png", b"1"), ("b.png", Path("/does/not/exist.png"))], r"files\[1\] \('b\.png'\): cannot read"),
         ([("a.png", Path("/tmp"))], "cannot read"),
         ([("a.png", io.StringIO("text"))], "opened as text"),

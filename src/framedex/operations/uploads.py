@@ -43,8 +43,11 @@ class CreationOptions:
     frames_per_second: float = 1.0
     scene_changes: bool = False
 
-
-_DEFAULTS = CreationOptions()
+    @property
+    def are_default(self) -> bool:
+        """True if no option was given."""
+        given = (self.encoder, self.frames_per_second, self.scene_changes)
+        return self.thresholds is None and given == ("auto", 1.0, False)
 
 
 def open_upload(context: Context, dataset_id: str) -> int:
@@ -84,7 +87,9 @@ def get_uploads(context: Context, dataset_id: str) -> list[UploadRecord]:
 def add_files(context: Context, dataset_id: str, upload_id: int, files: Any) -> UploadRecord:
     """Add the files of one call to a transaction; see :meth:`framedex.UploadTransaction.add`."""
     context.catalog.check_writable()
-    _check_open(get_upload(context, dataset_id, upload_id))
+    record = get_upload(context, dataset_id, upload_id)
+    _check_open(record)
+    _check_limits(context, record, record.n_files + 1, record.n_bytes)  # what cannot fit is not received first
     dataset = context.layout.dataset(dataset_id)
     received = receive_files(files, dataset, context.settings)
     try:
@@ -176,7 +181,7 @@ def _request(
         job = creation_job(context, dataset_id, content, embedding)
         return _Request(True, TaskType.DATASET_CREATION, creation_config(content, embedding), job)
     check_allowed(context)
-    if options != _DEFAULTS:
+    if not options.are_default:
         raise InvalidInput("the encoder, thresholds and sampling are those of the dataset; they are for drafts only")
     encoder_for_images(config, context.settings)
     content = open_stored_upload(source, dataset_id, config.encoder, context.settings)

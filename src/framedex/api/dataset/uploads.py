@@ -102,7 +102,7 @@ class UploadTransaction:
                 allow it.
             Forbidden: the settings do not allow additions.
             NotFound: the transaction does not exist any more.
-            WorkspaceError: the workspace cannot be written, or a file of the transaction is lost.
+            WorkspaceError: the workspace cannot be written, or the list of the files or an annotation file is lost.
         """
         options = CreationOptions(encoder, thresholds, frames_per_second, scene_changes)
         self.task = uploads.process_upload(self._context, self._dataset_id, self.id, options, auto_reindex=auto_reindex)

@@ -16,6 +16,8 @@ from framedex.settings import Settings, user_path
 from framedex.storage.blobs import Upload, blob_path, remove_upload, uploaded
 from framedex.storage.upload_lists import ReceivedFile, listed_files
 
+_MAX_NAME_BYTES = 255  # as on most file systems
+
 
 class ReceivedFiles:
     """Files of one call that are durably in the blob store of a dataset.
@@ -95,11 +97,13 @@ def _pair(file: Any, where: str) -> tuple[str, Any]:
         raise InvalidInput(f"the content of {where} must be bytes, a binary file or the path of a file, not {kind}")
     last = name.replace("\\", "/").rpartition("/")[2]
     try:
-        os.fsencode(last)
+        length = len(os.fsencode(last))
     except UnicodeEncodeError:
         raise InvalidInput(f"{where}: the name {name!r} has a lone surrogate, which no file name has") from None
     if not last.strip() or "\0" in last:
         raise InvalidInput(f"{where}: a file needs a name, not {name!r}")
+    if length > _MAX_NAME_BYTES:
+        raise InvalidInput(f"{where}: a file name has up to {_MAX_NAME_BYTES} bytes, not {length:,}: {last[:60]!r}…")
     return last, content
 
 
