@@ -159,6 +159,17 @@ def _snapshot(workspace: Any) -> None:
     workspace.dataset("pets").snapshot("kept")
 
 
+def _process(workspace: Any) -> None:
+    dataset = workspace.dataset("sent")
+    transaction = dataset.find_upload(dataset.uploads()[0].id)
+    transaction.process(encoder="gist", wait=False).wait()
+
+
+def _process_more(workspace: Any) -> None:
+    dataset = workspace.dataset("pets")
+    dataset.find_upload(dataset.uploads()[0].id).process()
+
+
 JOBS: dict[str, Callable[[Any], None]] = {
     "create": _create,
     "add_media": _add,
@@ -172,8 +183,10 @@ JOBS: dict[str, Callable[[Any], None]] = {
     "set_labels": _label,
     "not_duplicates": _decide,
     "snapshot": _snapshot,
+    "process a draft": _process,
+    "process an addition": _process_more,
 }
-_MAKES = {"create": "new", "clone": "pets (cloned)"}
+_MAKES = {"create": "new", "clone": "pets (cloned)", "process a draft": "sent"}
 
 
 def look(job: str, workspace: Path, expected: Path) -> None:
@@ -218,7 +231,7 @@ def _check_before_retry(opened: Any, job: str, target: str, wanted: dict[str, An
         if not (done or failed):
             faults.append(f"the task is {task.status} ({task.error_message!r}), the state is not that")
     for record in opened.datasets():
-        allowed = ("READY", "PARTIAL INDEX") if record.display_name == "pets" else ("READY", "ERROR")
+        allowed = ("READY", "PARTIAL INDEX") if record.display_name == "pets" else ("READY", "ERROR", "DRAFT")
         if record.status_new not in allowed:
             faults.append(f"{record.display_name} is {record.status_new}")
     return faults
@@ -312,6 +325,10 @@ def prepare(folder: Path) -> None:
         dataset.set_labels(ids[40:80], ["dog"])
         dataset.tag(ids[:10], "first")
         dataset.add_field("score", "float", values=dict.fromkeys(ids[:20], 1.0))
+        files = [(path.name, path) for path in sorted((folder / "more").iterdir())]
+        for transaction in (workspace.create_draft("sent").open_upload(), dataset.open_upload()):
+            transaction.add(files[:40])
+            transaction.add(files[30:])
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from framedex import encoders as encoders
     from framedex import vql as vql
     from framedex.api.dataset import Dataset
+    from framedex.api.dataset.uploads import UploadTransaction
     from framedex.api.disk_usage import DiskUsage
     from framedex.api.histogram import Histogram
     from framedex.api.issue_table import IssueTable
@@ -78,6 +79,7 @@ __all__ = [
     "Task",
     "TaskFailed",
     "Unavailable",
+    "UploadTransaction",
     "View",
     "Workspace",
     "WorkspaceError",
@@ -97,6 +99,7 @@ _MODULES = {
     "RankedView": "framedex.api.view",
     "SearchBenchmark": "framedex.api.search_benchmark",
     "Task": "framedex.tasks",
+    "UploadTransaction": "framedex.api.dataset.uploads",
     "View": "framedex.api.view",
     "Workspace": "framedex.api.workspace",
     "list_plugins": "framedex.operations.plugin_list",

@@ -88,6 +88,10 @@ class Settings(BaseSettings):
         max_pixels: the maximum number of pixels of an image; larger images may be decompression bombs and are not
             decoded. The default is Pillow's limit: 178,956,970.
         max_file_bytes: the maximum size of a file. It does not apply to local videos, which are read in parts.
+        max_video_bytes: the maximum size of an uploaded video; in archives *max_file_bytes* holds.
+        max_upload_files, max_upload_bytes: the maximum number and total size of the files of one call that adds files
+            to an upload transaction.
+        max_transaction_files, max_transaction_bytes: the same for all calls of a transaction together.
         threads: the number of threads that read and decode.
         pixels_in_flight: the maximum number of decoded pixels of all threads at the same time; bounds memory.
         user: the e-mail address for ``created_by`` of records.
@@ -120,6 +124,11 @@ class Settings(BaseSettings):
     pixels_in_flight: int = Field(default=32_000_000, gt=0)
     user: str = "local"
     add_media_enabled: bool = Field(default=True, validation_alias=_by_interface_name("ADD_MEDIA_ENABLED"))
+    max_video_bytes: int = Field(default=4 * 2**30, gt=0)
+    max_upload_files: int = Field(default=1000, gt=0)
+    max_upload_bytes: int = Field(default=4 * 2**30, gt=0)
+    max_transaction_files: int = Field(default=1_000_000, gt=0)
+    max_transaction_bytes: int = Field(default=256 * 2**30, gt=0)
     max_archive_bytes: int = Field(default=256 * 2**30, gt=0)
     max_archive_ratio: int = Field(default=200, gt=0)
     s3_endpoint: str | None = Field(default=None, pattern=r"^https?://[^/]+/?$")

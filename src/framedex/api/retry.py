@@ -6,16 +6,16 @@ from typing import Any
 from framedex.cleanup.removal import removal_job
 from framedex.errors import NotRetryable
 from framedex.jobs.add import add, reindex
-from framedex.jobs.create import create
-from framedex.jobs.ingest.content import Content, content_from_config
+from framedex.jobs.ingest.content import content_from_config
 from framedex.jobs.remove import remove
 from framedex.operations.additions import objects_job
 from framedex.operations.context import Context
+from framedex.operations.creation import creation_job
 from framedex.operations.edits import field_job
 from framedex.operations.enrichment import enrichment_job
 from framedex.operations.names import Operation
 from framedex.operations.snapshots import clone_job, restore_job
-from framedex.operations.starting import new_job_context, with_job_context
+from framedex.operations.starting import with_job_context
 from framedex.records import DatasetStatus, EmbeddingConfig, TaskRecord
 from framedex.storage import datasets
 from framedex.tasks import Job
@@ -45,22 +45,10 @@ def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
     return _JOBS[operation](context, record.dataset_id, config)
 
 
-def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, Any] | None:
-    """Return the config of a task that creates a dataset; None if only this process can run the task."""
-    if content.config is None:
-        return None
-    return {
-        "operation": Operation.CREATE,
-        "content": content.config,
-        "embedding_config": embedding.model_dump(mode="json"),
-    }
-
-
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
     embedding = EmbeddingConfig.model_validate(config["embedding_config"])
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    job = new_job_context(context, dataset_id, embedding)
-    return lambda progress: create(content, job, progress=progress)
+    return creation_job(context, dataset_id, content, embedding)
 
 
 def _add(context: Context, dataset_id: str, config: _Config) -> Job:

@@ -10,25 +10,24 @@ from typing import Any, Unpack
 
 from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
-from framedex.api.retry import creation_config, rebuild_job
+from framedex.api.retry import rebuild_job
 from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
-from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
+from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
 from framedex.errors import Forbidden
-from framedex.jobs.create import create
-from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
-from framedex.jobs.ingest.vectors import THRESHOLDS
+from framedex.jobs.ingest.content import open_content, with_boxes
 from framedex.media.frame_sampling import Sampling
 from framedex.operations.context import Context
+from framedex.operations.creation import creation_config, creation_job, new_embedding_config
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover
-from framedex.operations.starting import delete_dataset, delete_if_stopped, new_job_context, wait_for
+from framedex.operations.starting import delete_dataset, delete_if_stopped, wait_for
 from framedex.operations.task_pages import TaskSearch, list_tasks, task_filters
-from framedex.operations.vacuum import AutoClean, vacuum
+from framedex.operations.vacuum import AutoClean, clean_expired_uploads, vacuum
 from framedex.records import (
     CheckResult,
     DatasetRecord,
-    EmbeddingConfig,
+    DatasetStatus,
     RecoveryResult,
     TaskFilters,
     TaskPage,
@@ -102,6 +101,7 @@ class Workspace:
         self._fail_interrupted()
         if not catalog.read_only:
             catalog.settle_manifests()
+            clean_expired_uploads(self._context)
 
     @staticmethod
     def recover(folder: str | os.PathLike[str]) -> RecoveryResult:
@@ -166,20 +166,40 @@ class Workspace:
         sampling = Sampling(frames_per_second, scene_changes)
         content = open_content(source, encoder, self._context.settings)
         content = content if boxes is None else with_boxes(content, boxes)
-        config = _config(content, thresholds, sampling)
+        config = new_embedding_config(content, thresholds, sampling)
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
             record = datasets.find_dataset(connection, dataset_id)
             request = creation_config(content, config)
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, request)
-        job = new_job_context(self._context, dataset_id, config)
         with delete_if_stopped(self._context, dataset_id, task_id):
-            task = Task.start(
-                self._context.runner, task_id, dataset_id, lambda progress: create(content, job, progress=progress)
-            )
+            job = creation_job(self._context, dataset_id, content, config)
+            task = Task.start(self._context.runner, task_id, dataset_id, job)
             if wait:
                 wait_for(task, f"Creating {name!r}")
         return Dataset(self._context, dataset_id, task)
+
+    def create_draft(self, name: str) -> Dataset:
+        """Create an empty dataset in status DRAFT, to which files are uploaded; see :meth:`Dataset.open_upload`.
+
+        A draft can be listed, renamed and deleted. It has nothing to show, so all other methods raise Conflict until
+        an upload was processed.
+
+        Args:
+            name: up to 255 characters, without slashes; unique in the workspace.
+
+        Raises:
+            InvalidInput: the name cannot be used.
+            Conflict: the name is taken.
+            ReadOnly: the workspace was opened read-only.
+        """
+        check_dataset_name(name)
+        self._check_writable()
+        self._fail_interrupted()
+        user, status = self._context.settings.user, DatasetStatus.DRAFT
+        with self._context.catalog.write() as connection:
+            dataset_id = datasets.insert_dataset(connection, name, owned_by=user, status=status)
+        return Dataset(self._context, dataset_id)
 
     def dataset(self, name_or_id: str) -> Dataset:
         """Return a dataset by its name or id.
@@ -250,9 +270,10 @@ class Workspace:
     def vacuum(self, *, older_than_s: float | None = None) -> VacuumResult:
         """Delete unreferenced data from the disk; return the amounts.
 
-        This deletes superseded table versions, unreferenced uploads, thumbnails of deleted media, and the remains of
-        deleted datasets and of interrupted tasks. Superseded versions are also deleted automatically after changes of a
-        dataset. Other processes may read and write at the same time; a dataset with a running task is skipped.
+        This deletes superseded table versions, unreferenced uploads, upload transactions that nobody changed for 7
+        days, thumbnails of deleted media, and the remains of deleted datasets and of interrupted tasks. Superseded
+        versions are also deleted automatically after changes of a dataset. Other processes may read and write at the
+        same time; a dataset with a running task is skipped.
 
         Args:
             older_than_s: the minimum number of seconds since data was superseded; by default
@@ -321,24 +342,3 @@ class Workspace:
             return
         self._context.runner.settle()
         fail_interrupted_tasks(self._context.catalog)
-
-
-def _config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:
-    if isinstance(content, FilesInput):
-        encoder = content.encoder
-        name, dimension, defaults, reason = encoder.name, encoder.dimension, encoder.thresholds, content.reason
-        weights = weights_of(encoder)
-    else:
-        name, dimension, defaults, reason = PRECOMPUTED, content.dimension, THRESHOLDS, "the table brings embeddings"
-        weights = None
-    cuts = check_thresholds(defaults if thresholds is None else thresholds)
-    return EmbeddingConfig(
-        encoder=name,
-        dimension=dimension,
-        thresholds=cuts,
-        reason=reason,
-        weights=weights,
-        frames_per_second=sampling.frames_per_second,
-        scene_changes=sampling.scene_changes,
-        copy_descriptor="gist" if isinstance(content, FilesInput) else None,
-    )

@@ -198,6 +198,9 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
                 f"dataset {info.display_name!r} is {info.status_new}: {last.error_message}; "
                 f"`framedex retry {last.task_id}` runs the task again"
             )
+        if info.status_new is DatasetStatus.DRAFT:
+            _show_draft(dataset, as_json=as_json)
+            return
         config = dataset.embedding_config
         summaries = dataset.where([]).issue_summaries()
         if as_json:
@@ -220,6 +223,17 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
         print_table(("issue", "count", "threshold", "measured value"), rows)
         for note in (s.note for s in summaries if s.note):
             say(note)
+
+
+def _show_draft(dataset: "framedex.Dataset", *, as_json: bool) -> None:
+    info, uploads = dataset.info, dataset.uploads()
+    if as_json:
+        print_json({**info.model_dump(mode="json"), "uploads": [each.model_dump(mode="json") for each in uploads]})
+        return
+    say(f"{info.display_name}: {info.status_new}, id {info.id}")
+    for each in uploads:
+        say(f"transaction {each.id} is {each.state} and holds {counted(each.n_files, 'files')}")
+    say(f"`framedex upload {info.display_name} FILES` makes a dataset of it; --to goes on with an open transaction")
 
 
 def rm(

@@ -16,6 +16,7 @@ from framedex.cli.maintenance import check, cleanup, du, recover, retry, vacuum
 from framedex.cli.output import printable, say
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
+from framedex.cli.uploads import upload, uploads
 from framedex.errors import Error
 
 app = typer.Typer(
@@ -24,9 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command_function in (
-    create, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls, show, explore,
-    search, similar, duplicates, issues, histogram, export, report, cleanup, du, check, recover, retry, vacuum, rm,
-    plugins, demo,
+    create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls,
+    show, explore, search, similar, duplicates, issues, histogram, export, report, cleanup, du, check, recover, retry,
+    vacuum, rm, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from framedex.annotations.sources import BoxSource, resolve_box_sources
 from framedex.encoders import Encoder
-from framedex.errors import Forbidden, NotIndexed
+from framedex.errors import Conflict, Forbidden, NotIndexed
 from framedex.jobs.add import add
 from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
@@ -14,8 +14,8 @@ from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, e
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
-from framedex.operations.starting import check_available, start, with_job_context
-from framedex.records import TaskType
+from framedex.operations.starting import SETTLED, check_available, start, with_job_context
+from framedex.records import DatasetStatus, EmbeddingConfig, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.storage.blobs import remove_upload
@@ -34,10 +34,7 @@ def start_addition(
         auto_reindex: rebuild the whole index.
         show_progress: whether to show the progress of an upload.
     """
-    with context.catalog.read() as connection:
-        config = datasets.embedding_config(connection, dataset_id)
-    if config is None:
-        raise NotIndexed("Dataset has no embedding config")
+    config = _config(context, dataset_id, Operation.ADD_MEDIA)
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
         check_available(connection, dataset_id, Operation.ADD_MEDIA)
     with progress_bar("Uploading", shown=None if show_progress else False) as progress:
@@ -91,11 +88,24 @@ def _add_objects_job(context: Context, sources: Sequence[BoxSource]) -> Callable
 
 
 def _encoder(context: Context, dataset_id: str) -> Encoder:
+    return encoder_for_images(_config(context, dataset_id, Operation.ADD_OBJECTS), context.settings)
+
+
+def _config(context: Context, dataset_id: str, operation: Operation) -> EmbeddingConfig:
+    """Return the embedding config of a dataset that was indexed.
+
+    Raises:
+        Conflict: it is a draft, to which files are uploaded first.
+        NotIndexed: it was never indexed.
+    """
     with context.catalog.read() as connection:
         config = datasets.embedding_config(connection, dataset_id)
-    if config is None:
-        raise NotIndexed("Dataset has no embedding config")
-    return encoder_for_images(config, context.settings)
+        status = datasets.find_dataset(connection, dataset_id).status_new
+    if config is not None:
+        return config
+    if status is DatasetStatus.DRAFT:
+        raise Conflict(f"Operation '{operation}' needs the dataset status {' or '.join(SETTLED)}; it is {status}")
+    raise NotIndexed("Dataset has no embedding config")
 
 
 def _remove_upload(context: Context, dataset_id: str, content: Content) -> None:

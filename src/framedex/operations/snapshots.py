@@ -1,5 +1,7 @@
 """Snapshots of a dataset: creation, listing, restoring, cloning and deletion, by the rules of the interface."""
 
+from typing import Any
+
 from framedex.core.checks import has_lone_surrogate
 from framedex.core.naming import check_name, copy_name
 from framedex.errors import Conflict, Forbidden, InvalidInput
@@ -71,6 +73,7 @@ def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -
     """Start the restore of a snapshot; see :meth:`framedex.Dataset.restore`."""
     _check_enabled(context)
     with context.catalog.read() as connection:
+        _check_no_draft(connection, dataset_id, Operation.RESTORE)
         snapshot_id = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot)).snapshot_id
         generation = snapshot_rows.generation_of(connection, snapshot_id)
     return start(
@@ -98,6 +101,7 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
     """Start cloning a snapshot; return the new dataset's id and the task. See :meth:`framedex.Dataset.clone`."""
     _check_enabled(context)
     with context.catalog.write() as connection:
+        _check_no_draft(connection, dataset_id, Operation.CLONE)
         record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
         source = datasets.find_dataset(connection, dataset_id)
         if source.status_new not in _RESTORABLE:
@@ -141,6 +145,18 @@ def _id_of(snapshot: Snapshot | str) -> str:
     if not _is_text(snapshot):
         raise InvalidInput(f"a snapshot is given by its record, its id or 'current', not {snapshot!r}")
     return snapshot
+
+
+def _check_no_draft(connection: Any, dataset_id: str, operation: Operation) -> None:
+    """Check that a dataset is no draft, which has no snapshots yet.
+
+    Raises:
+        Conflict: it is a draft.
+    """
+    status = datasets.find_dataset(connection, dataset_id).status_new
+    if status is DatasetStatus.DRAFT:
+        allowed = " or ".join(_RESTORABLE)
+        raise Conflict(f"Operation '{operation}' needs the dataset status {allowed}; it is {status}")
 
 
 def _check_enabled(context: Context) -> None:

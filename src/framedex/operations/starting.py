@@ -128,14 +128,6 @@ def load_job_context(context: Context, dataset_id: str, thresholds: Sequence[flo
     )
 
 
-def new_job_context(context: Context, dataset_id: str, config: EmbeddingConfig) -> JobContext:
-    """Return the context of a job that creates a dataset."""
-    layout = context.layout
-    return JobContext.for_new_dataset(
-        dataset_id, config, layout.media(dataset_id), layout.thumbnails(dataset_id), context.settings
-    )
-
-
 def wait_for(task: Task, title: str) -> None:
     """Wait until a task is done, showing its progress; an exception or interrupt aborts the task.
 

@@ -25,6 +25,7 @@ from framedex.core.ids import objects_dataset
 from framedex.errors import Conflict, InvalidInput, WorkspaceError
 from framedex.operations.context import Context
 from framedex.operations.short_edits import editing
+from framedex.operations.uploads import remove_expired, remove_processed
 from framedex.records import DatasetRecord, VacuumResult
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.generation import Generation
@@ -64,6 +65,7 @@ class _Totals:
     thumbnails: int = 0
     uploaded_bytes: int = 0
     partial_files: int = 0
+    uploads: int = 0
     skipped: dict[str, str] = field(default_factory=dict)
 
 
@@ -86,6 +88,7 @@ def vacuum(
 def _vacuum(context: Context, limits: RetentionLimits, progress: Callable[[str, float], None] | None) -> VacuumResult:
     totals, catalog_bytes = _Totals(), _catalog_bytes(context)
     _remove_orphans(context, totals)
+    totals.uploads = len(remove_expired(context))
     with context.catalog.read() as connection:
         records = datasets.list_datasets(connection)
     for position, record in enumerate(records):
@@ -346,10 +349,23 @@ def _catalog_bytes(context: Context) -> int:
     )
 
 
+def clean_expired_uploads(context: Context) -> None:
+    """Remove the upload transactions that nobody changed for seven days, with their files; never raises.
+
+    If no transaction has expired, it costs one query of the catalog.
+    """
+    with suppress(Exception):  # vacuum tries again, and reports what fails
+        limits = _limits(context, None)
+        for dataset_id in set(remove_expired(context)):
+            with suppress(Exception):
+                _clean_uploads(context, dataset_id, limits, _Totals())
+
+
 class AutoClean:
     """Removal of superseded versions after a commit, at most as often as the settings allow; it never raises.
 
-    If nothing is superseded, it costs one query of the catalog.
+    The lists of processed upload transactions are removed after each commit. If nothing is superseded, both cost a
+    query of the catalog each.
 
     Args:
         context: the open workspace.
@@ -361,7 +377,9 @@ class AutoClean:
         self._last: dict[str, float] = {}
 
     def __call__(self, dataset_id: str) -> None:
-        """Remove superseded versions of a dataset."""
+        """Remove superseded versions of a dataset, and lists of processed upload transactions."""
+        with suppress(Exception):  # vacuum tries again
+            remove_processed(self._context, dataset_id)
         if self._is_due(dataset_id):
             # The change is committed; removal is tried again after the next commit.
             with suppress(Exception):

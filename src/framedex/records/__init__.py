@@ -28,6 +28,7 @@ from framedex.records.exports import ExportRecord, ExportResult, ExportStatus
 from framedex.records.maintenance import CheckResult, Finding, RecoveryResult, VacuumResult
 from framedex.records.snapshots import Snapshot, SnapshotReason
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
+from framedex.records.uploads import UploadRecord, UploadState
 
 __all__ = [
     "CLUSTER_LEVELS",
@@ -72,6 +73,8 @@ __all__ = [
     "TaskRecord",
     "TaskStatus",
     "TaskType",
+    "UploadRecord",
+    "UploadState",
     "VacuumResult",
     "ValueHistogram",
     "Weights",

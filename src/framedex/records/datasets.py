@@ -10,8 +10,9 @@ from framedex.records.duplicates import DUPLICATE_LEVELS
 
 
 class DatasetStatus(StrEnum):
-    """Status of a dataset (``status_new`` of the interface)."""
+    """Status of a dataset (``status_new`` of the interface). A DRAFT has no media yet; files are uploaded to it."""
 
+    DRAFT = "DRAFT"
     READY = "READY"
     READ_ONLY = "READ ONLY"
     PARTIAL_INDEX = "PARTIAL INDEX"
@@ -22,7 +23,8 @@ class DatasetStatus(StrEnum):
 class DatasetRecord(Record):
     """A dataset, as the interface's status endpoint returns it.
 
-    ``progress`` is in percent, 0 to 100; ``created_at`` is in UTC.
+    ``status`` is the older field: NEW for a draft, UPLOADING for a draft to which files were uploaded, otherwise the
+    same. ``progress`` is in percent, 0 to 100; ``created_at`` is in UTC.
     """
 
     id: str

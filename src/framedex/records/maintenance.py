@@ -10,8 +10,8 @@ class VacuumResult(Record):
     versions that were deleted, and ``tables`` whole tables that no head or snapshot refers to. ``datasets`` counts
     folders of datasets that are not in the catalog. ``thumbnails`` counts thumbnails of media that are gone.
     ``uploaded_bytes``, a part of ``freed_bytes``, is the size of uploaded files that no head or snapshot refers to.
-    ``partial_files`` counts incomplete files. ``skipped`` holds, by name of a dataset, the reason why it, or the rest
-    of it, was left alone.
+    ``partial_files`` counts incomplete files, and ``uploads`` upload transactions that expired. ``skipped`` holds, by
+    name of a dataset, the reason why it, or the rest of it, was left alone.
     """
 
     freed_bytes: int
@@ -21,6 +21,7 @@ class VacuumResult(Record):
     thumbnails: int
     uploaded_bytes: int
     partial_files: int
+    uploads: int
     skipped: dict[str, str]
 
 

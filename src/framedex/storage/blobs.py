@@ -28,6 +28,7 @@ from framedex.core.regular_files import open_binary, read_text
 from framedex.errors import NotFound, WorkspaceError
 from framedex.storage.disk import remove_tree, set_aside, sync_file, sync_folder, walk_files
 from framedex.storage.owners import is_gone, this_process
+from framedex.storage.upload_lists import listed_hashes
 
 BLOBS_ROOT = "blobs:"
 """The source root of uploaded media."""
@@ -111,6 +112,10 @@ class Upload:
     def add_path(self, path: str) -> None:
         """Record a file that stays at its absolute path."""
         self._note(os.fsencode(path), None)
+
+    def add_stored(self, name: str, digest: bytes) -> None:
+        """Record a file whose content is in the blob store already."""
+        self._note(os.fsencode(name), digest)
 
     def _note(self, path: bytes, digest: bytes | None) -> None:
         self._pending.append((path, digest))
@@ -267,12 +272,13 @@ def _blob_groups(folder: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint
 
 
 def _upload_hashes(dataset: Path) -> npt.NDArray[np.uint64]:
-    """Return the hashes in the lists of all uploads."""
+    """Return the hashes in the lists of all uploads and of all upload transactions."""
+    # A call to a transaction removes its own list after its files are in the list of the transaction.
     parts = [np.empty(0, np.uint64)]
     for each in sorted((dataset / _UPLOADS).glob(f"*/{_LIST}")):
         with suppress(FileNotFoundError), open_binary(each) as opened, pq.ParquetFile(opened) as file:
             parts += [_numbers(batch.column(0)) for batch in file.iter_batches(_ROWS, columns=["digest"])]
-    return np.concatenate(parts)
+    return np.concatenate([*parts, *map(_numbers, listed_hashes(dataset))])
 
 
 def _set_aside(aside: Path) -> tuple[list[Path], npt.NDArray[np.uint64]]:

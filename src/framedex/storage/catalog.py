@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from framedex.core import forks
 from framedex.core.atomic import atomic_file
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
+from framedex.records import DatasetStatus
 from framedex.storage.disk import hard_link
 from framedex.storage.manifest import TransactionManifests, note_change, unsettled
 from framedex.storage.row_values import WrongValue, stored_json
@@ -27,7 +28,7 @@ HEAD_REVISION = "0005"
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
-_KNOWN_REVISIONS = frozenset({"0001", "0002", "0005"})
+_KNOWN_REVISIONS = frozenset({"0001", "0002", "0004", "0005"})
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open
@@ -115,8 +116,9 @@ class Catalog:
         """
         folder = self._path.parent / "datasets"
         with self.read() as connection:
-            committed = list(connection.execute(sa.select(datasets.c.id).where(datasets.c.head.is_not(None))).scalars())
-        for dataset_id in unsettled(folder, committed):
+            described = sa.or_(datasets.c.head.is_not(None), datasets.c.status == DatasetStatus.DRAFT)
+            dataset_ids = list(connection.execute(sa.select(datasets.c.id).where(described)).scalars())
+        for dataset_id in unsettled(folder, dataset_ids):
             with suppress(WorkspaceError), self.write() as connection:
                 note_change(connection, dataset_id)
 

@@ -13,7 +13,9 @@ from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.manifest import note_change, note_removal
 from framedex.storage.row_values import reading_row
-from framedex.storage.schema import datasets, generations, source_roots
+from framedex.storage.schema import datasets, generations, source_roots, uploads
+
+_HAS_FILES = sa.exists().where(uploads.c.dataset_id == datasets.c.id, uploads.c.n_files > 0).label("has_files")
 
 
 def now() -> datetime:
@@ -21,8 +23,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> str:
-    """Add an empty dataset in status INDEXING and return its id.
+def insert_dataset(
+    connection: sa.Connection, name: str, *, owned_by: str, status: DatasetStatus = DatasetStatus.INDEXING
+) -> str:
+    """Add an empty dataset and return its id.
 
     Raises:
         Conflict: the name is in use.
@@ -33,7 +37,7 @@ def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> st
             datasets.insert().values(
                 id=dataset_id,
                 name=name,
-                status=DatasetStatus.INDEXING,
+                status=status,
                 progress=0,
                 owned_by=owned_by,
                 created_at=now(),
@@ -44,6 +48,7 @@ def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> st
     except sa.exc.IntegrityError:
         check_dataset_name_free(connection, name)
         raise
+    note_change(connection, dataset_id)
     return dataset_id
 
 
@@ -87,7 +92,7 @@ def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
     """
     try:
         rows = connection.execute(
-            datasets.select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
+            _select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
         ).all()
     except UnicodeEncodeError:  # undecodable bytes from the command line; no dataset has such a name
         rows = []
@@ -101,7 +106,7 @@ def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
 
 def list_datasets(connection: sa.Connection) -> list[DatasetRecord]:
     """Return all datasets, newest first."""
-    rows = connection.execute(datasets.select().order_by(datasets.c.created_at.desc(), datasets.c.id)).all()
+    rows = connection.execute(_select().order_by(datasets.c.created_at.desc(), datasets.c.id)).all()
     return [_record(row) for row in rows]
 
 
@@ -222,6 +227,10 @@ def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
         return [os.fsdecode(path) for path in rows]
 
 
+def _select() -> sa.Select[Any]:
+    return sa.select(datasets, _HAS_FILES)
+
+
 def _record(row: Any) -> DatasetRecord:
     with reading_row("datasets", row.id):
         if not is_dataset_id(row.id):
@@ -229,7 +238,7 @@ def _record(row: Any) -> DatasetRecord:
         return DatasetRecord(
             id=row.id,
             display_name=row.name,
-            status=row.status,
+            status=_former_status(row),
             status_new=DatasetStatus(row.status),
             progress=row.progress,
             owned_by=row.owned_by,
@@ -237,3 +246,10 @@ def _record(row: Any) -> DatasetRecord:
             n_images=row.n_images,
             n_videos=row.n_videos,
         )
+
+
+def _former_status(row: Any) -> str:
+    """Return the status of a dataset in the interface's older field."""
+    if row.status != DatasetStatus.DRAFT:
+        return str(row.status)
+    return "UPLOADING" if row.has_files else "NEW"

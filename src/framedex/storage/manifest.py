@@ -14,6 +14,8 @@ A process killed in between leaves a pending file. The next process that opens t
 manifest from the catalog. If the catalog is lost at that moment, it is unknown whether the commit was done, and the
 confirmed manifest counts.
 
+A draft has a manifest from its creation on, whose head is null until the first commit.
+
 Numbers are assigned under the catalog's write lock, and the highest confirmed number counts; so a late confirmation by
 another process changes nothing. A deletion renames ``43.json`` to ``43.deleted`` before COMMIT and removes it
 afterwards.
@@ -134,6 +136,7 @@ class TransactionManifests:
         sync_folder(folder)
         if is_new:
             sync_folder(folder.parent)
+            sync_folder(folder.parent.parent)
 
     def _write_snapshots(self, manifests: Path, files: dict[str, str]) -> None:
         """Write missing files of snapshots, and remove those that no manifest lists."""
@@ -173,7 +176,7 @@ class Manifest:
     """The state of a dataset as recorded in its folder.
 
     Attributes:
-        body: the dataset's row, source roots and head.
+        body: the dataset's row, source roots and head; the head of a draft is None.
         snapshots: its readable snapshots, oldest first.
         unread: error messages of unreadable snapshot files, by file name.
         unsettled: whether a commit was in progress when its process ended.
@@ -211,12 +214,12 @@ class Manifest:
 
 
 def has_manifest(dataset: Path) -> bool:
-    """Return whether a dataset's folder has a confirmed manifest: it was committed and not deleted."""
+    """Return whether a dataset's folder has a confirmed manifest: it is a draft or was committed, and not deleted."""
     return any(path.suffix == _CONFIRMED for _, path in _numbered(dataset / MANIFEST))
 
 
 def read_manifest(dataset: Path) -> Manifest | None:
-    """Return the manifest of a dataset's folder; None if nothing was committed, or the dataset was deleted.
+    """Return the manifest of a dataset's folder; None if it has none, or the dataset was deleted.
 
     Raises:
         WorkspaceError: the manifest is damaged.
@@ -243,7 +246,7 @@ def read_manifest(dataset: Path) -> Manifest | None:
 
 
 def unsettled(folder: Path, dataset_ids: Collection[str]) -> list[str]:
-    """Return those of some committed datasets that have no confirmed manifest, or a pending one."""
+    """Return those of some datasets that have no confirmed manifest, or a pending one."""
     results = []
     for dataset_id in dataset_ids:
         ends = {path.suffix for _, path in _numbered(folder / dataset_id / MANIFEST)}

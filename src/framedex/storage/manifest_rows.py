@@ -10,10 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from framedex.errors import WorkspaceError
+from framedex.records import DatasetStatus
 from framedex.storage.generation import Generation
 from framedex.storage.row_checks import Plain, check_plain, plain_row
 from framedex.storage.row_values import WrongValue
-from framedex.storage.schema import Timestamp, datasets, generations, snapshots, source_roots
+from framedex.storage.schema import Timestamp, datasets, generations, snapshots, source_roots, uploads
 
 _ROOTS = "SELECT path FROM source_roots WHERE dataset_id = ? ORDER BY number"
 _SNAPSHOTS = (
@@ -34,14 +35,27 @@ class KeptSnapshot:
 
 
 def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None:
-    """Return a dataset's part of its manifest, without the snapshot files; None before the first commit."""
+    """Return a dataset's part of its manifest, without the snapshot files; None before the first commit.
+
+    A dataset that was made as a draft has a manifest from the start, without a head until its first commit.
+    """
     row = _row(connection, datasets, dataset_id)
-    head = None if row is None or row["head"] is None else _row(connection, generations, row["head"])
-    if row is None or head is None:
+    if row is None:
+        return None
+    head = None if row["head"] is None else _row(connection, generations, row["head"])
+    if head is None and (row["head"] is not None or not _is_draft(connection, row)):
         return None
     del row["status"], row["progress"]
     roots = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
     return {"dataset": row, "head": head, "roots": [os.fsdecode(path) for path in roots]}
+
+
+def _is_draft(connection: sa.Connection, row: Plain) -> bool:
+    """Return whether a dataset without a head is a draft, or is being made of one."""
+    if row["status"] == DatasetStatus.DRAFT:
+        return True
+    query = sa.select(sa.exists().where(uploads.c.dataset_id == row["id"]))
+    return bool(connection.execute(query).scalar())
 
 
 def snapshot_files(connection: sa.Connection, dataset_id: str) -> dict[str, str]:
@@ -86,13 +100,17 @@ def insert_described(connection: sa.Connection, body: Plain, described: Iterable
 
 def _insert(connection: sa.Connection, body: Plain, described: list[KeptSnapshot], name: str) -> None:
     head = body["head"]
-    status = Generation.model_validate(_values(generations, head)).status
-    row = {**_values(datasets, body["dataset"]), "name": name, "status": status, "progress": 100, "head": head["id"]}
+    row = {**_values(datasets, body["dataset"]), "name": name}
+    if head is None:
+        row |= {"status": DatasetStatus.DRAFT, "progress": 0, "head": None}
+    else:
+        status = Generation.model_validate(_values(generations, head)).status
+        row |= {"status": status, "progress": 100, "head": head["id"]}
     present = {each.snapshot["id"] for each in described}
     if row.get("current_snapshot") not in present:
         row["current_snapshot"] = None
     connection.execute(datasets.insert().values(**row))
-    states = {each.generation["id"]: each.generation for each in described} | {head["id"]: head}
+    states = {each["id"]: each for each in states_of(body, described)}
     for state in states.values():
         connection.execute(generations.insert().values(**_values(generations, state)))
     for each in described:
@@ -100,6 +118,12 @@ def _insert(connection: sa.Connection, body: Plain, described: list[KeptSnapshot
     for number, root in enumerate(body["roots"]):
         values = {"dataset_id": row["id"], "number": number, "path": os.fsencode(root)}
         connection.execute(source_roots.insert().values(**values))
+
+
+def states_of(body: Plain, described: Iterable[KeptSnapshot]) -> list[Plain]:
+    """Return the generations in a manifest: the head, if there is one, and those of the snapshots."""
+    head = [] if body["head"] is None else [body["head"]]
+    return [*head, *(each.generation for each in described)]
 
 
 def remove_dataset_rows(connection: sa.Connection, body: Plain, described: Iterable[KeptSnapshot]) -> None:
@@ -113,7 +137,7 @@ def remove_dataset_rows(connection: sa.Connection, body: Plain, described: Itera
         described: the snapshots.
     """
     described, dataset_id = list(described), body["dataset"]["id"]
-    states = {body["head"]["id"], *(each.generation["id"] for each in described)}
+    states = {each["id"] for each in states_of(body, described)}
     for table, ids in ((generations, states), (snapshots, {each.snapshot["id"] for each in described})):
         connection.execute(table.delete().where(table.c.dataset_id == dataset_id))
         for row_id in ids:
@@ -130,7 +154,8 @@ def check_described(body: Plain, described: Iterable[KeptSnapshot] = ()) -> None
     """
     try:
         check_plain(datasets, body["dataset"])
-        check_plain(generations, body["head"])
+        if body["head"] is not None:
+            check_plain(generations, body["head"])
         for each in described:
             check_plain(snapshots, each.snapshot)
             check_plain(generations, each.generation)

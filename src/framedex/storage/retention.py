@@ -17,7 +17,7 @@ from framedex.storage import export_rows, snapshot_rows, task_rows
 from framedex.storage.datasets import head, now
 from framedex.storage.generation import Generation
 from framedex.storage.leases import is_leased
-from framedex.storage.schema import tasks
+from framedex.storage.schema import tasks, uploads
 from framedex.storage.table_names import MEDIA
 from framedex.storage.videos import VIDEOS
 
@@ -112,7 +112,9 @@ def referenced_uploads(connection: sa.Connection, dataset_id: str, limits: Reten
         tasks.c.dataset_id == dataset_id, sa.or_(tasks.c.status.in_(_RUNNING), again)
     )
     contents = [(config or {}).get("content") or {} for config in connection.execute(query).scalars()]
-    return {content["upload_id"] for content in contents if "upload_id" in content}
+    collected = sa.select(uploads.c.collected).where(uploads.c.dataset_id == dataset_id, uploads.c.list_bytes > 0)
+    named = {content["upload_id"] for content in contents if "upload_id" in content}
+    return named.union(each for each in connection.execute(collected).scalars() if each is not None)
 
 
 def check_unused(connection: sa.Connection, dataset_id: str) -> None:

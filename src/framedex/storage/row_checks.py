@@ -101,6 +101,11 @@ def _check_task(plain: Mapping[str, Any]) -> None:
     TaskType(plain["task_type"])
 
 
+def _check_upload(plain: Mapping[str, Any]) -> None:
+    if any(plain[name] < 0 for name in ("n_files", "n_bytes", "list_bytes")):
+        raise ValueError("a number of files or bytes is below 0")
+
+
 _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "datasets": _check_dataset,
     "generations": lambda plain: Generation.model_validate({name: plain.get(name) for name in Generation.model_fields}),
@@ -108,4 +113,6 @@ _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "source_roots": lambda _plain: None,
     "tasks": _check_task,
     "exports": lambda plain: ExportStatus(plain["status"]),
+    "uploads": _check_upload,
+    "leases": lambda _plain: None,
 }

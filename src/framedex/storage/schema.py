@@ -131,3 +131,21 @@ leases = sa.Table(
     sa.Column("since", Timestamp, nullable=False),
     sa.Column("heartbeat_at", Timestamp, nullable=False),
 )
+
+uploads = sa.Table(
+    "uploads",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("created_by", sa.String(255), nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("changed_at", Timestamp, nullable=False),
+    sa.Column("n_files", sa.Integer, nullable=False, default=0),
+    sa.Column("n_bytes", sa.Integer, nullable=False, default=0),
+    # The length of the file list in the dataset's folder; further bytes are those of a call that did not end.
+    sa.Column("list_bytes", sa.Integer, nullable=False, default=0),
+    # The task that processes the files, and the upload that it reads; null while the transaction is open.
+    sa.Column("task_id", sa.String(36), nullable=True, index=True),
+    sa.Column("collected", sa.String(36), nullable=True),
+    sqlite_autoincrement=True,  # an id is never used again
+)

@@ -130,7 +130,8 @@ class Task:
         The task resumes from its last checkpoint if the checkpoint still exists.
 
         Raises:
-            NotRetryable: the task is neither FAILED nor ABORTED, or its source was an object in another process.
+            NotRetryable: the task is neither FAILED nor ABORTED, its source was an object in another process, or its
+                uploaded files were discarded.
             Conflict: another task is in progress on the dataset, or on the source of an enrichment.
             NotFound: the dataset, or the source of an enrichment, was deleted.
         """
@@ -139,9 +140,14 @@ class Task:
         with unleased(self._runner.catalog, self.record.dataset_id, "retry") as connection:
             record = task_rows.get_task(connection, self.id)
             self._check_retryable(record)
-            datasets.find_dataset(connection, record.dataset_id)
+            dataset = datasets.find_dataset(connection, record.dataset_id)
             if (busy := task_rows.running(connection, record.dataset_id)) is not None:
                 raise Conflict(f"task {self.id} cannot be retried while {busy} task is running")
+            if record.task_type is TaskType.DATASET_CREATION and dataset.status_new is not DatasetStatus.ERROR:
+                raise NotRetryable(
+                    f"task {self.id} cannot be retried: its files were discarded, and {dataset.display_name!r} is "
+                    f"{dataset.status_new}; upload the files again"
+                )
             task_rows.hold_source(connection, self.id)
             task_rows.restart_task(connection, self.id)
             creates = record.task_type in _MAKES_A_DATASET

@@ -14,6 +14,7 @@ from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
+from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle):
+class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle, DatasetUploads):
     """A dataset of a workspace. Reading methods use the last committed state and never block.
 
     Attributes:
@@ -441,7 +442,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
         Raises:
             InvalidInput: the file cannot be written, or *extra* is no valid text.
-            NotIndexed: the dataset has no index yet.
+            Conflict: the dataset has nothing to show yet.
         """
         return self._view().report(path, level=level, extra=extra)
 

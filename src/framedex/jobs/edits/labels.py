@@ -9,7 +9,7 @@ import pyarrow as pa
 from framedex.analysis.labels import LabelStatistics, label_quality
 from framedex.core.arrays import RowIds
 from framedex.issue_types import JudgedBy, LabelLimits, issue_types
-from framedex.jobs.edits.neighbourhood import Neighbourhood, Part, part_of
+from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, graph_part
 from framedex.jobs.edits.rows import are_few, write_few
 from framedex.jobs.index.columns import (
     label_codes,
@@ -95,14 +95,14 @@ def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
     changing = np.union1d(sources, around.listing(sources))
     if not are_few(table, len(changing)):
         return judge_labels(table, limits)
-    part = part_of(around.original, changing, *around.lists(changing))
+    part = graph_part(around.original, changing, *around.lists(changing))
     values = judge_part(media, head, part, around.row_ids)
     places = np.flatnonzero(part.changes)
     version = write_few(table, around.row_ids[part.rows[places]], values.take(pa.array(places)))
     return Judged({MEDIA: version}, agreement)
 
 
-def judge_part(media: Media, head: Generation, part: Part, row_ids: RowIds) -> pa.RecordBatch:
+def judge_part(media: Media, head: Generation, part: GraphPart, row_ids: RowIds) -> pa.RecordBatch:
     """Return the columns of the issues about labels for the media of a part, by the statistics of the last index.
 
     Args:

@@ -148,7 +148,7 @@ def _places(lists: pa.FixedSizeListArray, wanted: Rows) -> Rows:
 
 
 @dataclass(frozen=True)
-class Part:
+class GraphPart:
     """Some media whose scores or label issues may change, and all media that decide them.
 
     Attributes:
@@ -164,7 +164,7 @@ class Part:
     changes: Mask
 
 
-def part_of(original: Rows, changing: Rows, near: Rows, similarity: Vectors) -> Part:
+def graph_part(original: Rows, changing: Rows, near: Rows, similarity: Vectors) -> GraphPart:
     """Return the media of some distinct vectors, and those of their neighbours.
 
     Args:
@@ -184,4 +184,4 @@ def part_of(original: Rows, changing: Rows, near: Rows, similarity: Vectors) -> 
     rows = np.flatnonzero(of_row >= 0)
     is_changing = np.zeros(len(needed), dtype=bool)
     is_changing[number[changing]] = True
-    return Part(rows, graph, of_row[rows], is_changing[of_row[rows]])
+    return GraphPart(rows, graph, of_row[rows], is_changing[of_row[rows]])

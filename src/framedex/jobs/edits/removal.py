@@ -19,7 +19,7 @@ from framedex.issue_types import JudgedBy, issue_types
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import regroup, rows_of
 from framedex.jobs.edits.labels import judge_part
-from framedex.jobs.edits.neighbourhood import Neighbourhood, Part, among, part_of
+from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, among, graph_part
 from framedex.jobs.edits.rows import are_few, read_numbers
 from framedex.jobs.index.columns import limited_confidence, to_batch
 from framedex.jobs.index.finish import means_path, read_sums
@@ -73,7 +73,7 @@ def remove_few(job: JobContext, media: Media, gone: Mask) -> Removed | None:
     lists = _Lists.without(around, rows, gone)
     if lists is None or not are_few(media.table, len(lists.changing)):
         return None
-    part = part_of(lists.original, lists.changing, lists.near, lists.similarity)
+    part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
     changes = _index_changes(media, around.row_ids, lists, rows)
     _merge(changes, _score_changes(media, head, around.row_ids, lists, part))
     kept = copies.take(~gone[copies.a] & ~gone[copies.b])
@@ -173,7 +173,9 @@ def _index_changes(media: Media, row_ids: RowIds, lists: _Lists, rows: Rows) -> 
     return changes
 
 
-def _score_changes(media: Media, head: Generation, row_ids: RowIds, lists: _Lists, part: Part) -> dict[str, Values]:
+def _score_changes(
+    media: Media, head: Generation, row_ids: RowIds, lists: _Lists, part: GraphPart
+) -> dict[str, Values]:
     """Return the scores of media whose neighbours or copies changed, and the issues that follow."""
     distances = neighbour_distances(part.graph, part.inverse)[part.changes]
     scale = head.summary.uniqueness_scale or None
@@ -203,7 +205,7 @@ def _label_changes(
     near, similarity = around.lists(others)
     changing = np.concatenate([lists.changing, others])
     order = np.argsort(changing)
-    part = part_of(
+    part = graph_part(
         lists.original,
         changing[order],
         np.concatenate([lists.near, near])[order],
@@ -240,7 +242,7 @@ def _group_changes(
 
 
 def _write_sums(job: JobContext, media: Media, row_ids: RowIds) -> dict[str, int]:
-    """Subtract the vectors of rows from the sums of their clusters; return the version of their table by name."""
+    """Write the sums of clusters without the vectors of some rows; return the version of their table by name."""
     sums = read_sums(job.table, job.head)
     if sums is None:
         return {}

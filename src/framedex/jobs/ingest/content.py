@@ -152,12 +152,18 @@ def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role_arn: st
     return FilesInput(source, source.annotations, encoder_object, reason, _portable_config(config, encoder))
 
 
-def _open_upload(source: UploadSource, dataset_id: str, encoder: str, settings: Settings) -> FilesInput:
+def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Encoder, settings: Settings) -> FilesInput:
+    """Open files that were uploaded to a dataset.
+
+    Raises:
+        InvalidInput: the encoder cannot be used, or an annotation file among the files is malformed.
+    """
     encoder_object, reason = choose_encoder(encoder, settings)
     config = {
         "kind": "blobs", "dataset_id": dataset_id, "upload_id": source.upload_id, "skipped": dict(source.skipped),
     }  # fmt: skip
-    return FilesInput(source, source.annotations(), encoder_object, reason, config, tuple(source.boxes()))
+    annotations, boxes = source.annotations(), tuple(source.boxes())
+    return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
 
 
 def open_addition(
@@ -200,10 +206,12 @@ def open_addition(
         return _open_uri(uri, config.encoder, settings, request.assume_role)
     home = layout.dataset(dataset_id)
     if request.archive is not None:
-        return _open_upload(
+        return open_stored_upload(
             upload_archive(request.archive, home, settings, progress), dataset_id, config.encoder, settings
         )
-    return _open_upload(upload_files(request.files, home, settings, progress), dataset_id, config.encoder, settings)
+    return open_stored_upload(
+        upload_files(request.files, home, settings, progress), dataset_id, config.encoder, settings
+    )
 
 
 def with_boxes(content: Content, request: Any) -> Content:
@@ -290,7 +298,9 @@ def _open_from_config(
         case "blobs":
             dataset = layout.dataset(config["dataset_id"])
             source = UploadSource(dataset, config["upload_id"], Counter(config["skipped"]))
-            return _check_compatible(_open_upload(source, config["dataset_id"], encoder, settings), embedding_config)
+            return _check_compatible(
+                open_stored_upload(source, config["dataset_id"], encoder, settings), embedding_config
+            )
         case kind:
             raise NotRetryable(f"media of the kind {kind!r} are not known to this Framedex")
 

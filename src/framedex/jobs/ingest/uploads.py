@@ -12,6 +12,7 @@ from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.progress import ShareProgress
+from framedex.core.suffixes import is_video
 from framedex.errors import InvalidInput
 from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
 from framedex.media.sources import Item, Source
@@ -19,6 +20,8 @@ from framedex.settings import Settings, user_path
 from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
 
 _PART = 2**20
+REPEATED = "repeated names, of which the last one counts"
+"""Reason for skipping files of an upload."""
 
 
 @dataclass
@@ -128,7 +131,7 @@ def _check_annotations(folder: Path, archive: str) -> None:
 def _settle(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSource:
     repeated = upload.settle()
     if repeated:
-        skipped["repeated names, of which the last one counts"] += repeated
+        skipped[REPEATED] += repeated
     return UploadSource(dataset, upload.id, skipped)
 
 
@@ -154,18 +157,18 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
         raise InvalidInput("files holds no images")
     with Upload(dataset) as upload:
         for number, each in enumerate(files):
-            _add_file(upload, each, f"files[{number}]", settings.max_file_bytes)
+            _add_file(upload, each, f"files[{number}]", settings)
             progress(number / len(files))
         return _settle(upload, dataset, Counter())
 
 
-def _add_file(upload: Upload, file: Any, where: str, max_bytes: int) -> None:
+def _add_file(upload: Upload, file: Any, where: str, settings: Settings) -> None:
     """Add one file of a request to an upload."""
     name, content = _name_and_content(file, where)
     if content is None:
         upload.add_path(_check_file(name, where))
     else:
-        upload.add(name, _limited(content, f"{where} ({name!r})", max_bytes))
+        upload.add(name, bounded_parts(content, name, f"{where} ({name!r})", settings))
 
 
 def _name_and_content(file: Any, where: str) -> tuple[str, Iterable[bytes] | None]:
@@ -177,10 +180,10 @@ def _name_and_content(file: Any, where: str) -> tuple[str, Iterable[bytes] | Non
         if isinstance(content, bytes | bytearray | memoryview):
             return _relative(name, where), (bytes(content),)
         if hasattr(content, "read"):
-            return _relative(name, where), _read_parts(content, f"{where} ({name!r})")
+            return _relative(name, where), read_parts(content, f"{where} ({name!r})")
     name = getattr(file, "name", None)
     if hasattr(file, "read") and isinstance(name, str):
-        return _relative(name.replace("\\", "/").rpartition("/")[2], where), _read_parts(file, f"{where} ({name!r})")
+        return _relative(name.replace("\\", "/").rpartition("/")[2], where), read_parts(file, f"{where} ({name!r})")
     raise InvalidInput(
         f"{where} must be a path, a pair (name, bytes) or a binary file with a name, not {type(file).__name__}"
     )
@@ -209,7 +212,16 @@ def _check_file(path: str, where: str) -> str:
     return path
 
 
-def _read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
+def read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
+    """Yield the content of an open file, chunk by chunk.
+
+    Args:
+        file: the file, open for reading bytes.
+        where: description of the file for messages.
+
+    Raises:
+        InvalidInput: the file cannot be read, or was opened as text.
+    """
     try:
         for data in iter(partial(file.read, _PART), b""):
             if not isinstance(data, bytes):
@@ -221,10 +233,24 @@ def _read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
         raise InvalidInput(f"{where} cannot be read: {error}") from error
 
 
-def _limited(parts: Iterable[bytes], where: str, max_bytes: int) -> Iterator[bytes]:
+def bounded_parts(parts: Iterable[bytes], name: str, where: str, settings: Settings) -> Iterator[bytes]:
+    """Yield the chunks of a file as long as they are within the limit for an image, or for a video.
+
+    Args:
+        parts: the chunks.
+        name: name of the file.
+        where: description of the file for messages.
+        settings: limits.
+
+    Raises:
+        InvalidInput: the file is larger.
+    """
+    max_bytes, setting = settings.max_file_bytes, "FRAMEDEX_MAX_FILE_BYTES"
+    if is_video(name):
+        max_bytes, setting = settings.max_video_bytes, "FRAMEDEX_MAX_VIDEO_BYTES"
     size = 0
     for data in parts:
         size += len(data)
         if size > max_bytes:
-            raise InvalidInput(f"{where} has more than {max_bytes:,} bytes (FRAMEDEX_MAX_FILE_BYTES)")
+            raise InvalidInput(f"{where} has more than {max_bytes:,} bytes ({setting})")
         yield data

@@ -9,6 +9,7 @@ from framedex.errors import NotFound, ReadOnly
 from framedex.operations.context import Context
 from framedex.operations.integrity import caches, entries, files, tables
 from framedex.operations.integrity.inspection import Inspection
+from framedex.operations.integrity.transactions import check_transactions
 from framedex.records import CheckResult, Finding
 from framedex.storage import datasets
 from framedex.storage.catalog_checks import catalog_faults
@@ -89,5 +90,6 @@ def _check_dataset(
     inspection.begin(f"{name}: uploaded files", share)
     blobs.check(inspection, dataset_id)
     files.check_uploads(inspection, dataset_id)
+    check_transactions(inspection, dataset_id)
     inspection.begin(f"{name}: caches", share)
     caches.check_caches(inspection, dataset_id)

@@ -14,12 +14,19 @@ from framedex.storage import datasets, disk
 from framedex.storage.catalog_checks import RowFault, file_faults, reference_faults, row_faults
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import MANIFEST, Manifest, has_manifest, note_change, read_manifest
-from framedex.storage.manifest_rows import describe_dataset, insert_described, remove_dataset_rows, snapshot_files
+from framedex.storage.manifest_rows import (
+    describe_dataset,
+    insert_described,
+    remove_dataset_rows,
+    snapshot_files,
+    states_of,
+)
 from framedex.storage.retention import check_unused
 from framedex.storage.row_checks import Plain
 from framedex.storage.row_values import WrongValue
 from framedex.storage.schema import exports, tasks
 from framedex.storage.table_checks import opening_fault
+from framedex.storage.upload_rows import insert_stored
 
 RECOVER = "close all programs that use the workspace, then run `framedex recover`"
 """The remedy for a damaged catalog."""
@@ -160,7 +167,7 @@ def _difference(connection: Any, folder: Path, manifest: Manifest | None) -> _Fa
     record = datasets.find_dataset(connection, folder.name)
     body, files = describe_dataset(connection, folder.name), list(snapshot_files(connection, folder.name))
     if manifest is None:
-        if datasets.embedding_config(connection, folder.name) is None:  # it is being made
+        if body is None and datasets.embedding_config(connection, folder.name) is None:  # it is being made
             return None
         return _Fault(f"does not say what the dataset {record.display_name!r} holds")
     if manifest.unsettled:  # a commit is under way, or whoever opens the workspace for writing sees to it
@@ -202,6 +209,8 @@ def _is_newer(manifest: Manifest, body: Plain | None) -> bool:
     if body is None:
         return True
     ours, theirs = manifest.body["head"], body["head"]
+    if ours is None or theirs is None:
+        return ours is not None
     return bool(ours["id"] != theirs["id"] and ours["created_at"] > theirs["created_at"])
 
 
@@ -217,8 +226,7 @@ def _rewrite(inspection: Inspection, dataset_id: str, without: Any = ()) -> None
 def _rebuild(inspection: Inspection, manifest: Manifest) -> None:
     """Write the catalog rows of a dataset from its manifest, in the place of those that exist."""
     layout = inspection.context.layout
-    states = [manifest.body["head"], *(each.generation for each in manifest.snapshots)]
-    for state in states:
+    for state in states_of(manifest.body, manifest.snapshots):
         for name, version in state["tables"].items():
             if (fault := opening_fault(layout.table(manifest.dataset_id, name), version)) is not None:
                 raise WorkspaceError(fault)
@@ -228,4 +236,5 @@ def _rebuild(inspection: Inspection, manifest: Manifest) -> None:
         taken = datasets.dataset_names(connection).values()
         name = copy_name(manifest.name, "recovered", taken) if manifest.name in taken else manifest.name
         insert_described(connection, manifest.body, manifest.snapshots, name=name)
+        insert_stored(connection, layout.dataset(manifest.dataset_id), manifest.dataset_id)
         note_change(connection, manifest.dataset_id)

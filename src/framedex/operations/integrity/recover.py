@@ -18,6 +18,7 @@ from framedex.storage.manifest import Manifest, note_change, read_manifest
 from framedex.storage.manifest_rows import insert_described
 from framedex.storage.row_checks import Plain
 from framedex.storage.table_checks import opening_fault
+from framedex.storage.upload_rows import insert_stored
 
 LEFT_OUT = ".left-out"
 """Suffix of folders of datasets that could not be recovered; vacuum does not touch them."""
@@ -57,6 +58,7 @@ def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], 
     def fill(connection: Any) -> None:
         for manifest, name in zip(plan.manifests, names, strict=True):
             insert_described(connection, manifest.body, manifest.snapshots, name=name)
+            insert_stored(connection, layout.dataset(manifest.dataset_id), manifest.dataset_id)
 
     kept_as = [str(path) for path in _set_catalog_aside(layout)]
     create_catalog(layout.catalog, fill)
@@ -124,8 +126,10 @@ def _usable(layout: Layout, manifest: Manifest, left_out: list[str]) -> Manifest
     return replace(manifest, body={**manifest.body, "dataset": row, "head": kept[-1].generation})
 
 
-def _fault(layout: Layout, generation: Plain) -> str | None:
-    """Return the reason why the tables of a generation cannot be opened; None if they can."""
+def _fault(layout: Layout, generation: Plain | None) -> str | None:
+    """Return the reason why the tables of a generation cannot be opened; None if they can, or a draft has no tables."""
+    if generation is None:
+        return None
     for name, version in generation["tables"].items():
         if (fault := opening_fault(layout.table(generation["dataset_id"], name), version)) is not None:
             return fault

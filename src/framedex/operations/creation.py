@@ -1,0 +1,65 @@
+"""Creation of a dataset: its embedding config, and the job with the config from which any process can retry it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from framedex.encoders import weights_of
+from framedex.jobs.context import JobContext
+from framedex.jobs.create import create
+from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds
+from framedex.jobs.ingest.vectors import THRESHOLDS
+from framedex.media.frame_sampling import Sampling
+from framedex.operations.context import Context
+from framedex.operations.names import Operation
+from framedex.records import EmbeddingConfig
+from framedex.tasks import Job
+
+
+def new_embedding_config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:
+    """Return the embedding config of a new dataset.
+
+    Args:
+        content: the media.
+        thresholds: five ascending cosine distances; None for those of the encoder.
+        sampling: of frames of videos.
+
+    Raises:
+        InvalidInput: the thresholds cannot be used.
+    """
+    if isinstance(content, FilesInput):
+        encoder = content.encoder
+        name, dimension, defaults, reason = encoder.name, encoder.dimension, encoder.thresholds, content.reason
+        weights = weights_of(encoder)
+    else:
+        name, dimension, defaults, reason = PRECOMPUTED, content.dimension, THRESHOLDS, "the table brings embeddings"
+        weights = None
+    cuts = check_thresholds(defaults if thresholds is None else thresholds)
+    return EmbeddingConfig(
+        encoder=name,
+        dimension=dimension,
+        thresholds=cuts,
+        reason=reason,
+        weights=weights,
+        frames_per_second=sampling.frames_per_second,
+        scene_changes=sampling.scene_changes,
+        copy_descriptor="gist" if isinstance(content, FilesInput) else None,
+    )
+
+
+def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, Any] | None:
+    """Return the config of a task that creates a dataset; None if only this process can run the task."""
+    if content.config is None:
+        return None
+    return {
+        "operation": Operation.CREATE,
+        "content": content.config,
+        "embedding_config": embedding.model_dump(mode="json"),
+    }
+
+
+def creation_job(context: Context, dataset_id: str, content: Content, embedding: EmbeddingConfig) -> Job:
+    """Return the job of a task that creates a dataset."""
+    layout = context.layout
+    thumbnails = layout.thumbnails(dataset_id)
+    job = JobContext.for_new_dataset(dataset_id, embedding, layout.media(dataset_id), thumbnails, context.settings)
+    return lambda progress: create(content, job, progress=progress)

@@ -1,0 +1,249 @@
+"""In any sequence of uploads, failures, retries, restarts and repairs, exactly the files of whole calls count."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from framedex import Conflict, Dataset, InvalidInput, NotFound, TaskFailed, Workspace
+from framedex.encoders import Scheme, registry
+from framedex.records import DatasetStatus, UploadState
+from tests.gallery import SETTINGS, Faulty
+from tests.growth import columns_of, status_of
+from tests.image_files import encode, photo
+from tests.laws import examples
+from tests.uploading import blobs_of, home_of
+
+pytestmark = pytest.mark.slow
+
+EAGER = SETTINGS.model_copy(update={"keep_versions_s": 0.0, "clean_every_s": 0.0, "dataset_snapshots_enabled": False})
+CONTENTS = [encode(photo(seed, width=48, height=36), "PNG") for seed in range(6)]
+HASHES = [blake2b(content, digest_size=16).digest() for content in CONTENTS]
+Files = dict[str, int]
+"""Numbers of contents by name."""
+CALLS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.integers(0, 5)), min_size=1, max_size=3)
+CHOICE = st.integers(0, 9)
+
+
+@dataclass
+class Sent:
+    """A transaction as it should be.
+
+    Attributes:
+        files: what was received, of each name the last.
+        count: number of received files.
+        state: of the transaction.
+    """
+
+    files: Files = field(default_factory=dict)
+    count: int = 0
+    state: UploadState = UploadState.OPEN
+
+
+@dataclass
+class Expected:
+    """A dataset as it should be.
+
+    Attributes:
+        files: its media; None before the first commit.
+        sent: its transactions, by id.
+    """
+
+    files: Files | None = None
+    sent: dict[int, Sent] = field(default_factory=dict)
+
+    @property
+    def is_broken(self) -> bool:
+        """True after a failed creation."""
+        return self.files is None and any(each.state is UploadState.FAILED for each in self.sent.values())
+
+
+class AnyUploads(RuleBasedStateMachine):
+    """Uploads files beside a model of what each transaction and each dataset holds.
+
+    Attributes:
+        encoder: of all datasets; fails on demand.
+        models: the datasets as they should be, by id.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp(prefix="framedex-any-uploads-"))
+        self.encoder = Faulty()
+        registry._SCHEMES["faulty"] = Scheme("faulty", lambda _name, _settings: self.encoder)
+        self.workspace = Workspace(self.home / "ws", settings=EAGER)
+        self.models: dict[str, Expected] = {}
+        self.number = 0
+        self.draft()
+
+    def one(self, choice: int) -> tuple[Dataset, Expected]:
+        dataset_id = sorted(self.models)[choice % len(self.models)]
+        return self.workspace.dataset(dataset_id), self.models[dataset_id]
+
+    @precondition(lambda self: len(self.models) < 3)
+    @rule()
+    def draft(self) -> None:
+        self.number += 1
+        self.models[self.workspace.create_draft(f"draft {self.number}").id] = Expected()
+
+    @rule(choice=CHOICE)
+    def open(self, choice: int) -> None:
+        dataset, model = self.one(choice)
+        if model.is_broken:
+            with pytest.raises(Conflict, match="it is ERROR"):
+                dataset.open_upload()
+        else:
+            model.sent[dataset.open_upload().id] = Sent()
+
+    @rule(choice=CHOICE, which=CHOICE, call=CALLS, bad=st.integers(0, 5))
+    def add(self, choice: int, which: int, call: list[tuple[str, int]], bad: int) -> None:
+        dataset, model = self.one(choice)
+        if not model.sent:
+            return
+        upload_id = sorted(model.sent)[which % len(model.sent)]
+        sent, transaction = model.sent[upload_id], dataset.find_upload(upload_id)
+        files = [(f"{name}.png", CONTENTS[number]) for name, number in call]
+        if sent.state is not UploadState.OPEN:
+            with pytest.raises(Conflict, match="already processed"):
+                transaction.add(files)
+        elif bad == 0:
+            with pytest.raises(InvalidInput, match="Unsupported"):
+                transaction.add([*files, ("x.exe", b"")])
+        else:
+            transaction.add(files)
+            last = {f"{name}.png": number for name, number in call}
+            sent.files |= last
+            sent.count += len(last)
+
+    @rule(choice=CHOICE, which=CHOICE, fails=st.booleans(), settle=st.booleans())
+    def process(self, choice: int, which: int, fails: bool, settle: bool) -> None:
+        dataset, model = self.one(choice)
+        if not model.sent:
+            return
+        upload_id = sorted(model.sent)[which % len(model.sent)]
+        sent, transaction = model.sent[upload_id], dataset.find_upload(upload_id)
+        options = {"encoder": "faulty"} if model.files is None else {}
+        self.encoder.broken = fails
+        if sent.state is not UploadState.OPEN or model.is_broken:
+            with pytest.raises((Conflict, InvalidInput)):
+                transaction.process(**options)  # type: ignore[arg-type]
+            return
+        if not sent.files:
+            with pytest.raises(InvalidInput, match="holds no files"):
+                transaction.process(**options)  # type: ignore[arg-type]
+            return
+        known = model.files or {}
+        is_new = {name: number for name, number in sent.files.items() if known.get(name) != number}
+        try:
+            transaction.process(auto_reindex=settle, **options)  # type: ignore[arg-type]
+        except TaskFailed:
+            assert fails
+            sent.state = UploadState.FAILED
+        else:
+            assert not (fails and is_new)
+            self.done(model, sent)
+
+    def done(self, model: Expected, sent: Sent) -> None:
+        model.files = (model.files or {}) | sent.files
+        sent.state = UploadState.DONE
+
+    @rule(choice=CHOICE, restart=st.booleans())
+    def retry(self, choice: int, restart: bool) -> None:
+        dataset, model = self.one(choice)
+        failed = [upload_id for upload_id, sent in model.sent.items() if sent.state is UploadState.FAILED]
+        if not failed:
+            return
+        if restart:
+            self.restart()
+            dataset, model = self.one(choice)
+        self.encoder.broken = False
+        task_id = dataset.find_upload(failed[0]).record.task_id
+        assert task_id is not None
+        task = self.workspace.task(task_id)
+        task.retry()
+        task.wait(60)
+        self.done(model, model.sent[failed[0]])
+
+    @rule(choice=CHOICE, which=CHOICE)
+    def discard(self, choice: int, which: int) -> None:
+        dataset, model = self.one(choice)
+        if not model.sent:
+            return
+        upload_id = sorted(model.sent)[which % len(model.sent)]
+        transaction = dataset.find_upload(upload_id)
+        if model.sent[upload_id].state is UploadState.DONE:
+            with pytest.raises(Conflict, match="cannot be discarded"):
+                transaction.discard()
+        else:
+            transaction.discard()
+            del model.sent[upload_id]
+            with pytest.raises(NotFound):
+                transaction.discard()
+
+    @rule()
+    def restart(self) -> None:
+        self.workspace.close()
+        self.workspace = Workspace(self.home / "ws", settings=EAGER)
+
+    @rule()
+    def lose_the_catalog(self) -> None:
+        self.workspace.close()
+        for path in (self.home / "ws").glob("catalog.db*"):
+            path.unlink()
+        assert Workspace.recover(self.home / "ws").left_out == []
+        self.workspace = Workspace(self.home / "ws", settings=EAGER)
+        for model in self.models.values():
+            model.sent = {
+                upload_id: Sent(sent.files, sent.count)
+                for upload_id, sent in model.sent.items()
+                if sent.state is not UploadState.DONE and sent.files
+            }
+
+    @precondition(lambda self: len(self.models) > 1)
+    @rule(choice=CHOICE)
+    def delete(self, choice: int) -> None:
+        dataset, _ = self.one(choice)
+        self.workspace.delete_dataset(dataset.id)
+        del self.models[dataset.id]
+
+    @rule()
+    def vacuum(self) -> None:
+        assert self.workspace.vacuum(older_than_s=60).skipped == {}
+        for dataset_id, model in self.models.items():
+            kept = [model.files or {}, *(each.files for each in model.sent.values() if each.state != UploadState.DONE)]
+            named = {HASHES[number].hex() for files in kept for number in files.values()}
+            dataset = self.workspace.dataset(dataset_id)
+            stored = {path.parent.name + path.stem for path in blobs_of(self.workspace, dataset)}
+            # Of an open transaction, the contents that a later one of the same name replaced are kept, too.
+            assert named <= stored
+            if all(each.state is UploadState.DONE for each in model.sent.values()):
+                assert named == stored
+                assert not (home_of(self.workspace, dataset) / "transactions").exists()
+
+    @invariant()
+    def all_is_as_expected(self) -> None:
+        assert {each.id for each in self.workspace.datasets()} == set(self.models)
+        for dataset_id, model in self.models.items():
+            dataset = self.workspace.dataset(dataset_id)
+            counts = {each.id: (each.n_files, each.state) for each in dataset.uploads()}
+            assert counts == {upload_id: (each.count, each.state) for upload_id, each in model.sent.items()}
+            if model.files is None:
+                assert status_of(dataset) is (DatasetStatus.ERROR if model.is_broken else DatasetStatus.DRAFT)
+            else:
+                columns = columns_of(dataset, ["path", "content_hash"])
+                found = dict(zip(columns["path"], columns["content_hash"], strict=True))
+                assert found == {name: HASHES[number] for name, number in model.files.items()}
+        assert self.workspace.check().findings == []
+
+    def teardown(self) -> None:
+        self.workspace.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+AnyUploads.TestCase.settings = examples(30, stateful_step_count=20)
+test_workspace__any_uploads = AnyUploads.TestCase
