@@ -166,7 +166,7 @@ class ColumnCache:
         return held
 
     def follow_deletion(self, before: Table, after: Table, kept: npt.NDArray[np.bool_]) -> None:
-        """Follow a deletion: columns of the table come from cached ones of the table before it.
+        """Store a deletion, so that columns of the table are taken from cached ones of the table before it.
 
         Args:
             before: the table before the deletion.
