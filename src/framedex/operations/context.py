@@ -1,10 +1,11 @@
 """The open parts of a workspace, which all operations share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from framedex.core.naming import check_namespace, check_user
 from framedex.errors import Conflict
 from framedex.search.vectors.indices import VectorIndices
-from framedex.settings import Settings
+from framedex.settings import LiveSettings, Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
 from framedex.storage.column_cache import ColumnCache
@@ -26,10 +27,11 @@ class Context:
         sql: the filter engine.
         runner: starts tasks.
         exports: starts exports.
-        settings: limits and defaults.
+        live_settings: limits and defaults, some of which can change.
         indices: cache of vector indices.
         columns: cache of filtered columns.
         heads: cache of heads.
+        namespace: the namespace in which datasets are created and found by name.
     """
 
     layout: Layout
@@ -37,10 +39,32 @@ class Context:
     sql: Sql
     runner: Runner
     exports: Exports
-    settings: Settings
+    live_settings: LiveSettings
     indices: VectorIndices
     columns: ColumnCache
     heads: Heads
+    namespace: str = ""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings at this moment, with the acting user as ``user``."""
+        return self.live_settings.current
+
+    def acting_as(self, user: str) -> "Context":
+        """Return a context that shares everything and acts for another user.
+
+        Raises:
+            InvalidInput: the name of the user cannot be used.
+        """
+        return replace(self, live_settings=self.live_settings.acting_as(check_user(user)))
+
+    def in_namespace(self, namespace: str) -> "Context":
+        """Return a context that shares everything and creates and finds datasets in another namespace.
+
+        Raises:
+            InvalidInput: the name of the namespace cannot be used.
+        """
+        return replace(self, namespace=check_namespace(namespace))
 
 
 def open_media(context: Context, dataset_id: str) -> Media:

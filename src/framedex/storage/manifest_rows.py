@@ -39,7 +39,9 @@ def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None
     head = None if row is None or row["head"] is None else _row(connection, generations, row["head"])
     if row is None or head is None:
         return None
-    del row["status"], row["progress"]
+    del row["status"], row["progress"], row["n_objects"]  # the head has these
+    if not row["namespace"]:  # as in manifests of older versions
+        del row["namespace"]
     roots = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
     return {"dataset": row, "head": head, "roots": [os.fsdecode(path) for path in roots]}
 
@@ -86,8 +88,9 @@ def insert_described(connection: sa.Connection, body: Plain, described: Iterable
 
 def _insert(connection: sa.Connection, body: Plain, described: list[KeptSnapshot], name: str) -> None:
     head = body["head"]
-    status = Generation.model_validate(_values(generations, head)).status
-    row = {**_values(datasets, body["dataset"]), "name": name, "status": status, "progress": 100, "head": head["id"]}
+    generation = Generation.model_validate(_values(generations, head))
+    derived = {"status": generation.status, "progress": 100, "head": head["id"], "n_objects": generation.n_objects}
+    row = {**_values(datasets, body["dataset"]), "name": name, **derived}
     present = {each.snapshot["id"] for each in described}
     if row.get("current_snapshot") not in present:
         row["current_snapshot"] = None
