@@ -33,13 +33,13 @@ class ExplorePage(ExploreResult):
     @classmethod
     def of(cls, result: ExploreResult, view: ThumbnailSource) -> "ExplorePage":
         """Return a result with the thumbnails of a view."""
-        shown = cls(clusters=result.clusters, metadata=result.metadata)
+        shown = cls(**dict(result))
         shown._view = view
         return shown
 
     def __eq__(self, other: object) -> bool:
         """Return whether two pages have equal contents; their views do not matter."""
-        return isinstance(other, ExploreResult) and (self.clusters, self.metadata) == (other.clusters, other.metadata)
+        return isinstance(other, ExploreResult) and dict(self) == dict(other)
 
     __hash__ = None  # type: ignore[assignment] # a page holds lists, which have no hash
 
