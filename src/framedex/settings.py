@@ -2,14 +2,15 @@
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 from weakref import WeakValueDictionary
 
-from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from framedex.core import forks
 from framedex.core.naming import check_user
@@ -67,9 +68,16 @@ def load_settings() -> "Settings":
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = "_".join(map(str, first["loc"])).upper()
-        bare = name.removeprefix(_PREFIX)
-        is_bare = bare.lower() in CHANGEABLE and not any(each.upper() == _PREFIX + bare for each in os.environ)
-        raise InvalidInput(f"{'' if is_bare else _PREFIX}{bare} is {first['input']!r}: {_reason(first)}") from None
+        raise InvalidInput(f"{_variable(name)} is {first['input']!r}: {_reason(first)}") from None
+
+
+def _variable(name: str) -> str:
+    """Return the variable of the environment that has the value of a field, from a name of the field."""
+    field = Settings.model_fields.get(name.removeprefix(_PREFIX).lower())
+    aliases = field.validation_alias if field is not None else None
+    names = [str(each).upper() for each in aliases.choices] if isinstance(aliases, AliasChoices) else []
+    present = {each.upper() for each in os.environ}
+    return next((each for each in names if each in present), f"{_PREFIX}{name.removeprefix(_PREFIX)}")
 
 
 def _reason(error: Mapping[str, Any]) -> str:
@@ -86,6 +94,29 @@ def check_log_level(level: str) -> str:
     if name not in _LEVELS:
         raise InvalidInput(f"no log level {level!r}; there are {', '.join(_LEVELS)}")
     return name
+
+
+def _media_roots(value: Any) -> Any:
+    """Return the paths of folders, which must be absolute."""
+    paths = [each for each in value.split(os.pathsep) if each] if isinstance(value, str) else value
+    folders = tuple(user_path(each) for each in paths)
+    for folder in folders:
+        if not folder.is_absolute():
+            raise InvalidInput(f"each folder must be an absolute path, not {str(folder)!r}")
+    return folders
+
+
+def _s3_folders(value: Any) -> Any:
+    """Return buckets and folders in buckets, without scheme and without slash at the end."""
+    texts = [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+    folders = tuple(each.removeprefix("s3://").rstrip("/") for each in texts)
+    for folder in folders:
+        if not _S3_FOLDER.fullmatch(folder) or any(part in ("", ".", "..") for part in folder.split("/")):
+            raise InvalidInput(f"each entry must be bucket or bucket/folder, not {folder!r}")
+    return folders
+
+
+_S3_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}(/.*)?", re.DOTALL)
 
 
 def _toggle(name: str) -> Any:
@@ -113,6 +144,10 @@ class Settings(BaseSettings):
         max_pixels: the maximum number of pixels of an image; larger images may be decompression bombs and are not
             decoded. The default is Pillow's limit: 178,956,970.
         max_file_bytes: the maximum size of a file. It does not apply to local videos, which are read in parts.
+        media_roots: the folders below which files of media, lists, tables, annotations and archives may be read; None
+            for any. In the environment they are separated as in ``PATH``. With none at all no file can be read.
+        s3_allowed: the buckets, or folders in buckets, from which objects may be read, as ``bucket`` or
+            ``bucket/folder``; None for any. In the environment they are separated by commas.
         threads: the number of threads that read and decode.
         pixels_in_flight: the maximum number of decoded pixels of all threads at the same time; bounds memory.
         user: the e-mail address for ``created_by`` of records.
@@ -147,7 +182,12 @@ class Settings(BaseSettings):
     threads: int = Field(default_factory=lambda: max(2, available_cpus()), gt=0, le=256)
     pixels_in_flight: int = Field(default=32_000_000, gt=0)
     user: Annotated[str, AfterValidator(check_user)] = "local"
-    add_media_enabled: bool = _toggle("ADD_MEDIA_ENABLED")
+    add_media_enabled: bool = Field(
+        default=True,
+        validation_alias=AliasChoices("ADD_MEDIA_ENABLED", f"{_PREFIX}ADD_MEDIA_ENABLED", "add_media_enabled"),
+    )
+    media_roots: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_media_roots)] | None = None
+    s3_allowed: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_s3_folders)] | None = None
     max_archive_bytes: int = Field(default=256 * 2**30, gt=0)
     max_archive_ratio: int = Field(default=200, gt=0)
     s3_endpoint: str | None = Field(default=None, pattern=r"^https?://[^/]+/?$")
