@@ -13,6 +13,7 @@ from framedex.records import TaskType
 from framedex.storage import datasets, task_rows
 from framedex.vql import labels
 from tests.gallery import COPIES, NEAR, SETTINGS, Gallery, embedded, fill
+from tests.videos import numbered, write_video
 
 
 def test_labels__are_counted(workspace: Workspace) -> None:
@@ -99,6 +100,19 @@ def test_media_id__of_a_table_and_of_uploads(workspace: Workspace, folder: Path)
     assert dataset.media_id("new/a.jpg") == dataset.where([]).media_ids()[-1]
     with pytest.raises(InvalidInput, match="7"):
         dataset.media_id(7)  # type: ignore[arg-type]
+
+
+def test_media_id__of_frames(workspace: Workspace, tmp_path: Path) -> None:
+    """A frame is found by the URI of previews, which has its time; a video alone stands for its first frame."""
+    (tmp_path / "films").mkdir()
+    write_video(tmp_path / "films" / "a.mp4", numbered(30))
+    dataset = workspace.create_dataset("films", tmp_path / "films", frames_per_second=2.0)
+    previews = [preview for cluster in dataset.explore().clusters for preview in cluster.previews]
+    assert len(previews) > 1
+    assert [dataset.media_id(each.original_uri) for each in previews] == [each.media_id for each in previews]
+    assert dataset.media_id("a.mp4") == dataset.where([]).media_ids()[0]
+    with pytest.raises(NotFound):
+        dataset.media_id("a.mp4#t=0.123")
 
 
 def test_explore__total_pages(workspace: Workspace) -> None:

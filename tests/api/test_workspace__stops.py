@@ -1,20 +1,21 @@
 """A planned stop differs from an abort: its tasks continue in the next process."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from typer.testing import CliRunner
 
-from framedex import Aborted, Dataset, TaskFailed, Workspace
+from framedex import Aborted, Dataset, InvalidInput, TaskFailed, Workspace
 from framedex.cli.program import app
 from framedex.encoders import registry
 from framedex.jobs.ingest import ingest
-from framedex.records import DatasetStatus, TaskStatus
+from framedex.records import DatasetStatus, ExportResult, ExportStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, Gate, embedded, fill
 from tests.pauses import run_of
 
@@ -172,6 +173,33 @@ def test_close__tells_who_waits(tmp_path: Path, folder: Path) -> None:
         assert len(again.interrupted_tasks()) == 1
         with pytest.raises(TaskFailed, match=REASON):
             again.task(record.task_id).wait(60)
+
+
+def test_close__exports_end_with_the_reason(tmp_path: Path) -> None:
+    """An export cannot continue; its record has the reason of the stop."""
+    workspace = Workspace(tmp_path / "ws", settings=SETTINGS)
+    dataset = workspace.create_dataset("pets", embedded([[1, 0]]))
+    began = threading.Event()
+
+    def job(*, progress: Callable[[float], None], **_: Any) -> ExportResult:
+        began.set()
+        while True:
+            progress(0.5)
+
+    task = workspace._context.exports.start(dataset.id, tmp_path / "out.zip", job, created_by="ann")
+    assert began.wait(60)
+    workspace.close(REASON)
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as again:
+        record = again.dataset("pets").export_status(task.id)
+        assert (record.status, record.result_message) == (ExportStatus.FAILED, REASON)
+
+
+@pytest.mark.parametrize("reason", ["", " ", 7])
+def test_close__refuses_a_reason_that_says_nothing(workspace: Workspace, reason: Any) -> None:
+    """A wrong reason closes nothing."""
+    with pytest.raises(InvalidInput, match="the reason of a stop"):
+        workspace.close(reason)
+    assert workspace.create_dataset("pets", embedded([[1, 0]])).count() == 1
 
 
 def test_interrupted_tasks__only_the_last_of_existing_datasets(workspace: Workspace) -> None:

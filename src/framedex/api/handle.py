@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+from framedex.core.naming import check_namespace, check_user
 from framedex.operations.context import Context
 from framedex.settings import Settings
 from framedex.storage import datasets
@@ -58,7 +59,7 @@ class WorkspaceHandle:
         Raises:
             InvalidInput: the name cannot be used.
         """
-        return self._handle(self._context.acting_as(user))
+        return self._handle(self._context.acting_as(check_user(user)))
 
     def in_namespace(self, namespace: str) -> Self:
         """Return a handle of this open workspace for the datasets of a namespace.
@@ -74,7 +75,7 @@ class WorkspaceHandle:
         Raises:
             InvalidInput: the name cannot be used.
         """
-        return self._handle(self._context.in_namespace(namespace))
+        return self._handle(self._context.in_namespace(check_namespace(namespace)))
 
     def namespaces(self) -> list[str]:
         """Return the namespaces that have datasets, sorted."""

@@ -339,9 +339,15 @@ class Workspace(WorkspaceHandle):
             reason: the reason of a planned stop, such as "the service stopped". The tasks are then FAILED with this
                 ``error_message``, and :meth:`retry_interrupted` continues them in the next process. Without a reason
                 they are ABORTED. Tasks in their commit phase end as usual.
+
+        Raises:
+            InvalidInput: the reason is not text, or is empty; nothing is closed.
         """
+        if reason is not None and not (isinstance(reason, str) and reason.strip()):
+            raise InvalidInput(f"the reason of a stop is text that is not empty, or None, not {reason!r}")
         if not self._is_owner:
             return
+        reason = reason and reason.encode("utf-8", "backslashreplace").decode()
         self._context.runner.close(reason)
         self._context.exports.close(reason)
         self._context.catalog.close()

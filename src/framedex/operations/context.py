@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from framedex.core.naming import check_namespace, check_user
 from framedex.errors import Conflict
 from framedex.search.vectors.indices import VectorIndices
 from framedex.settings import LiveSettings, Settings
@@ -51,20 +50,12 @@ class Context:
         return self.live_settings.current
 
     def acting_as(self, user: str) -> "Context":
-        """Return a context that shares everything and acts for another user.
-
-        Raises:
-            InvalidInput: the name of the user cannot be used.
-        """
-        return replace(self, live_settings=self.live_settings.acting_as(check_user(user)))
+        """Return a context that shares everything and acts for another user, whose name was checked."""
+        return replace(self, live_settings=self.live_settings.acting_as(user))
 
     def in_namespace(self, namespace: str) -> "Context":
-        """Return a context that shares everything and creates and finds datasets in another namespace.
-
-        Raises:
-            InvalidInput: the name of the namespace cannot be used.
-        """
-        return replace(self, namespace=check_namespace(namespace))
+        """Return a context that shares everything and creates and finds datasets in another namespace."""
+        return replace(self, namespace=namespace)
 
 
 def open_media(context: Context, dataset_id: str) -> Media:
