@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -91,6 +91,7 @@ def check_log_level(level: str) -> str:
         InvalidInput: Python's logging has no such level.
     """
     name = level.strip().upper()
+    name = _OTHER_LEVELS.get(name, name)
     if name not in _LEVELS:
         raise InvalidInput(f"no log level {level!r}; there are {', '.join(_LEVELS)}")
     return name
@@ -99,6 +100,8 @@ def check_log_level(level: str) -> str:
 def _media_roots(value: Any) -> Any:
     """Return the paths of folders, which must be absolute."""
     paths = [each for each in value.split(os.pathsep) if each] if isinstance(value, str) else value
+    if not isinstance(paths, Sequence) or not all(isinstance(each, str | os.PathLike) for each in paths):
+        raise InvalidInput(f"folders are a list of paths, not {value!r}")
     folders = tuple(user_path(each) for each in paths)
     for folder in folders:
         if not folder.is_absolute():
@@ -109,6 +112,8 @@ def _media_roots(value: Any) -> Any:
 def _s3_folders(value: Any) -> Any:
     """Return buckets and folders in buckets, without scheme and without slash at the end."""
     texts = [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+    if not isinstance(texts, Sequence) or not all(isinstance(each, str) for each in texts):
+        raise InvalidInput(f"buckets are a list of names, not {value!r}")
     folders = tuple(each.removeprefix("s3://").rstrip("/") for each in texts)
     for folder in folders:
         if not _S3_FOLDER.fullmatch(folder) or any(part in ("", ".", "..") for part in folder.split("/")):
@@ -130,6 +135,8 @@ def _by_interface_name(name: str) -> AliasChoices:
 
 _PREFIX = "FRAMEDEX_"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_OTHER_LEVELS = {"TRACE": "DEBUG", "VERBOSE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
+"""Levels of other programs, for which the variable ``LOG_LEVEL`` may be meant."""
 CHANGEABLE = (
     "add_media_enabled", "dataset_snapshots_enabled", "dataset_share_enabled", "delete_dataset_enabled", "log_level",
 )  # fmt: skip

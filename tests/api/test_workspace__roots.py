@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from framedex import CannotDecode, Dataset, Forbidden, InvalidInput, NotFound, Workspace
 from framedex.core.allowed_folders import OUTSIDE
@@ -314,6 +315,14 @@ def test_settings__of_roots_and_buckets(monkeypatch: pytest.MonkeyPatch, tmp_pat
             patched.setenv(name, value)
             with pytest.raises(InvalidInput, match=f"^{name} is '{value}'"):
                 load_settings()
+
+
+@pytest.mark.parametrize("name", ["media_roots", "s3_allowed"])
+@pytest.mark.parametrize("value", [7, [7], {"a": 1}])
+def test_settings__of_roots_and_buckets__other_types(name: str, value: Any) -> None:
+    """Anything but a list of texts or paths is refused."""
+    with pytest.raises(ValidationError, match="are a list of"):
+        Settings.model_validate({name: value})
 
 
 def test_roots__without_any_setting(tmp_path: Path, root: Path) -> None:

@@ -68,6 +68,8 @@ def test_change_settings__log_level(workspace: Workspace) -> None:
     workspace.change_settings(log_level="debug")
     assert logging.getLogger("framedex").level == logging.DEBUG
     assert workspace.settings.log_level == "DEBUG"
+    workspace.change_settings(log_level="warn")
+    assert logging.getLogger("framedex").level == logging.WARNING
     workspace.change_settings(log_level=None)
     assert logging.getLogger("framedex").level == logging.NOTSET
 
