@@ -23,6 +23,14 @@ from framedex.errors import Forbidden
 SECRET = b"a secret"
 
 
+@pytest.fixture(autouse=True, params=[True, False], ids=["by-descriptors", "by-paths"])
+def _descriptors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test runs also as on systems where files cannot be opened below the descriptor of a folder."""
+    if request.param and not allowed_folders._HAS_FOLDER_DESCRIPTORS:
+        pytest.skip("needs descriptors of folders")
+    monkeypatch.setattr(allowed_folders, "_HAS_FOLDER_DESCRIPTORS", request.param)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """An allowed folder with a file, beside a secret file outside of it."""
@@ -139,7 +147,6 @@ def test_each_within__restricts_only_the_reader(root: Path) -> None:
     assert list(each_within(None, read)) == [b"a", SECRET]
 
 
-@pytest.mark.skipif(not allowed_folders._HAS_FOLDER_DESCRIPTORS, reason="needs descriptors of folders")
 @pytest.mark.parametrize("part", ["file", "folder"])
 def test_within__a_link_that_comes_after_the_check(root: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     """A file or a folder that becomes a link between check and opening is refused, with the same sentence."""
