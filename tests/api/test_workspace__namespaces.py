@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from framedex import Conflict, InvalidInput, NotFound, Workspace
 from framedex.cli.program import app
 from framedex.storage.manifest import read_manifest
+from tests.enrichments import TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS, embedded
 
 
@@ -62,6 +63,16 @@ def test_namespaces__copies_stay_in_that_of_the_source(workspace: Workspace, fol
     assert named(workspace) == ["pets (cloned)"]
     dataset.restore(dataset.snapshot("kept"))
     assert left.dataset("pets").id == dataset.id
+
+
+def test_namespaces__an_enriched_copy(workspace: Workspace, tmp_path: Path) -> None:
+    """An enriched copy is in the namespace of its source, and names the user who asked for it."""
+    register_models(workspace, Hues())
+    dataset = workspace.in_namespace("left").create_dataset("colours", paint(tmp_path / "images"), "gist")
+    copy = workspace.acting_as("ann").dataset(dataset.id).enrich(TAG)
+    assert copy.info.owned_by == "ann"
+    assert workspace.in_namespace("left").dataset("colours (enriched)").id == copy.id
+    assert workspace.datasets() == []
 
 
 def test_namespaces__survive_the_catalog(tmp_path: Path) -> None:
