@@ -5,12 +5,15 @@
 
 import json
 import shutil
+import sqlite3
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from framedex import Dataset, Workspace
@@ -125,6 +128,55 @@ def test_old_workspace__shows_what_it_held(home: Path, old: Workspace) -> None:
     read = {record.display_name: contents(old.dataset(record.id)) for record in old.datasets()}
     assert read == expected(home)
     assert len(read) == 2
+
+
+def rows_of_catalog(path: Path) -> dict[str, list[Any]]:
+    """Return all rows of the tables that refer to datasets, and the names of datasets with their counts."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        names = ("generations", "snapshots", "source_roots", "tasks")
+        rows = {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+        datasets_ = connection.execute("SELECT id, name, status, head, n_images, current_snapshot FROM datasets")
+        return rows | {"datasets": sorted(datasets_)}
+
+
+def test_old_workspace__its_catalog_is_migrated(tmp_path: Path) -> None:
+    """The rebuilt table of datasets has all rows, nothing that refers to them is lost, and the workspace is sound."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    path = tmp_path / "workspace" / "catalog.db"
+    before = rows_of_catalog(path)
+    assert before["generations"]
+    assert before["snapshots"]
+    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+        assert rows_of_catalog(path) == before
+        assert workspace.namespaces() == [""]
+        for record in workspace.datasets():
+            assert record.n_objects == workspace.dataset(record.id).objects.count() > 0
+        assert workspace.check().findings == []
+        moved = workspace.in_namespace("other").create_dataset("old", pa.table({"uri": ["a"], "embedding": [[1.0]]}))
+        assert workspace.dataset("old").id != moved.id
+    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+        assert workspace.in_namespace("other").dataset("old").id == moved.id
+
+
+def test_old_workspace__an_interrupted_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration is one transaction: one that fails at the end leaves the catalog as it was, and runs again."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    path = tmp_path / "workspace" / "catalog.db"
+    before = rows_of_catalog(path)
+
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("alembic.runtime.migration.HeadMaintainer.update_to_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            Workspace(tmp_path / "workspace", settings=SETTINGS)
+    assert rows_of_catalog(path) == before
+    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+        assert len(workspace.datasets()) == 2
 
 
 def test_old_workspace__is_searched(old: Workspace) -> None:

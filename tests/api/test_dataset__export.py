@@ -67,7 +67,7 @@ def all_export_threads_busy(workspace: Workspace) -> Iterator[None]:
         assert free.wait(60)
         return ExportResult(path="", total_media_items=0, images=0, missing_images=[], message="")
 
-    tasks = [workspace._context.exports.start("none", Path("none"), wait) for _ in range(2)]
+    tasks = [workspace._context.exports.start("none", Path("none"), wait, created_by="me") for _ in range(2)]
     reached.wait(60)
     try:
         yield
@@ -464,7 +464,7 @@ def test_failure__of_another_kind(workspace: Workspace, tmp_path: Path) -> None:
         begin(1)
         raise SystemExit("the disk is full")
 
-    task = workspace._context.exports.start("some", tmp_path / "out.zip", job)
+    task = workspace._context.exports.start("some", tmp_path / "out.zip", job, created_by="me")
     with pytest.raises(TaskFailed, match="SystemExit: the disk is full"):
         task.wait(60)
     assert (task.status, task.record.result_message) == (ExportStatus.FAILED, "SystemExit: the disk is full")

@@ -176,7 +176,7 @@ def submit(workspace: Workspace, name: str, job: Any) -> Task:
     context = workspace._context
     with context.catalog.write() as connection:
         record = datasets.find_dataset(connection, datasets.insert_dataset(connection, name, owned_by="tester"))
-        task_id = context.runner.insert(connection, record, TaskType.DATASET_CREATION)
+        task_id = context.runner.insert(connection, record, TaskType.DATASET_CREATION, created_by="tester")
     return Task.start(context.runner, task_id, record.id, job)
 
 
@@ -388,7 +388,7 @@ def test_given_up_task__does_not_end_its_successor(workspace: Workspace, folder:
     with context.catalog.write() as connection:
         task_rows.finish_task(connection, task.id, TaskStatus.FAILED, error_message="interrupted")
         record = datasets.find_dataset(connection, dataset.id)
-        context.runner.insert(connection, record, TaskType.DATASET_CREATION)
+        context.runner.insert(connection, record, TaskType.DATASET_CREATION, created_by="tester")
     gate.opened.set()
     with pytest.raises(Conflict, match="given up"):
         task.wait(60)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from framedex.core.regular_files import TooLarge, read_text
+from framedex.core.regular_files import TooLarge, has_file, read_text
 from framedex.errors import InvalidInput
 
 YAML_NAMES = ("data.yaml", "config.yaml")
@@ -31,7 +31,7 @@ def class_names_of(folder: Path) -> dict[int, str] | None:
     """
     first = None
     for path in (folder / name for name in NAMES):
-        names = read_class_names(path) if path.is_file() else None
+        names = read_class_names(path) if has_file(path) else None
         if names:
             return names
         first = names if first is None else first

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.core.regular_files import may_read, scan
 from framedex.core.suffixes import IMAGE_SUFFIXES, is_image
 
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
@@ -19,11 +20,13 @@ def list_files_below(root: str, suffix: str) -> Iterator[str]:
     while pending:
         folder = pending.pop()
         directory = os.path.join(root, folder)  # noqa: PTH118 - names may be any bytes
+        if not may_read(directory):
+            continue
         status = os.stat(directory)  # noqa: PTH116
         if (status.st_dev, status.st_ino) in visited:
             continue
         visited.add((status.st_dev, status.st_ino))
-        with os.scandir(directory) as entries:
+        with scan(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 path = os.path.join(folder, entry.name)  # noqa: PTH118
                 if entry.is_dir():
@@ -35,17 +38,17 @@ def list_files_below(root: str, suffix: str) -> Iterator[str]:
 def subfolders(root: Path) -> list[Path]:
     """Return the visible folders in a folder, sorted; an empty list if the folder cannot be read."""
     try:
-        with os.scandir(root) as entries:
+        with scan(root) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except OSError:  # the walk over the images raises this error
         return []
-    return [root / name for name in names]
+    return [root / name for name in names if may_read(root / name)]
 
 
 def is_folder(path: Path) -> bool:
     """Return whether a path is a readable folder."""
     try:
-        return path.is_dir()
+        return may_read(path) and path.is_dir()
     except OSError:
         return False
 
@@ -68,7 +71,7 @@ def image_finder(root: str) -> Callable[[str], Mapping[str, str]]:
 
 def _image_names(folder: str) -> dict[str, str]:
     try:
-        with os.scandir(folder) as entries:
+        with scan(folder) as entries:
             names = sorted((entry.name for entry in entries if is_image(entry.name)), reverse=True)
     except (FileNotFoundError, NotADirectoryError):
         return {}

@@ -12,6 +12,7 @@ from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.source_lists import SourceClass, SourceImage
+from framedex.core.regular_files import has_file
 from framedex.plugins import Contributions
 
 ReadLabels = Callable[[Path], Iterator[ImageLabels]]
@@ -55,14 +56,14 @@ class AnnotationFormat:
         if self.boxes_file is None:
             return folder if self.has_boxes(folder) else None
         path = folder / self.boxes_file
-        return path if path.is_file() else None
+        return path if has_file(path) else None
 
     def labels_in(self, folder: Path) -> Path | None:
         """Return the file or folder with labels of this format in a folder, or None."""
         if self.read_labels is None:
             return None
         path = folder if self.labels_file is None else folder / self.labels_file
-        return path if self.labels_file is None or path.is_file() else None
+        return path if self.labels_file is None or has_file(path) else None
 
     def reads_boxes_of(self, path: Path) -> bool:
         """Return whether a file that a user passes has boxes of this format, judged by its suffix."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from framedex.annotations.box_index import BoxIndex
@@ -11,6 +12,7 @@ from framedex.annotations.formats import AnnotationFormat, annotation_formats
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.problems import Problems, problem
 from framedex.annotations.relative_boxes import RelativeBox
+from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, each_within, within
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
 
@@ -23,19 +25,31 @@ class BoxSource:
         path: the file or the folder.
         format: the format, which reads boxes.
         loose: whether the source lies in another folder than the images, so that its paths may differ from theirs.
+        allowed: the folders from which it may be read; None for any.
     """
 
     path: Path
     format: AnnotationFormat
     loose: bool = False
+    allowed: AllowedFolders | None = None
 
 
-def read_annotations(folder: str) -> Annotations:
+def read_annotations(folder: str, allowed: AllowedFolders | None = None) -> Annotations:
     """Return the labels and captions of the annotation files in a folder.
+
+    Args:
+        folder: with the files.
+        allowed: the folders from which files may be read; None for any.
 
     Raises:
         InvalidInput: a file is malformed. The message names the file and what would be valid.
+        Forbidden: a file is in no allowed folder.
     """
+    with within(allowed):
+        return _read_annotations(folder)
+
+
+def _read_annotations(folder: str) -> Annotations:
     annotations = Annotations()
     for each in annotation_formats():
         if (path := each.labels_in(Path(folder))) is None or each.read_labels is None:
@@ -48,43 +62,60 @@ def read_annotations(folder: str) -> Annotations:
         except InvalidInput:
             raise
         except (OSError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"cannot read the annotations {path}: {error}") from error
+            reason = OUTSIDE if getattr(error, "strerror", None) == OUTSIDE else error
+            raise InvalidInput(f"cannot read the annotations {path}: {reason}") from error
     return annotations
 
 
-def find_box_sources(folder: str | os.PathLike[str], *, loose: bool = False) -> list[BoxSource]:
-    """Return the sources of boxes in a folder. Each format recognises its own by their names."""
+def find_box_sources(
+    folder: str | os.PathLike[str], *, loose: bool = False, allowed: AllowedFolders | None = None
+) -> list[BoxSource]:
+    """Return the sources of boxes in a folder. Each format recognises its own by their names.
+
+    Raises:
+        Forbidden: a file is in no allowed folder.
+    """
     root = Path(folder)
-    paths = ((each, each.boxes_in(root)) for each in annotation_formats())
-    return [BoxSource(path, each, loose) for each, path in paths if path is not None]
+    with within(allowed):
+        paths = [(each, each.boxes_in(root)) for each in annotation_formats()]
+    return [BoxSource(path, each, loose, allowed) for each, path in paths if path is not None]
 
 
-def resolve_box_sources(boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
+def resolve_box_sources(
+    boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], allowed: AllowedFolders | None = None
+) -> list[BoxSource]:
     """Return the sources of boxes that a user passes: a file, a folder of VOC or YOLO files, or a list of these.
+
+    Args:
+        boxes: the paths.
+        allowed: the folders from which files may be read; None for any.
 
     Raises:
         InvalidInput: a path does not exist, or no format reads it.
+        Forbidden: a path is in no allowed folder.
     """
     several = [boxes] if isinstance(boxes, str | os.PathLike) else boxes
     if not isinstance(several, Sequence) or not several:
         raise InvalidInput(f"boxes are given as the path of a file or a folder, or a list of these, not {boxes!r}")
-    return [each for path in several for each in _resolve(path)]
+    return [each for path in several for each in _resolve(path, allowed)]
 
 
-def _resolve(boxes: str | os.PathLike[str]) -> list[BoxSource]:
+def _resolve(boxes: str | os.PathLike[str], allowed: AllowedFolders | None) -> list[BoxSource]:
     if not isinstance(boxes, str | os.PathLike):
         raise InvalidInput(f"boxes are given as the path of a file or a folder, not {boxes!r}")
     path = Path(os.path.abspath(user_path(boxes)))  # noqa: PTH100 - does not follow links, unlike resolve
+    if allowed is not None:
+        allowed.check(path)
     try:
-        return _sources_at(path)
+        return _sources_at(path, allowed)
     except OSError as error:  # such as a name that is too long
         raise InvalidInput(f"cannot read the boxes {os.fspath(path)!r}: {error.strerror or error}") from error
 
 
-def _sources_at(path: Path) -> list[BoxSource]:
+def _sources_at(path: Path, allowed: AllowedFolders | None) -> list[BoxSource]:
     if path.is_file() and (matching := [each for each in annotation_formats() if each.reads_boxes_of(path)]):
-        return [BoxSource(path, matching[0], loose=True)]
-    if path.is_dir() and (sources := find_box_sources(path, loose=True)):
+        return [BoxSource(path, matching[0], loose=True, allowed=allowed)]
+    if path.is_dir() and (sources := find_box_sources(path, loose=True, allowed=allowed)):
         return sources
     if not path.exists():
         raise InvalidInput(f"there is no file of boxes {os.fspath(path)!r}")
@@ -110,7 +141,7 @@ def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None]
         try:
             index.add_all(_counted(source, problems, index, progress))
             if source.format.read_lists is not None and not _has_labels(source):
-                index.lists.add_all(source.format.read_lists(source.path))
+                index.lists.add_all(each_within(source.allowed, partial(source.format.read_lists, source.path)))
         except InvalidInput as error:
             if source.loose or source.path.is_file():
                 raise
@@ -132,7 +163,8 @@ def _counted(
     source: BoxSource, problems: Problems, index: BoxIndex, progress: Callable[[int], None]
 ) -> Iterator[Box | RelativeBox]:
     assert source.format.read_boxes is not None, "it has boxes"
-    for box in source.format.read_boxes(source.path, problems):
+    read: Callable[[], Iterator[Box | RelativeBox]] = partial(source.format.read_boxes, source.path, problems)
+    for box in each_within(source.allowed, read):
         if len(index) % 4096 == 0:
             progress(len(index))
         yield box

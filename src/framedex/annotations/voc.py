@@ -32,7 +32,7 @@ from framedex.annotations.problems import Problem, Problems, problem, without_pr
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
 from framedex.core.progress import ShareProgress
-from framedex.core.regular_files import TooLarge, read_bytes
+from framedex.core.regular_files import TooLarge, read_bytes, scan
 from framedex.errors import InvalidInput
 
 _SUFFIX = ".xml"
@@ -56,7 +56,7 @@ def is_voc(folder: Path) -> bool:
 
 def _has_xml(folder: Path) -> bool:
     try:
-        with os.scandir(folder) as entries:
+        with scan(folder) as entries:
             return any(entry.name.endswith(_SUFFIX) for entry in entries)
     except OSError:
         return False

@@ -51,7 +51,7 @@ from framedex.annotations.yolo_keypoints import (
     names_of_details,
 )
 from framedex.core.progress import ShareProgress
-from framedex.core.regular_files import open_text, read_text
+from framedex.core.regular_files import has_file, open_text, read_text
 from framedex.errors import InvalidInput
 
 _SUFFIX = ".txt"
@@ -68,7 +68,7 @@ _DIGITS = 14  # after the decimal point: a billionth of a pixel in an image of 1
 
 def is_yolo(folder: Path) -> bool:
     """Return whether a folder has a file of class names, and ``labels`` in itself or in a subfolder."""
-    return any((folder / name).is_file() for name in NAMES) and any(
+    return any(has_file(folder / name) for name in NAMES) and any(
         is_folder(part_ / _LABELS) for part_ in (folder, *subfolders(folder))
     )
 

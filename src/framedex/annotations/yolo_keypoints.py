@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.annotations.class_names import YAML_NAMES, yaml_value
+from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
 
 _MOST = 10_000  # key points of an object
@@ -53,7 +54,7 @@ def keypoint_shape_of(folder: Path) -> KeypointShape | None:
         InvalidInput: the file cannot be read, or its ``kpt_shape`` is not [number of points, 2 or 3].
     """
     for path in (folder / name for name in YAML_NAMES):
-        shape = yaml_value(path, "kpt_shape") if path.is_file() else None
+        shape = yaml_value(path, "kpt_shape") if has_file(path) else None
         if shape is not None:
             sides = [int(each) for each in shape if _is_count(each)] if isinstance(shape, list) else []
             if len(sides) != 2 or len(shape) != 2 or sides[1] not in (2, 3) or not 0 < sides[0] <= _MOST:
@@ -75,7 +76,7 @@ def keypoint_names_of(folder: Path) -> dict[int, list[str]]:
         InvalidInput: a file cannot be read.
     """
     for path in (folder / name for name in YAML_NAMES):
-        names = yaml_value(path, "kpt_names") if path.is_file() else None
+        names = yaml_value(path, "kpt_names") if has_file(path) else None
         if isinstance(names, dict):
             return {int(number): each for number, each in names.items() if _is_count(number) and _are_names(each)}
     return {}

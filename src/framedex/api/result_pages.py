@@ -55,7 +55,7 @@ class ExplorePage(ExploreResult, Generic[Source]):
     @classmethod
     def of(cls, result: ExploreResult, view: Source) -> "ExplorePage[Source]":
         """Return a result with the thumbnails and the members of a view."""
-        shown = cls(clusters=result.clusters, metadata=result.metadata)
+        shown = cls(**dict(result))
         shown._view = view
         return shown
 
@@ -72,7 +72,7 @@ class ExplorePage(ExploreResult, Generic[Source]):
 
     def __eq__(self, other: object) -> bool:
         """Return whether two pages have equal contents; their views do not matter."""
-        return isinstance(other, ExploreResult) and (self.clusters, self.metadata) == (other.clusters, other.metadata)
+        return isinstance(other, ExploreResult) and dict(self) == dict(other)
 
     __hash__ = None  # type: ignore[assignment] # a page holds lists, which have no hash
 

@@ -24,7 +24,7 @@ _Config = Mapping[str, Any]
 
 
 def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
-    """Return the job of a task.
+    """Return the job of a task, which acts for the user who started the task.
 
     Args:
         context: the open workspace.
@@ -42,7 +42,7 @@ def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
         raise NotRetryable(
             f"task {record.task_id} is of a kind that this version of Framedex does not have: {config!r}"
         ) from None
-    return _JOBS[operation](context, record.dataset_id, config)
+    return _JOBS[operation](context.acting_as(record.created_by), record.dataset_id, config)
 
 
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:

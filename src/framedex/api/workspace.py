@@ -1,7 +1,8 @@
 """A workspace: a folder with datasets."""
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any, Unpack
 
 from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
+from framedex.api.handle import WorkspaceHandle
 from framedex.api.retry import rebuild_job
 from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
-from framedex.errors import Forbidden
+from framedex.errors import Conflict, Forbidden, InvalidInput, MissingDependency, NotFound, Unavailable
 from framedex.jobs.ingest.content import open_content, with_boxes
 from framedex.media.frame_sampling import Sampling
 from framedex.operations.context import Context
@@ -31,13 +33,14 @@ from framedex.records import (
     RecoveryResult,
     TaskFilters,
     TaskPage,
+    TaskRecord,
     TaskType,
     VacuumResult,
 )
 from framedex.render.progress import progress_bar
 from framedex.search.vectors.indices import VectorIndices
-from framedex.settings import Settings, load_settings, user_path
-from framedex.storage import datasets
+from framedex.settings import LiveSettings, Settings, load_settings, user_path
+from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.heads import Heads
@@ -49,7 +52,7 @@ from framedex.tasks import Exports, Runner, Task
 _SELECTIONS_SHARE = 8  # divisor: the rows of ordered views may take 1/8 of the memory for columns
 
 
-class Workspace:
+class Workspace(WorkspaceHandle):
     """A folder on disk with datasets, opened or created by its path; also a context manager.
 
     Any number of processes may read a workspace at the same time, also while one process writes to it.
@@ -89,13 +92,15 @@ class Workspace:
         read_only = read_only or is_unwritable(path)
         layout = open_layout(path, read_only=read_only)
         catalog = open_catalog(layout.catalog, read_only=read_only)
-        runner = Runner(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
-        exports = Exports(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
+        live = LiveSettings(settings, os.path.realpath(layout.root))
+        runner = Runner(catalog, heartbeat_s=settings.heartbeat_s)
+        exports = Exports(catalog, heartbeat_s=settings.heartbeat_s)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
         selections = LruCache[Hashable, Any](settings.column_cache_bytes // _SELECTIONS_SHARE)
         self._context = Context(
-            layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads(), selections
+            layout, catalog, sql, runner, exports, live, VectorIndices(), columns, Heads(), selections
         )
+        self._is_owner = True
         runner.rebuild_job = partial(rebuild_job, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
@@ -140,7 +145,7 @@ class Workspace:
         Videos are sampled; their frames are media, and are treated like images.
 
         Args:
-            name: up to 255 characters, without slashes; unique in the workspace.
+            name: up to 255 characters, without slashes; unique in the namespace.
             source: a folder (searched recursively, without hidden files); a ``.txt``, ``.csv`` or ``.parquet`` list of
                 paths; or an Arrow table or Parquet file with the columns ``uri`` and ``embedding`` (and optionally
                 ``width, height, caption, label``). ``annotations.json`` (COCO) and ``image_annotations.csv|parquet`` in
@@ -165,13 +170,15 @@ class Workspace:
         self._check_free(name)
         sampling = Sampling(frames_per_second, scene_changes)
         content = open_content(source, encoder, self._context.settings)
-        content = content if boxes is None else with_boxes(content, boxes)
+        content = content if boxes is None else with_boxes(content, boxes, self._context.settings)
         config = new_embedding_config(content, thresholds, sampling)
         with self._context.catalog.write() as connection:
-            dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
+            dataset_id = datasets.insert_dataset(connection, name, owned_by=self.user, namespace=self.namespace)
             record = datasets.find_dataset(connection, dataset_id)
             request = creation_config(content, config)
-            task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, request)
+            task_id = self._context.runner.insert(
+                connection, record, TaskType.DATASET_CREATION, request, created_by=self.user
+            )
         with delete_if_stopped(self._context, dataset_id, task_id):
             job = creation_job(self._context, dataset_id, content, config)
             task = Task.start(self._context.runner, task_id, dataset_id, job)
@@ -196,26 +203,28 @@ class Workspace:
         check_dataset_name(name)
         self._check_writable()
         self._fail_interrupted()
-        user, status = self._context.settings.user, DatasetStatus.DRAFT
         with self._context.catalog.write() as connection:
-            dataset_id = datasets.insert_dataset(connection, name, owned_by=user, status=status)
+            dataset_id = datasets.insert_dataset(
+                connection, name, owned_by=self.user, namespace=self.namespace, status=DatasetStatus.DRAFT
+            )
         return Dataset(self._context, dataset_id)
 
     def dataset(self, name_or_id: str) -> Dataset:
-        """Return a dataset by its name or id.
+        """Return a dataset of the handle's namespace by its name, or any dataset by its id.
 
         Raises:
             NotFound: the dataset does not exist.
         """
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
-            return Dataset(self._context, datasets.find_dataset(connection, name_or_id).id)
+            found = datasets.find_dataset(connection, name_or_id, namespace=self.namespace)
+        return Dataset(self._context, found.id)
 
     def datasets(self) -> list[DatasetRecord]:
-        """Return the records of all datasets, newest first."""
+        """Return the records of all datasets of the handle's namespace, newest first."""
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
-            return datasets.list_datasets(connection)
+            return datasets.list_datasets(connection, self.namespace)
 
     def delete_dataset(self, name_or_id: str) -> None:
         """Delete a dataset with all data that Framedex stores for it. The source files are not changed.
@@ -235,10 +244,11 @@ class Workspace:
         """Return a page of tasks, newest first.
 
         Args:
-            query: any of ``dataset_id, dataset_name, task_type, status, created_by`` (exact values), ``start_time_from,
-                start_time_to`` (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time,
-                status, task_type, dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``),
-                ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
+            query: any of ``dataset_id, dataset_name, task_type, status, created_by`` (exact values), ``datasets`` (ids;
+                only tasks of these datasets, of which there can be thousands), ``start_time_from, start_time_to``
+                (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time, status, task_type,
+                dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``), ``page`` (from 1) and
+                ``page_size`` (5 to 50, default 20).
 
         Raises:
             InvalidInput: an argument is unknown or out of range.
@@ -247,14 +257,23 @@ class Workspace:
         return list_tasks(self._context, **query)
 
     def task_filters(
-        self, start_time_from: datetime | str | None = None, start_time_to: datetime | str | None = None
+        self,
+        start_time_from: datetime | str | None = None,
+        start_time_to: datetime | str | None = None,
+        *,
+        datasets: Collection[str] | None = None,
     ) -> TaskFilters:
         """Return the values that occur in the tasks of a period, for use as filters.
 
+        Args:
+            start_time_from: the first start time of tasks, as for :meth:`tasks`.
+            start_time_to: the last start time.
+            datasets: ids of datasets; only tasks of these count.
+
         Raises:
-            InvalidInput: a time cannot be parsed.
+            InvalidInput: a time cannot be parsed, or *datasets* is not a list of ids.
         """
-        return task_filters(self._context, start_time_from, start_time_to)
+        return task_filters(self._context, start_time_from, start_time_to, datasets)
 
     def task(self, task_id: str) -> Task:
         """Return a task of any process, for inspection, waiting, aborting or retrying.
@@ -310,10 +329,55 @@ class Workspace:
         """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free."""
         return read_usage(self._context)
 
-    def close(self) -> None:
-        """Abort the running tasks and exports of this process, and close the catalog."""
-        self._context.runner.close()
-        self._context.exports.close()
+    def interrupted_tasks(self) -> list[TaskRecord]:
+        """Return the tasks that did not end because their process ended, oldest first.
+
+        The process crashed, or it called :meth:`close` with a reason, which ``error_message`` then has. Tasks that a
+        user aborted are not among them, nor those of deleted datasets and those that a later task of their dataset
+        followed.
+        """
+        self._fail_interrupted()
+        with self._context.catalog.read() as connection:
+            return task_rows.list_interrupted(connection)
+
+    def retry_interrupted(self) -> list[Task]:
+        """Retry the tasks of :meth:`interrupted_tasks` from their last checkpoints; return those that run again.
+
+        Tasks that cannot be retried now stay as they are: their source is gone or was a Python object, or another
+        process retries them.
+
+        Raises:
+            ReadOnly: the workspace was opened read-only.
+        """
+        self._check_writable()
+        retried = []
+        for record in self.interrupted_tasks():
+            task = Task(self._context.runner, record.task_id)
+            with suppress(InvalidInput, NotFound, Conflict, Unavailable, MissingDependency):
+                task.retry()
+                retried.append(task)
+        return retried
+
+    def close(self, reason: str | None = None) -> None:
+        """Stop the running tasks and exports of this process, and close the catalog. A second call does nothing.
+
+        Handles of :meth:`acting_as` and :meth:`in_namespace` close nothing.
+
+        Args:
+            reason: the reason of a planned stop, such as "the service stopped". The tasks are then FAILED with this
+                ``error_message``, and :meth:`retry_interrupted` continues them in the next process. Without a reason
+                they are ABORTED. Tasks in their commit phase end as usual.
+
+        Raises:
+            InvalidInput: the reason is not text, or is empty; nothing is closed.
+        """
+        if reason is not None and not (isinstance(reason, str) and reason.strip()):
+            raise InvalidInput(f"the reason of a stop is text that is not empty, or None, not {reason!r}")
+        if not self._is_owner:
+            return
+        reason = reason and reason.encode("utf-8", "backslashreplace").decode()
+        self._context.runner.close(reason)
+        self._context.exports.close(reason)
         self._context.catalog.close()
 
     def __enter__(self) -> "Workspace":
@@ -334,7 +398,7 @@ class Workspace:
         """Check that a name is free, before the source is read, which may take long."""
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
-            datasets.check_dataset_name_free(connection, name)
+            datasets.check_dataset_name_free(connection, name, namespace=self.namespace)
 
     def _fail_interrupted(self) -> None:
         """Mark the tasks of dead processes as failed; called by each method that reads datasets or tasks."""

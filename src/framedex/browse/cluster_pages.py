@@ -32,6 +32,7 @@ class ClusterPage:
         row_ids: uint64, shape (M,): the members, cluster by cluster; within a cluster the best or the first row comes
             first.
         scores: float32, shape (M,): the scores of the ranking; None without a ranking.
+        total: number of clusters on all pages.
     """
 
     level: str
@@ -39,6 +40,7 @@ class ClusterPage:
     sizes: list[int]
     row_ids: RowIds
     scores: npt.NDArray[np.float32] | None
+    total: int
 
     def first_members(self, max_count: int) -> tuple[list[list[int]], list[list[float]]]:
         """Return the row ids of the first members of each cluster, and their scores: 0.0 without a ranking."""
@@ -82,7 +84,7 @@ def cluster_page(
         row_ids, values = row_ids[in_cluster], values.drop_null()
         scores = None if scores is None else scores[in_cluster]
     if not len(values):
-        return ClusterPage(level, [], [], row_ids, None)
+        return ClusterPage(level, [], [], row_ids, None, 0)
     names, group = _dense(values)
     sizes = np.bincount(group)
     earliest = np.zeros(len(sizes), np.int64)
@@ -96,7 +98,8 @@ def cluster_page(
     members = np.flatnonzero(at < len(selected))
     members = members[np.argsort(at[members], kind="stable")]
     scores = None if scores is None else scores[members]
-    return ClusterPage(level, names[selected].tolist(), sizes[selected].tolist(), row_ids[members], scores)
+    numbers, counts = names[selected].tolist(), sizes[selected].tolist()
+    return ClusterPage(level, numbers, counts, row_ids[members], scores, len(present))
 
 
 def _dense(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]:

@@ -62,6 +62,7 @@ def explore(
     check_arguments(entity_type, level, page_number)
     of_videos = entity_type == EntityType.VIDEOS
     clusters: list[Cluster] = []
+    total = 0
     if media.has_videos or not of_videos:
         page = cluster_page(
             media,
@@ -73,7 +74,13 @@ def explore(
         )
         kind = COSINE_DISTANCE if ranking is None else ranking.kind
         clusters = _clusters(media, condition, level, page, kind, thumbnail_uri) if page.numbers else []
-    return ExploreResult(clusters=clusters, metadata=ExploreMetadata(used_duckdb=True))
+        total = page.total
+    return ExploreResult(
+        clusters=clusters,
+        metadata=ExploreMetadata(used_duckdb=True),
+        total_pages=-(-total // PAGE_CLUSTERS),
+        current_page=page_number,
+    )
 
 
 def _clusters(

@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, within
 from framedex.core.arrays import RowIds
 from framedex.core.regular_files import opener
+from framedex.errors import Forbidden
 from framedex.media.remote import is_remote
 from framedex.storage.blobs import BLOBS_ROOT
 from framedex.storage.media import LOCATION, Media
@@ -65,7 +67,13 @@ class DeletionResult:
 
 
 def delete_files(
-    media: Media, removed: RowIds, others: Iterable[Media], *, guard: Guard, progress: Callable[[float], None]
+    media: Media,
+    removed: RowIds,
+    others: Iterable[Media],
+    *,
+    guard: Guard,
+    progress: Callable[[float], None],
+    allowed: AllowedFolders | None = None,
 ) -> DeletionResult:
     """Delete the files of removed rows.
 
@@ -79,6 +87,7 @@ def delete_files(
         others: states whose rows keep their files.
         guard: the guard, valid since *others* were read.
         progress: called with the fraction that is done; may raise to stop before the next files are deleted.
+        allowed: the folders below which files may be read, and so deleted; None for any.
     """
     removed = _first_of_each(media, removed)
     files, names, links = _files(media, removed)
@@ -89,7 +98,7 @@ def delete_files(
         checked = []
         for number, row in batch:
             result = _refusal(media, row) or (
-                "other media are in the same file" if needed[number] else _check(media, row)
+                "other media are in the same file" if needed[number] else _check(media, row, allowed)
             )
             if isinstance(result, str):
                 outcome.note(media.shown_path(row), result)
@@ -258,14 +267,16 @@ class _File:
         return None
 
 
-def _check(media: Media, row: dict[str, Any]) -> _File | str:
+def _check(media: Media, row: dict[str, Any], allowed: AllowedFolders | None) -> _File | str:
     """Return a row's file if it is unchanged, else the reason not to delete it."""
     path = str(media.file_of(row))
     try:
-        with open(path, "rb", buffering=0, opener=opener) as file:
+        with within(allowed), open(path, "rb", buffering=0, opener=opener) as file:
             status = os.fstat(file.fileno())
             if status.st_size != row["size_bytes"] or _digest(file) != row["content_hash"]:
                 return _CHANGED
+    except Forbidden:
+        return OUTSIDE
     except OSError as error:
         return error.strerror or str(error)
     return _File(media.shown_path(row), media.roots[row["root"]], path, _identity(status))

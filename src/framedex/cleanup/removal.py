@@ -20,6 +20,7 @@ from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.rows import read_row_ids
 from framedex.jobs.remove import remove_selected
+from framedex.media.files import allowed_folders
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.starting import with_job_context
@@ -147,6 +148,7 @@ class Removal:
             chain([current], self._others()),
             guard=lambda: self._no_new_readers(mark),
             progress=lambda share: progress(DELETING, share),
+            allowed=allowed_folders(self._context.settings),
         )
 
     @contextmanager

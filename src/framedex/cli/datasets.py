@@ -8,6 +8,7 @@ import typer
 
 import framedex
 from framedex.cli.options import (
+    NAMESPACE,
     JsonOption,
     NameArgument,
     WorkspaceOption,
@@ -15,7 +16,6 @@ from framedex.cli.options import (
     confirm,
     existing_folder,
     open_workspace,
-    workspace_folder,
 )
 from framedex.cli.output import counted, print_json, print_table, say
 from framedex.errors import Conflict, InvalidInput
@@ -48,7 +48,7 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Create a dataset from the images and videos in SOURCE."""
-    with framedex.Workspace(workspace_folder(workspace)) as ws:
+    with open_workspace(workspace, create=True) as ws:
         start = time.perf_counter()
         dataset = ws.create_dataset(
             name,
@@ -178,12 +178,14 @@ def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List the datasets of the workspace, newest first."""
     from framedex.storage.listing import list_workspace
 
-    records = list_workspace(existing_folder(workspace))
+    records = list_workspace(existing_folder(workspace), NAMESPACE.get())
     if as_json:
         print_json(records)
         return
-    rows = [(r.display_name, r.status_new, r.n_images, f"{r.created_at:%Y-%m-%d %H:%M}", r.id) for r in records]
-    print_table(("name", "status", "images", "created (UTC)", "id"), rows)
+    rows = [
+        (r.display_name, r.status_new, r.n_images, r.n_objects, f"{r.created_at:%Y-%m-%d %H:%M}", r.id) for r in records
+    ]
+    print_table(("name", "status", "images", "objects", "created (UTC)", "id"), rows)
 
 
 def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:

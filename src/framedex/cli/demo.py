@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-import framedex
-from framedex.cli.options import JsonOption, WorkspaceOption, workspace_folder
+from framedex.cli.options import JsonOption, WorkspaceOption, open_workspace
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import Error
 
@@ -20,7 +19,7 @@ def demo(
     """Build a dataset of sample photographs with planted faults, and compare the findings with them."""
     from framedex import demo as demo_dataset
 
-    with framedex.Workspace(workspace_folder(workspace)) as ws:
+    with open_workspace(workspace, create=True) as ws:
         start = time.perf_counter()
         dataset, truth = demo_dataset.build_demo(ws)
         outcomes = demo_dataset.compare(dataset, truth)

@@ -20,7 +20,7 @@ from framedex.cli.output import print_json, print_table, say, short_number
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from framedex import Histogram
+    from framedex import Dataset, Histogram
     from framedex.records import DuplicateGroup
 
 _BAR = 40  # characters of the longest bar of a histogram
@@ -84,12 +84,18 @@ def duplicates(
     within_videos: Annotated[
         bool, typer.Option("--within-videos", help="Also group frames of one video with each other.")
     ] = False,
+    of: Annotated[str | None, typer.Option(help="Only the copies of one image: its id, path or URI.")] = None,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show groups of near-duplicates, largest first, with the best image to keep."""
+    """Show groups of near-duplicates, largest first, with the best image to keep; or the copies of one image."""
     with open_workspace(workspace) as ws:
+        if of is not None:
+            if exact or within_videos or entity_type != "IMAGES":
+                raise InvalidInput("--of shows near-duplicates of an image; give no --exact, --within-videos and type")
+            _print_copies(ws.dataset(name), of, threshold, limit, as_json=as_json)
+            return
         most = limit or (None if as_json else 100)
         groups = ws.dataset(name).duplicates(
             threshold, exact=exact, limit=most, entity_type=entity_type, within_videos=within_videos
@@ -100,6 +106,20 @@ def duplicates(
         print_table(
             (counted(entity_type), "similarity", "best to keep", "reason", "others"), map(_duplicates_row, groups)
         )
+
+
+def _print_copies(dataset: "Dataset", of: str, threshold: float, limit: int | None, *, as_json: bool) -> None:
+    from framedex.images.reading import is_media_id
+
+    copies = dataset.copies_of(of if is_media_id(of) else dataset.media_id(of), threshold)[:limit]
+    if as_json:
+        print_json(copies)
+        return
+    rows = [
+        (each.path, "" if each.similarity is None else f"{each.similarity:.4f}", each.reason, each.media_id)
+        for each in copies
+    ]
+    print_table(("copy", "similarity", "reason", "id"), rows)
 
 
 def _duplicates_row(group: "DuplicateGroup") -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from framedex.cli.options import (
     workspace_folder,
 )
 from framedex.cli.output import counted, print_json, print_table, say
-from framedex.errors import InvalidInput, NotFound, WorkspaceError
+from framedex.errors import InvalidInput, WorkspaceError
 from framedex.render.sizes import bytes_text
 
 if TYPE_CHECKING:
@@ -160,44 +160,6 @@ def recover(
         say(line)
     found = f"{counted(len(result.datasets), 'datasets')} with {counted(result.snapshots, 'snapshots')}"
     say(f"recovered {found}: {', '.join(result.datasets)}")
-
-
-def retry(
-    task: Annotated[str, typer.Argument(help="Id of a failed or aborted task, or name of a dataset for its last one.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Run a failed or aborted task again, from its last checkpoint, and wait for its end."""
-    from framedex.render.progress import progress_bar
-
-    with open_workspace(workspace) as ws:
-        again = ws.task(_task_id(ws, task))
-        again.retry()
-        with progress_bar("Retrying") as progress:
-            record = again.wait(progress=progress)
-        if as_json:
-            print_json(record)
-            return
-        say(f"{record.dataset_name}: {record.task_type} task {record.task_id} is {record.status}")
-
-
-def _task_id(workspace: "framedex.Workspace", given: str) -> str:
-    """Return a task's id from itself, or from the name or id of the dataset that the task changed last.
-
-    Raises:
-        NotFound: there is neither a task nor a dataset of that name, or the dataset has no task.
-    """
-    try:
-        return workspace.task(given).id
-    except NotFound:
-        pass
-    try:
-        last = workspace.dataset(given).last_task
-    except NotFound as error:
-        raise NotFound(f"no task {given!r}, and {error}") from None
-    if last is None:
-        raise NotFound(f"dataset {given!r} has no task")
-    return last.task_id
 
 
 def vacuum(

@@ -3,6 +3,9 @@
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +33,10 @@ LimitOption = Annotated[
 ]
 
 
+NAMESPACE: ContextVar[str] = ContextVar("namespace", default="")
+"""The namespace of the option before the command."""
+
+
 def workspace_folder(workspace: Path | None) -> Path:
     """Return the workspace folder of the option, the environment or the default."""
     from framedex.settings import load_settings, user_path
@@ -51,9 +58,17 @@ def existing_folder(workspace: Path | None) -> Path:
     return folder
 
 
-def open_workspace(workspace: Path | None) -> "framedex.Workspace":
-    """Open the workspace at :func:`existing_folder`."""
-    return framedex.Workspace(existing_folder(workspace))
+@contextmanager
+def open_workspace(workspace: Path | None, *, create: bool = False) -> Iterator["framedex.Workspace"]:
+    """Yield the open workspace, in the namespace of the command line.
+
+    Args:
+        workspace: the folder of the option.
+        create: whether a workspace may be created; else it must exist, as in :func:`existing_folder`.
+    """
+    folder = workspace_folder(workspace) if create else existing_folder(workspace)
+    with framedex.Workspace(folder) as opened:
+        yield opened.in_namespace(NAMESPACE.get())
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -12,10 +12,13 @@ from framedex.cli.demo import demo
 from framedex.cli.edits import limits, not_duplicates, tag, tags, untag
 from framedex.cli.enrich import enrich, models
 from framedex.cli.inspect import duplicates, explore, export, histogram, issues, report
-from framedex.cli.maintenance import check, cleanup, du, recover, retry, vacuum
+from framedex.cli.lookups import labels, media_id
+from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
+from framedex.cli.options import NAMESPACE
 from framedex.cli.output import printable, say
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
+from framedex.cli.tasks import retry, tasks
 from framedex.cli.uploads import upload, uploads
 from framedex.errors import Error
 
@@ -26,8 +29,8 @@ app = typer.Typer(
 )
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls,
-    show, explore, search, similar, duplicates, issues, histogram, export, report, cleanup, du, check, recover, retry,
-    vacuum, rm, plugins, demo,
+    show, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, cleanup, du, check,
+    recover, tasks, retry, vacuum, rm, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 
@@ -48,8 +51,12 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    namespace: Annotated[
+        str, typer.Option(envvar="FRAMEDEX_NAMESPACE", help="Namespace of datasets, within which names are unique.")
+    ] = "",
 ) -> None:
     """Find issues and duplicates in image and video collections, cluster and search them, offline."""
+    NAMESPACE.set(namespace)
 
 
 # What typer raises for wrong usage; it names only this subclass in public.

@@ -1,4 +1,4 @@
-"""Checks of user-defined names: of datasets, tags, custom fields and snapshots."""
+"""Checks of names: of datasets, their namespaces, tags, custom fields, snapshots and users."""
 
 from collections.abc import Collection
 from typing import Any
@@ -18,6 +18,27 @@ def check_dataset_name(name: Any) -> None:
     check_name("dataset", name)
     if "/" in name or "\\" in name:
         raise InvalidInput(f"the name of a dataset must not contain slashes, as {name!r} does")
+
+
+def check_user(name: Any) -> str:
+    """Return the name or e-mail address of a user after a check.
+
+    Raises:
+        InvalidInput: the name is not text of 1 to 255 printable characters, or is blank.
+    """
+    check_name("user", name)
+    return str(name)
+
+
+def check_namespace(name: Any) -> str:
+    """Return the name of a namespace of datasets after a check; empty for the default namespace.
+
+    Raises:
+        InvalidInput: the name is not text of up to 255 printable characters, or is blank but not empty.
+    """
+    if name != "":
+        check_name("namespace", name)
+    return str(name)
 
 
 def check_name(

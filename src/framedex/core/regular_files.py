@@ -2,16 +2,21 @@
 
 Opening a named pipe blocks until a writer opens it; opening a device may have any effect. The size of a file is no
 reliable limit: the file may grow while it is read, and files in ``/proc`` have the size 0.
+
+Within :func:`framedex.core.allowed_folders.within`, all functions here refuse files that are in no allowed folder.
 """
 
 import errno
 import io
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
-AnyPath = str | os.PathLike[str]
+from framedex.core.allowed_folders import AnyPath, OwnPath, current_folders
+
 NOT_REGULAR = "not a regular file"
 TEXT_BYTES = 64 * 2**20
 """The maximum size of text files that are read whole, such as lists of classes and settings."""
@@ -31,7 +36,7 @@ class TooLarge(OSError):
 
 
 def regular(path: AnyPath) -> Path:
-    """Return a path after checking that it is a regular file, for an engine that opens files itself.
+    """Return a path after checking that it is a regular file, for an engine that opens our own files itself.
 
     Raises:
         OSError: the file does not exist, or is not a regular file.
@@ -40,22 +45,64 @@ def regular(path: AnyPath) -> Path:
     return Path(path)
 
 
+def engine_file(path: AnyPath) -> AbstractContextManager[Path | BinaryIO]:
+    """Return what an engine can read a regular file from: its path, or within allowed folders the open file.
+
+    Raises:
+        OSError: the file does not exist, is not a regular file, or is in no allowed folder.
+    """
+    return nullcontext(regular(path)) if current_folders() is None else open_binary(path)
+
+
+def scan(path: AnyPath) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+    """Return the entries of a folder, to be used by their names.
+
+    Raises:
+        OSError: the folder cannot be read, or is in no allowed folder.
+    """
+    allowed = current_folders()
+    return os.scandir(path) if allowed is None else allowed.scan(path)
+
+
 def has_file(path: AnyPath) -> bool:
-    """Return whether a path is that of a regular file; False also for a path that no file can have."""
+    """Return whether a path is that of a regular file; False also for a path that no file can have.
+
+    Raises:
+        Forbidden: it is in no allowed folder, whether or not it exists.
+    """
+    _check_allowed(path)
     return os.path.isfile(path)  # noqa: PTH113 - in Python 3.11, Path.is_file raises for names that are too long
 
 
 def has_folder(path: AnyPath) -> bool:
-    """Return whether a path is that of a folder; False also for a path that no folder can have."""
+    """Return whether a path is that of a folder; False also for a path that no folder can have.
+
+    Raises:
+        Forbidden: it is in no allowed folder, whether or not it exists.
+    """
+    _check_allowed(path)
     return os.path.isdir(path)  # noqa: PTH112 - as above
+
+
+def may_read(path: AnyPath) -> bool:
+    """Return whether a path is in an allowed folder, or any path is allowed."""
+    allowed = current_folders()
+    return allowed is None or allowed.contains(path)
+
+
+def _check_allowed(path: AnyPath) -> None:
+    if (allowed := current_folders()) is not None:
+        allowed.check(path)
 
 
 def opener(path: str, flags: int) -> int:
     """Open a regular file without blocking; for the argument *opener* of :func:`open`.
 
     Raises:
-        OSError: the file cannot be opened, or is not a regular file.
+        OSError: the file cannot be opened, is not a regular file, or is in no allowed folder.
     """
+    if (allowed := current_folders()) is not None and not isinstance(path, OwnPath):
+        return allowed.open(path, flags, _check)
     _check(os.stat(path), path)  # noqa: PTH116 - names may be any bytes
     # The file may have been replaced since, so it is opened without blocking and checked again.
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.core.regular_files import regular
+from framedex.core.regular_files import engine_file
 from framedex.errors import InvalidInput
 
 MAX_ROW = 2**24
@@ -76,13 +76,13 @@ def parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -
 
     shown = repr(os.fspath(path))
     try:
-        with pq.ParquetFile(regular(path)) as file:
+        with engine_file(path) as source, pq.ParquetFile(source) as file:
             columns = choose(file.schema_arrow.names)
             leaves = _leaves(file.metadata, columns)
             _check_sizes(file.metadata, leaves, shown)
             types = {field.name: field.type for field in file.schema_arrow}
         # As dictionaries, repeated texts are in memory once.
-        with pq.ParquetFile(regular(path), read_dictionary=leaves) as file:
+        with engine_file(path) as source, pq.ParquetFile(source, read_dictionary=leaves) as file:
             for batch in file.iter_batches(_ROWS, columns=columns):
                 names = batch.schema.names
                 for column, name in zip(batch.columns, names, strict=True):

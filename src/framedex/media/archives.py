@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from framedex.annotations.formats import box_files, label_files
+from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.regular_files import open_binary
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
@@ -66,7 +67,9 @@ class ArchiveMember:
     done: float
 
 
-def open_archive(path: Path, limits: ArchiveLimits, skipped: Counter[str]) -> Iterator[ArchiveMember]:
+def open_archive(
+    path: Path, limits: ArchiveLimits, skipped: Counter[str], allowed: AllowedFolders | None = None
+) -> Iterator[ArchiveMember]:
     """Yield the images of an archive, and the annotation files in its root, without writing to the disk.
 
     Links, devices, hidden files and other files are skipped. If several members have the same name, all are yielded.
@@ -75,16 +78,21 @@ def open_archive(path: Path, limits: ArchiveLimits, skipped: Counter[str]) -> It
         path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
         limits: checked while reading, regardless of the headers.
         skipped: the numbers of skipped members by reason, updated while reading.
+        allowed: the folders from which files may be read; None for any.
 
     Raises:
         InvalidInput: the file is not such an archive, it is broken or encrypted, a member's path leads out of the
             archive, or the contents exceed the limits.
+        Forbidden: the file is in no allowed folder.
     """
     name = path.name.lower()
     if not name.endswith(SUFFIXES):
         raise InvalidInput(f"an archive is a {', '.join(SUFFIXES)} file, not {str(path)!r}")
+    if allowed is not None:
+        allowed.check(path)
     try:
-        file = open_binary(path)
+        with within(allowed):
+            file = open_binary(path)
     except OSError as error:
         raise InvalidInput(f"cannot read the archive {str(path)!r}: {error.strerror}") from None
     with file:

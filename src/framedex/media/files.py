@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import BinaryIO
 
+from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, within
 from framedex.core.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
-from framedex.errors import CannotDecode
+from framedex.errors import CannotDecode, Forbidden
 from framedex.media.remote import SCHEME, ObjectStore, is_remote
 from framedex.media.s3 import BucketAccess
 from framedex.settings import Settings
@@ -16,25 +17,30 @@ from framedex.settings import Settings
 class Reader:
     """A reader of files by absolute path and of objects by URI. Safe to share between threads.
 
+    Files that Framedex itself stores, given as :class:`framedex.core.allowed_folders.OwnPath`, can always be read.
+    Others must be in an allowed folder or bucket, if the settings have some; the refusal does not tell whether the
+    file exists.
+
     Args:
-        settings: limits, and the access to buckets.
+        settings: limits, allowed folders, and the access to buckets.
         role_arn: ARN of the role for reading objects.
     """
 
     def __init__(self, settings: Settings, role_arn: str | None = None) -> None:
         self._max_bytes = settings.max_file_bytes
-        self._objects = ObjectStore(BucketAccess.of(settings, role_arn))
+        self._allowed = allowed_folders(settings)
+        self._objects = object_store(settings, role_arn)
 
     def read(self, location: str) -> tuple[int | None, bytes]:
         """Return the modification time (nanoseconds since 1970) and the content.
 
         Raises:
-            CannotDecode: the file or object does not exist, is too large, or cannot be read.
+            CannotDecode: the file or object does not exist, is too large, may not be read, or cannot be read.
             Unavailable: the object store cannot be reached, or denies access.
         """
         if is_remote(location):
             return self._objects.read(location, self._max_bytes)
-        status, data = read_file(location, self._max_bytes)
+        status, data = read_file(location, self._max_bytes, self._allowed)
         return status.st_mtime_ns, data
 
     @contextmanager
@@ -50,7 +56,8 @@ class Reader:
             yield (None if modified_ns is None else modified_ns / 1e9), BytesIO(data)
             return
         try:
-            file = open_binary(location)
+            with _restricted(self._allowed):
+                file = open_binary(location)
         except (OSError, ValueError) as error:  # a name with a null character is a ValueError
             raise _cannot_decode(error) from None
         with file:
@@ -80,14 +87,43 @@ def below(root: str, other: str) -> str | None:
     return other[len(start) :] if other.startswith(start) else None
 
 
-def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
-    """Return a file's status and content.
+def allowed_folders(settings: Settings) -> AllowedFolders | None:
+    """Return the folders from which the settings allow to read; None for any."""
+    return None if settings.media_roots is None else AllowedFolders(settings.media_roots)
+
+
+def object_store(settings: Settings, role_arn: str | None = None) -> ObjectStore:
+    """Return the reader of objects with the settings' access and allowed buckets."""
+    return ObjectStore(BucketAccess.of(settings, role_arn), settings.s3_allowed)
+
+
+@contextmanager
+def _restricted(allowed: AllowedFolders | None) -> Iterator[None]:
+    """Refuse to read files in no allowed folder, except for files of our own.
 
     Raises:
-        CannotDecode: the file is missing, too large, not a regular file, or cannot be read.
+        CannotDecode: the path is in no allowed folder.
     """
     try:
-        with open(path, "rb", buffering=0, opener=opener) as file:
+        with within(allowed):
+            yield
+    except Forbidden:
+        raise CannotDecode(f"cannot be read: {OUTSIDE}") from None
+
+
+def read_file(path: str, max_bytes: int, allowed: AllowedFolders | None = None) -> tuple[os.stat_result, bytes]:
+    """Return a file's status and content.
+
+    Args:
+        path: the file.
+        max_bytes: the maximum size.
+        allowed: the folders from which files may be read; None for any.
+
+    Raises:
+        CannotDecode: the file is missing, too large, not a regular file, in no allowed folder, or cannot be read.
+    """
+    try:
+        with _restricted(allowed), open(path, "rb", buffering=0, opener=opener) as file:
             status = os.fstat(file.fileno())
             if status.st_size > max_bytes:
                 raise CannotDecode(f"the file has {status.st_size:,} bytes, more than {max_bytes:,}")

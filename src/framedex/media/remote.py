@@ -1,15 +1,17 @@
 """Access to objects in S3 buckets. URIs are ``s3://bucket/key``, unescaped."""
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from framedex.core import forks
-from framedex.errors import CannotDecode, InvalidInput, Unavailable
+from framedex.errors import CannotDecode, Forbidden, InvalidInput, Unavailable
 from framedex.media import s3
 from framedex.media.s3 import BucketAccess
 
 SCHEME = "s3://"
+OUTSIDE_BUCKETS = "it lies outside of the buckets that may be read (FRAMEDEX_S3_ALLOWED)"
 INVALID_URI = "Invalid object-storage URI or no media files found at the URI"
 """The interface's message; a note of the error has the details."""
 ODD_KEY = r"(^|/)\.{0,2}(/|$)"
@@ -51,10 +53,15 @@ class ObjectStore:
 
     It distinguishes a broken object from an unavailable service: after a failure it sends a request for the bucket, and
     it counts consecutive failures.
+
+    Args:
+        access: options for access to buckets.
+        allowed: the buckets, and folders in buckets, that may be read, as ``bucket`` or ``bucket/folder``; None for
+            any. A refusal does not tell whether an object exists.
     """
 
-    def __init__(self, access: BucketAccess) -> None:
-        self._access = access
+    def __init__(self, access: BucketAccess, allowed: Sequence[str] | None = None) -> None:
+        self._access, self._allowed = access, allowed
         self._lock = forks.Lock()
         self._read, self._failed, self._consecutive, self._last = 0, 0, 0, ""
 
@@ -65,6 +72,8 @@ class ObjectStore:
             CannotDecode: the object does not exist, is too large, or cannot be read although others can.
             Unavailable: the service cannot be reached, or denies access.
         """
+        if not self._is_allowed(uri):
+            raise CannotDecode(f"cannot be read: {OUTSIDE_BUCKETS}")
         if _ODD_KEY.search(uri.removeprefix(SCHEME)):
             raise CannotDecode("cannot be requested: its key has parts that are empty, '.' or '..'")
         try:
@@ -93,9 +102,11 @@ class ObjectStore:
 
         Raises:
             InvalidInput: the bucket does not exist.
+            Forbidden: the folder may not be read.
             Unavailable: the service cannot be reached, or denies listing the folder.
         """
         bucket, key = split_uri(uri)
+        self.check_allowed(uri)
         prefix = f"{key}/" if key else ""
         batches = []
         try:
@@ -115,8 +126,10 @@ class ObjectStore:
         """Return whether there is an object with exactly this URI.
 
         Raises:
+            Forbidden: the object may not be read.
             Unavailable: the service cannot be reached, or denies access.
         """
+        self.check_allowed(uri)
         try:
             s3.client(self._access).check_object(*_parts(uri))
         except s3.Missing:
@@ -124,6 +137,19 @@ class ObjectStore:
         except s3.S3Error as error:
             raise Unavailable(f"cannot look for {uri!r}: {error}") from None
         return True
+
+    def check_allowed(self, uri: str) -> None:
+        """Check that an object, or the objects below a folder, may be read.
+
+        Raises:
+            Forbidden: they may not.
+        """
+        if not self._is_allowed(uri):
+            raise Forbidden(f"{uri!r} cannot be read: {OUTSIDE_BUCKETS}")
+
+    def _is_allowed(self, uri: str) -> bool:
+        place = uri.removeprefix(SCHEME).rstrip("/")
+        return self._allowed is None or any(place == each or place.startswith(f"{each}/") for each in self._allowed)
 
     def _failure(self, uri: str, error: s3.Refused | s3.Unreachable) -> CannotDecode:
         """Return the error for an object that cannot be read.

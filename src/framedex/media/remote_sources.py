@@ -66,9 +66,11 @@ def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role_arn: str |
 
     Raises:
         InvalidInput: the URI is invalid, or there are no images.
+        Forbidden: the URI is in no allowed bucket.
         Unavailable: the service cannot be reached, or denies listing the folder.
     """
     bucket, key = split_uri(uri)
+    store.check_allowed(uri)
     if not uri.endswith("/") and posixpath.splitext(key)[1].lower() in LIST_SUFFIXES:
         source = _open_manifest(f"{SCHEME}{bucket}/{key}", store, max_bytes)
     elif is_media(key) and store.exists(f"{SCHEME}{bucket}/{key}"):

@@ -12,7 +12,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from framedex.annotations.formats import label_files
 from framedex.annotations.labels import parse_labels, storable
-from framedex.core.regular_files import open_binary, open_text
+from framedex.core.allowed_folders import AllowedFolders, each_within, within
+from framedex.core.regular_files import open_binary, open_text, scan
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.core.table_rows import csv_rows, parquet_rows
 from framedex.errors import InvalidInput
@@ -53,12 +54,14 @@ class Source(Protocol):
     Attributes:
         root: the absolute path of a folder, the URI of a folder, or the blob store.
         other_roots: additional roots.
+        allowed: the folders from which files may be read; None for any.
         role_arn: ARN of the role for reading objects.
         skipped: the numbers of entries skipped by the last iteration, by reason.
     """
 
     root: str
     other_roots: tuple[str, ...] = ()
+    allowed: AllowedFolders | None = None
     role_arn: str | None = None
     skipped: Counter[str]
 
@@ -67,15 +70,20 @@ class Source(Protocol):
         ...
 
 
+_LEADS_OUT = "links that lead out of the folders that may be read"
+
+
 @dataclass
 class FolderSource(Source):
     """The images and videos below a folder, folder by folder, sorted by name.
 
-    Hidden files and folders are skipped. Links are followed; each folder is entered once, so that loops end.
+    Hidden files and folders are skipped. Links are followed; each folder is entered once, so that loops end. Folders
+    outside of the allowed ones are not entered.
     """
 
     root: str
     skipped: Counter[str] = field(default_factory=Counter)
+    allowed: AllowedFolders | None = None
 
     def items(self) -> Iterator[Item]:
         """Yield the files."""
@@ -97,14 +105,17 @@ class FolderSource(Source):
         files: list[str] = []
         folders: list[str] = []
         try:
+            if not self._is_allowed(path) and folder:
+                self.skipped[_LEADS_OUT] += 1
+                return [], []
             status = os.stat(path)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in seen:
                 self.skipped["folders that a link leads back to"] += 1
                 return [], []
             seen.add((status.st_dev, status.st_ino))
-            with os.scandir(path) as entries:
+            with within(self.allowed), scan(path) as entries:
                 for entry in entries:
-                    self._sort_in(entry, files, folders, top=not folder)
+                    self._sort_in(entry, path, files, folders, top=not folder)
         except OSError as error:
             if not folder:
                 raise InvalidInput(f"cannot read the folder {self.root!r}: {error.strerror}") from error
@@ -113,9 +124,22 @@ class FolderSource(Source):
         # Lists of names, not of entries, because a single folder may have millions of files.
         return sorted(files), sorted(folders)
 
-    def _sort_in(self, entry: os.DirEntry[str], files: list[str], folders: list[str], *, top: bool) -> None:
+    def _is_allowed(self, path: str) -> bool:
+        return self.allowed is None or self.allowed.contains(path)
+
+    def _sort_in(
+        self, entry: os.DirEntry[str], folder: str, files: list[str], folders: list[str], *, top: bool
+    ) -> None:
         if entry.name.startswith(".") or (top and entry.name in label_files()):
             return
+        if self.allowed is not None and entry.is_symlink():
+            path = os.path.join(folder, entry.name)  # noqa: PTH118
+            if not self.allowed.contains(path):  # the name alone decides, so that nothing tells what is there
+                if is_media(entry.name):
+                    files.append(entry.name)  # reading it fails with the reason
+                else:
+                    self.skipped[_LEADS_OUT] += 1
+                return
         if _is_folder(entry):
             folders.append(entry.name)
         elif is_media(entry.name):
@@ -138,6 +162,7 @@ class FileSource(Source):
     root: str
     name: str
     skipped: Counter[str] = field(default_factory=Counter)
+    allowed: AllowedFolders | None = None
 
     def items(self) -> Iterator[Item]:
         """Yield the file."""
@@ -156,6 +181,7 @@ class ListSource(Source):
     list_path: Path
     root: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
+    allowed: AllowedFolders | None = None
 
     def __post_init__(self) -> None:
         self.root = self._common_root()
@@ -186,7 +212,7 @@ class ListSource(Source):
 
     def _rows(self) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
         folder = os.fspath(self.list_path.parent)
-        for path, labels, caption in read_list(self.list_path):
+        for path, labels, caption in each_within(self.allowed, partial(read_list, self.list_path)):
             if path.startswith("file:"):
                 path = self._path_of(path)  # noqa: PLW2901 - converted to a path
             yield path and os.path.normpath(os.path.join(folder, path)), labels, caption  # noqa: PTH118
@@ -284,19 +310,29 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
         yield value, labels, None if caption is None else str(caption)
 
 
-def open_source(source: str | os.PathLike[str]) -> Source:
+def open_source(source: str | os.PathLike[str], allowed: AllowedFolders | None = None) -> Source:
     """Return the source at a path: a folder, an image, a video or a list file.
+
+    Args:
+        source: the path.
+        allowed: the folders from which files may be read; None for any.
 
     Raises:
         InvalidInput: the path does not exist, or is none of these.
+        Forbidden: the path is in no allowed folder.
     """
     path = Path(os.path.abspath(user_path(source)))  # noqa: PTH100 - keeps links, unlike resolve
+    if allowed is not None:
+        allowed.check(path)
     try:
         if path.is_dir():
-            return FolderSource(os.fspath(path))
+            return FolderSource(os.fspath(path), allowed=allowed)
         if path.is_file() and (path.suffix.lower() in LIST_SUFFIXES or is_media(path.name)):
-            with open_binary(path):
-                return FileSource(os.fspath(path.parent), path.name) if is_media(path.name) else ListSource(path)
+            with within(allowed), open_binary(path):
+                pass
+            if is_media(path.name):
+                return FileSource(os.fspath(path.parent), path.name, allowed=allowed)
+            return ListSource(path, allowed=allowed)
         exists = path.exists()
     except OSError as error:
         raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error

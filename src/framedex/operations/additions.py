@@ -12,6 +12,7 @@ from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_addition
 from framedex.jobs.ingest.uploads import UploadSource
+from framedex.media.files import allowed_folders
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, check_available, start, with_job_context
@@ -63,7 +64,7 @@ def start_addition(
 
 def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
     """Start the task that adds objects to a dataset; see :meth:`framedex.Dataset.add_objects`."""
-    sources = resolve_box_sources(boxes)
+    sources = resolve_box_sources(boxes, allowed_folders(context.settings))
     _encoder(context, dataset_id)
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     return start(
@@ -78,7 +79,8 @@ def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
 
 def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
     """Return the job of a task that adds objects, for a retry."""
-    return with_job_context(context, dataset_id, _add_objects_job(context, resolve_box_sources(paths)))
+    sources = resolve_box_sources(paths, allowed_folders(context.settings))
+    return with_job_context(context, dataset_id, _add_objects_job(context, sources))
 
 
 def _add_objects_job(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:

@@ -1,14 +1,14 @@
 """The open parts of a workspace, which all operations share."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from framedex.core.lru_cache import LruCache
 from framedex.errors import Conflict, NotIndexed
 from framedex.records import EmbeddingConfig
 from framedex.search.vectors.indices import VectorIndices
-from framedex.settings import Settings
+from framedex.settings import LiveSettings, Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
 from framedex.storage.column_cache import ColumnCache
@@ -30,11 +30,12 @@ class Context:
         sql: the filter engine.
         runner: starts tasks.
         exports: starts exports.
-        settings: limits and defaults.
+        live_settings: limits and defaults, some of which can change.
         indices: cache of vector indices.
         columns: cache of filtered columns.
         heads: cache of heads.
         selections: cache of rows that views put in order, and of what they need beside columns.
+        namespace: the namespace in which datasets are created and found by name.
     """
 
     layout: Layout
@@ -42,11 +43,25 @@ class Context:
     sql: Sql
     runner: Runner
     exports: Exports
-    settings: Settings
+    live_settings: LiveSettings
     indices: VectorIndices
     columns: ColumnCache
     heads: Heads
     selections: LruCache[Hashable, Any]
+    namespace: str = ""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings at this moment, with the acting user as ``user``."""
+        return self.live_settings.current
+
+    def acting_as(self, user: str) -> "Context":
+        """Return a context that shares everything and acts for another user, whose name was checked."""
+        return replace(self, live_settings=self.live_settings.acting_as(user))
+
+    def in_namespace(self, namespace: str) -> "Context":
+        """Return a context that shares everything and creates and finds datasets in another namespace."""
+        return replace(self, namespace=namespace)
 
 
 def open_media(context: Context, dataset_id: str) -> Media:

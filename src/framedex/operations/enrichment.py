@@ -94,12 +94,13 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
     plan = _plan(context, dataset_id, requested)
     with unleased(context.catalog, dataset_id, Operation.ENRICH) as connection:
         source = check_available(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
-        taken = {each.display_name for each in datasets.list_datasets(connection)}
-        name = copy_name(source.display_name, "enriched", taken)
-        new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
+        namespace = datasets.namespace_of(connection, dataset_id)
+        taken = {each.display_name for each in datasets.list_datasets(connection, namespace)}
+        name, user = copy_name(source.display_name, "enriched", taken), context.settings.user
+        new_id = datasets.insert_dataset(connection, name, owned_by=user, namespace=namespace)
         config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": requested}
         record = datasets.find_dataset(connection, new_id)
-        task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config)
+        task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config, created_by=user)
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
     with delete_if_stopped(context, new_id, task_id):
         return new_id, Task.start(context.runner, task_id, new_id, _job(context, new_id, dataset_id, plan))

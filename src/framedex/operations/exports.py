@@ -168,7 +168,7 @@ def start_export(
         InvalidInput: the format is unknown or lacks an option, or the path is one of the workspace's own files.
         Conflict: the dataset has no head yet.
     """
-    target = _absolute(path)
+    target, settings = _absolute(path), context.settings
     # Refuse an unknown format, and options that it lacks, before the start.
     check_options(find_format(format), options, target, include_images=include_images)
     _check_target(context.layout, target)
@@ -188,16 +188,16 @@ def start_export(
             target,
             format=format,
             include_images=include_images,
-            exported_by=context.settings.user,
+            exported_by=settings.user,
             boxes_only=boxes_only,
             begin=begin,
             progress=progress,
             settle=settle,
-            settings=context.settings,
+            settings=settings,
             options=options,
         )
 
-    return context.exports.start(dataset_id, target, job)
+    return context.exports.start(dataset_id, target, job, created_by=settings.user)
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:

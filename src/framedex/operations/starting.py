@@ -56,7 +56,7 @@ def start(
         record = check_available(connection, dataset_id, operation, allowed)
         in_transaction(connection, datasets.head(connection, dataset_id))
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
-        task_id = context.runner.insert(connection, record, task_type, config)
+        task_id = context.runner.insert(connection, record, task_type, config, created_by=context.settings.user)
 
     run = with_job_context(context, dataset_id, job, status_shown=status_shown, thresholds=thresholds)
     return Task.start(context.runner, task_id, dataset_id, run)
@@ -143,14 +143,16 @@ def delete_if_stopped(context: Context, dataset_id: str, task_id: str) -> Iterat
     """Delete a dataset in creation if its task fails or is stopped within the block.
 
     The caller has no dataset object to retry the task with, so only the task's record is kept. A dataset that was
-    committed stays, even if the block raises afterwards.
+    committed stays, even if the block raises afterwards. The dataset of a task that a planned stop interrupted stays,
+    too, for a retry by the next process.
     """
     try:
         yield
     except BaseException:
         if (run := context.runner.run_of(task_id)) is not None:
             run.stop()
-        if Task(context.runner, task_id).status is not TaskStatus.COMPLETED:
+        record = Task(context.runner, task_id).record
+        if record.status is not TaskStatus.COMPLETED and record.status_message != task_rows.INTERRUPTED:
             with suppress(Error):
                 delete_dataset(context, dataset_id)
         raise
@@ -165,7 +167,7 @@ def delete_dataset(context: Context, name_or_id: str) -> None:
     """
     with context.catalog.reserve_freed():
         with context.catalog.read() as connection:
-            record = datasets.find_dataset(connection, name_or_id)
+            record = datasets.find_dataset(connection, name_or_id, namespace=context.namespace)
         with unleased(context.catalog, record.id, "delete_dataset") as connection:
             datasets.find_dataset(connection, record.id)
             if task_rows.is_busy(connection, record.id):

@@ -1,5 +1,6 @@
 """Pages of the task list, with the filters and sort orders of the interface."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypedDict
@@ -20,6 +21,7 @@ _PAGE_SIZES = range(5, 51)
 class TaskSearch(TypedDict, total=False):
     """Arguments of :meth:`framedex.Workspace.tasks`, where they are explained."""
 
+    datasets: Collection[str] | None
     dataset_id: str | None
     dataset_name: str | None
     task_type: TaskType | str | None
@@ -36,6 +38,7 @@ class TaskSearch(TypedDict, total=False):
 def list_tasks(
     context: Context,
     *,
+    datasets: Collection[str] | None = None,
     start_time_from: datetime | str | None = None,
     start_time_to: datetime | str | None = None,
     sort_by: str = "start_time",
@@ -55,6 +58,7 @@ def list_tasks(
     check_integer("page_size", page_size, minimum=_PAGE_SIZES[0], maximum=_PAGE_SIZES[-1])
     query = TaskQuery(
         _conditions(equal),
+        _ids(datasets),
         parse_time("start_time_from", start_time_from),
         parse_time("start_time_to", start_time_to),
         sort_by,
@@ -66,13 +70,18 @@ def list_tasks(
     return TaskPage(tasks=tasks, total=total, page=page, page_size=page_size)
 
 
-def task_filters(context: Context, start_from: datetime | str | None, start_to: datetime | str | None) -> TaskFilters:
+def task_filters(
+    context: Context,
+    start_from: datetime | str | None,
+    start_to: datetime | str | None,
+    ids: Collection[str] | None,
+) -> TaskFilters:
     """Return the filter values of tasks within a time range.
 
     Raises:
-        InvalidInput: a time is invalid.
+        InvalidInput: a time, or the ids of datasets, are invalid.
     """
-    query = TaskQuery({}, parse_time("start_time_from", start_from), parse_time("start_time_to", start_to))
+    query = TaskQuery({}, _ids(ids), parse_time("start_time_from", start_from), parse_time("start_time_to", start_to))
     with context.catalog.read() as connection:
         names, ids, types, creators = (
             task_rows.distinct_values(connection, query, column)
@@ -94,6 +103,18 @@ def _conditions(equal: dict[str, str | None]) -> dict[str, str]:
             raise InvalidInput(f"{name} must be text, not {value!r}")
         conditions[name] = str(value)
     return conditions
+
+
+def _ids(datasets: Any) -> list[str] | None:
+    if datasets is None:
+        return None
+    if isinstance(datasets, str) or not isinstance(datasets, Collection):
+        raise InvalidInput(f"datasets must be a list of ids, not {datasets!r}")
+    ids = list(datasets)
+    for each in ids:
+        if not isinstance(each, str):
+            raise InvalidInput(f"datasets must be a list of ids, which are texts, not {each!r}")
+    return ids
 
 
 def _check_one_of(name: str, value: Any, allowed: Any) -> None:

@@ -25,6 +25,7 @@ from framedex.operations.starting import SETTLED, with_job_context
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, TaskType, UploadRecord, UploadState
 from framedex.storage import datasets, task_rows, upload_rows
 from framedex.storage.blobs import remove_upload
+from framedex.storage.leases import unleased
 from framedex.storage.upload_lists import append_files, list_path
 from framedex.storage.upload_rows import UploadRow
 from framedex.tasks import Job, Task
@@ -199,7 +200,7 @@ def _addition_job(context: Context, dataset_id: str, content: Content, auto_rein
 
 def _start(context: Context, upload: UploadRecord, end: int, request: _Request, collected: str) -> Task | None:
     """Start the task; return None if files were added meanwhile, or another transaction created the dataset."""
-    with context.catalog.write() as connection:
+    with unleased(context.catalog, upload.dataset_id, "process") as connection:
         record, length, _ = upload_rows.find_upload(connection, upload.dataset_id, upload.id)
         _check_open(record)
         dataset = _check_status(connection, upload.dataset_id, "process")
@@ -208,7 +209,9 @@ def _start(context: Context, upload: UploadRecord, end: int, request: _Request, 
         status = DatasetStatus.INDEXING if request.creates else DatasetStatus.READ_ONLY
         values: dict[str, Any] = {"progress": 0} if request.creates else {}
         datasets.update_dataset(connection, upload.dataset_id, status=status, **values)
-        task_id = context.runner.insert(connection, dataset, request.task_type, request.config)
+        task_id = context.runner.insert(
+            connection, dataset, request.task_type, request.config, created_by=context.settings.user
+        )
         upload_rows.update_upload(connection, upload.id, task_id=task_id, collected=collected)
     return Task.start(context.runner, task_id, upload.dataset_id, request.job)
 

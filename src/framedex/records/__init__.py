@@ -3,7 +3,7 @@
 from framedex.records.base import Record
 from framedex.records.cleanup import CleanupResult, CleanupSummary
 from framedex.records.datasets import DatasetRecord, DatasetStatus, EmbeddingConfig, Weights
-from framedex.records.duplicates import DUPLICATE_LEVELS, DuplicateDecision, DuplicateGroup
+from framedex.records.duplicates import DUPLICATE_LEVELS, Copy, DuplicateDecision, DuplicateGroup
 from framedex.records.edits import Field, FieldError, FieldResult, FieldType, FieldValue, Tag
 from framedex.records.enrichment import (
     AppliedModels,
@@ -21,6 +21,7 @@ from framedex.records.explore import (
     ExploreResult,
     IssueLimit,
     IssueSummary,
+    LabelCount,
     Preview,
     ValueHistogram,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "CleanupResult",
     "CleanupSummary",
     "Cluster",
+    "Copy",
     "DatasetRecord",
     "DatasetStatus",
     "DuplicateDecision",
@@ -61,6 +63,7 @@ __all__ = [
     "Finding",
     "IssueLimit",
     "IssueSummary",
+    "LabelCount",
     "ModelStatus",
     "Preview",
     "Record",

@@ -36,6 +36,7 @@ class DatasetRecord(Record):
     created_at: datetime
     n_images: int
     n_videos: int
+    n_objects: int = 0
 
 
 class Weights(Record):

@@ -43,6 +43,22 @@ class DuplicateGroup(Record):
     reasons: list[str] = Field(default_factory=list)
 
 
+class Copy(Record):
+    """An image that is in the same near-duplicate group as another one.
+
+    ``similarity`` is the cosine similarity of the two images' descriptors, in [-1, 1]; None if one of them has none.
+    ``keep`` says whether this image is the best of the group, and ``reason`` how it is a copy of the best one, as in
+    :class:`DuplicateGroup`. ``path`` is relative to the source.
+    """
+
+    media_id: str
+    file_name: str
+    path: str
+    similarity: float | None
+    reason: str
+    keep: bool
+
+
 class DuplicateDecision(Record):
     """A user's decision that the listed media are not duplicates of one another."""
 

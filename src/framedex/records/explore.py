@@ -65,10 +65,22 @@ class ExploreMetadata(Record):
 
 
 class ExploreResult(Record):
-    """A page of clusters, largest first."""
+    """A page of clusters, largest first.
+
+    ``total_pages`` is the number of pages, ``current_page`` that of this page, from 0.
+    """
 
     clusters: list[Cluster]
     metadata: ExploreMetadata
+    total_pages: int = 0
+    current_page: int = 0
+
+
+class LabelCount(Record):
+    """The number of images, or of objects, that have a label."""
+
+    name: str
+    count: int
 
 
 class IssueSummary(Record):

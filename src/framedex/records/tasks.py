@@ -59,6 +59,11 @@ class TaskPage(Record):
     page: int
     page_size: int
 
+    @property
+    def total_pages(self) -> int:
+        """The number of pages."""
+        return -(-self.total // self.page_size)
+
 
 class TaskFilters(Record):
     """The values by which tasks can be filtered, each once, sorted."""

@@ -28,7 +28,7 @@ HEAD_REVISION = "0005"
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
-_KNOWN_REVISIONS = frozenset({"0001", "0002", "0004", "0005"})
+_KNOWN_REVISIONS = frozenset({"0001", "0002", "0003", "0004", "0005"})
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open
@@ -406,7 +406,7 @@ def _put(partial: Path, path: Path) -> None:
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Migrate a catalog's schema to the newest revision, or build it in an empty database.
+    """Migrate a catalog's schema to the newest revision, or build it in an empty database, in one transaction.
 
     New catalogs are instead created from the table definitions, which takes a tenth of the time. A test proves that
     both ways lead to the same schema.
@@ -416,9 +416,16 @@ def migrate(engine: sa.Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", "framedex.storage:migrations")
-    with _MIGRATING, engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    with _MIGRATING, engine.connect() as connection:
+        # Dropping a table that is being rebuilt would otherwise delete the rows that refer to it.
+        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may migrate at the same time
+        try:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            connection.commit()
+        finally:
+            connection.invalidate()  # the setting above must not reach other users of the connection
 
 
 def _check_revision(engine: sa.Engine, path: Path, *, read_only: bool) -> None:

@@ -24,9 +24,21 @@ def now() -> datetime:
 
 
 def insert_dataset(
-    connection: sa.Connection, name: str, *, owned_by: str, status: DatasetStatus = DatasetStatus.INDEXING
+    connection: sa.Connection,
+    name: str,
+    *,
+    owned_by: str,
+    namespace: str = "",
+    status: DatasetStatus = DatasetStatus.INDEXING,
 ) -> str:
     """Add an empty dataset and return its id.
+
+    Args:
+        connection: of the catalog.
+        name: unique in the namespace.
+        owned_by: the user who creates it.
+        namespace: of the dataset.
+        status: of the dataset.
 
     Raises:
         Conflict: the name is in use.
@@ -37,28 +49,31 @@ def insert_dataset(
             datasets.insert().values(
                 id=dataset_id,
                 name=name,
+                namespace=namespace,
                 status=status,
                 progress=0,
                 owned_by=owned_by,
                 created_at=now(),
                 n_images=0,
                 n_videos=0,
+                n_objects=0,
             )
         )
     except sa.exc.IntegrityError:
-        check_dataset_name_free(connection, name)
+        check_dataset_name_free(connection, name, namespace=namespace)
         raise
     note_change(connection, dataset_id)
     return dataset_id
 
 
-def check_dataset_name_free(connection: sa.Connection, name: str) -> None:
-    """Check that the name of a new dataset is not in use.
+def check_dataset_name_free(connection: sa.Connection, name: str, *, namespace: str = "") -> None:
+    """Check that the name of a new dataset is not in use in a namespace.
 
     Raises:
         Conflict: another dataset has the name; the message says what the user can do.
     """
-    status = connection.execute(sa.select(datasets.c.status).where(datasets.c.name == name)).scalar_one_or_none()
+    same = (datasets.c.namespace == namespace, datasets.c.name == name)
+    status = connection.execute(sa.select(datasets.c.status).where(*same)).scalar_one_or_none()
     if status is None:
         return
     if status == DatasetStatus.ERROR:
@@ -74,7 +89,7 @@ def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> Non
 
     Raises:
         NotFound: the dataset does not exist.
-        Conflict: another dataset has that name.
+        Conflict: another dataset of its namespace has that name.
     """
     find_dataset(connection, dataset_id)
     try:
@@ -84,38 +99,59 @@ def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> Non
     note_change(connection, dataset_id)
 
 
-def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
-    """Return the dataset with that id, or else with that name.
+def find_dataset(connection: sa.Connection, name_or_id: str, *, namespace: str = "") -> DatasetRecord:
+    """Return the dataset with that id, or else the dataset of a namespace with that name.
 
     Raises:
-        NotFound: no dataset has that id or name.
+        NotFound: no dataset has that id, and none of the namespace has that name; the message lists names of the
+            namespace.
     """
+    named = sa.and_(datasets.c.namespace == namespace, datasets.c.name == name_or_id)
     try:
-        rows = connection.execute(
-            _select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
-        ).all()
+        rows = connection.execute(_select().where(sa.or_(datasets.c.id == name_or_id, named))).all()
     except UnicodeEncodeError:  # undecodable bytes from the command line; no dataset has such a name
         rows = []
     if not rows:
         names = connection.execute(
-            sa.select(datasets.c.name).order_by(datasets.c.created_at.desc()).limit(10)
+            sa.select(datasets.c.name)
+            .where(datasets.c.namespace == namespace)
+            .order_by(datasets.c.created_at.desc())
+            .limit(10)
         ).scalars()
         raise NotFound(f"no dataset {name_or_id!r}; there are: {', '.join(map(repr, names)) or 'none yet'}")
     return _record(next((row for row in rows if row.id == name_or_id), rows[0]))
 
 
-def list_datasets(connection: sa.Connection) -> list[DatasetRecord]:
-    """Return all datasets, newest first."""
-    rows = connection.execute(_select().order_by(datasets.c.created_at.desc(), datasets.c.id)).all()
-    return [_record(row) for row in rows]
+def list_datasets(connection: sa.Connection, namespace: str | None = None) -> list[DatasetRecord]:
+    """Return the datasets of a namespace, newest first; with None those of all namespaces."""
+    query = _select().order_by(datasets.c.created_at.desc(), datasets.c.id)
+    if namespace is not None:
+        query = query.where(datasets.c.namespace == namespace)
+    return [_record(row) for row in connection.execute(query).all()]
 
 
-def dataset_names(connection: sa.Connection) -> dict[str, str]:
-    """Return the names of all datasets by id, newest first, also of rows with damaged values beside a valid id."""
-    query = "SELECT CAST(id AS BLOB), CAST(name AS BLOB) FROM datasets ORDER BY created_at DESC, id"
-    texts = [
-        [(each or b"").decode(errors="replace") for each in row] for row in connection.exec_driver_sql(query).all()
-    ]
+def list_namespaces(connection: sa.Connection) -> list[str]:
+    """Return the namespaces that have datasets, sorted."""
+    return list(connection.execute(sa.select(datasets.c.namespace).distinct().order_by(datasets.c.namespace)).scalars())
+
+
+def namespace_of(connection: sa.Connection, dataset_id: str) -> str:
+    """Return the namespace of a dataset; empty if it does not exist."""
+    namespace = connection.execute(sa.select(datasets.c.namespace).where(datasets.c.id == dataset_id)).scalar()
+    return namespace or ""
+
+
+def dataset_names(connection: sa.Connection, namespace: str | None = None) -> dict[str, str]:
+    """Return the names of datasets by id, newest first, also of rows with damaged values beside a valid id.
+
+    Args:
+        connection: of the catalog.
+        namespace: of the datasets; None for all namespaces.
+    """
+    of_namespace = "" if namespace is None else " WHERE namespace = ?"
+    query = f"SELECT CAST(id AS BLOB), CAST(name AS BLOB) FROM datasets{of_namespace} ORDER BY created_at DESC, id"
+    rows = connection.exec_driver_sql(query, () if namespace is None else (namespace,)).all()
+    texts = [[(each or b"").decode(errors="replace") for each in row] for row in rows]
     return {dataset_id: name or dataset_id for dataset_id, name in texts if is_dataset_id(dataset_id)}
 
 
@@ -181,6 +217,7 @@ def commit_generation(
         progress=100,
         n_images=generation.n_still_images,
         n_videos=generation.n_videos,
+        n_objects=generation.n_objects,
         embedding_config=config.model_dump(mode="json"),
     )
     note_change(connection, dataset_id)
@@ -245,6 +282,7 @@ def _record(row: Any) -> DatasetRecord:
             created_at=row.created_at,
             n_images=row.n_images,
             n_videos=row.n_videos,
+            n_objects=row.n_objects,
         )
 
 

@@ -154,6 +154,12 @@ class Generation(Record):
         return self.summary.n_videos
 
     @property
+    def n_objects(self) -> int:
+        """The number of objects."""
+        of_objects = self.summary.objects
+        return of_objects.n_objects if of_objects is not None and "objects" in self.tables else 0
+
+    @property
     def n_still_images(self) -> int:
         """The number of media that are not frames of videos."""
         return self.n_images - self.summary.n_of_videos

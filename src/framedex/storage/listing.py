@@ -13,8 +13,8 @@ from framedex.storage.layout import open_layout
 from framedex.storage.row_values import WrongValue
 
 
-def list_workspace(folder: Path) -> list[DatasetRecord]:
-    """Return the records of all datasets of a workspace, newest first.
+def list_workspace(folder: Path, namespace: str = "") -> list[DatasetRecord]:
+    """Return the records of all datasets in a namespace of a workspace, newest first.
 
     Raises:
         WorkspaceError: the folder cannot be used as a workspace.
@@ -25,7 +25,7 @@ def list_workspace(folder: Path) -> list[DatasetRecord]:
     with closing(open_catalog(layout.catalog, read_only=read_only)) as catalog:
         fail_interrupted_tasks(catalog)
         with catalog.read() as connection:
-            return list_datasets(connection)
+            return list_datasets(connection, namespace)
 
 
 def is_unwritable(folder: Path) -> bool:

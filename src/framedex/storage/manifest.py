@@ -212,6 +212,11 @@ class Manifest:
         """The name of the dataset."""
         return str(self.body["dataset"]["name"])
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the dataset."""
+        return str(self.body["dataset"].get("namespace", ""))
+
 
 def has_manifest(dataset: Path) -> bool:
     """Return whether a dataset's folder has a confirmed manifest: it is a draft or was committed, and not deleted."""

@@ -45,7 +45,9 @@ def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None
     head = None if row["head"] is None else _row(connection, generations, row["head"])
     if head is None and (row["head"] is not None or not _is_draft(connection, row)):
         return None
-    del row["status"], row["progress"]
+    del row["status"], row["progress"], row["n_objects"]  # the head has these
+    if not row["namespace"]:  # as in manifests of older versions
+        del row["namespace"]
     roots = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
     return {"dataset": row, "head": head, "roots": [os.fsdecode(path) for path in roots]}
 
@@ -102,10 +104,10 @@ def _insert(connection: sa.Connection, body: Plain, described: list[KeptSnapshot
     head = body["head"]
     row = {**_values(datasets, body["dataset"]), "name": name}
     if head is None:
-        row |= {"status": DatasetStatus.DRAFT, "progress": 0, "head": None}
+        row |= {"status": DatasetStatus.DRAFT, "progress": 0, "head": None, "n_objects": 0}
     else:
-        status = Generation.model_validate(_values(generations, head)).status
-        row |= {"status": status, "progress": 100, "head": head["id"]}
+        generation = Generation.model_validate(_values(generations, head))
+        row |= {"status": generation.status, "progress": 100, "head": head["id"], "n_objects": generation.n_objects}
     present = {each.snapshot["id"] for each in described}
     if row.get("current_snapshot") not in present:
         row["current_snapshot"] = None

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 import numpy as np
 import pyarrow as pa
 
+from framedex.core.allowed_folders import OwnPath
 from framedex.core.arrays import RowIds
 from framedex.core.path_columns import relation_with, stored
 from framedex.errors import NotFound
@@ -245,12 +246,12 @@ class Media:
         return VIDEOS in self.generation.tables
 
     def file_of(self, row: Mapping[str, Any]) -> str | None:
-        """Return the absolute path of a row's file; None if it is not a file of this machine."""
+        """Return the absolute path of a row's file, an OwnPath for an upload; None if it is no file of this machine."""
         path = path_of_text(row["path"], row["path_raw"])
         root = None if row["root"] is None else self.roots[row["root"]]
         if root == BLOBS_ROOT:
             digest = row["content_hash"]  # null if even the blob could not be read
-            return None if digest is None else str(blob_path(self.table.path.parent, digest, path))
+            return None if digest is None else OwnPath(blob_path(self.table.path.parent, digest, path))
         if root is not None:
             return None if root.startswith(_OBJECT) else os.path.join(root, path)  # noqa: PTH118 - names may be any bytes
         if path.startswith("file:"):

@@ -65,8 +65,7 @@ def with_objects(
 
 def count_objects(generation: Generation) -> int:
     """Return the number of objects in a generation."""
-    of_objects = generation.summary.objects
-    return of_objects.n_objects if of_objects is not None and OBJECTS in generation.tables else 0
+    return generation.n_objects
 
 
 def objects_of(media: Media) -> Media | None:

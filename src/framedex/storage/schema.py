@@ -28,7 +28,7 @@ datasets = sa.Table(
     "datasets",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("name", sa.String(255), nullable=False),
     sa.Column("status", sa.String(16), nullable=False),
     sa.Column("progress", sa.Integer, nullable=False, default=0),
     sa.Column("owned_by", sa.String(255), nullable=False),
@@ -38,6 +38,10 @@ datasets = sa.Table(
     sa.Column("n_videos", sa.Integer, nullable=False, default=0),
     sa.Column("embedding_config", sa.JSON, nullable=True),
     sa.Column("current_snapshot", sa.String(36), nullable=True),
+    # Names are unique within a namespace; the default namespace is empty.
+    sa.Column("namespace", sa.String(255), nullable=False, default="", server_default=""),
+    sa.Column("n_objects", sa.Integer, nullable=False, default=0, server_default="0"),
+    sa.UniqueConstraint("namespace", "name"),
 )
 
 generations = sa.Table(

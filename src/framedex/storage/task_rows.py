@@ -1,6 +1,7 @@
 """Rows of tasks. Each function takes an open connection of the catalog."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,8 @@ from framedex.storage.owners import has_died, this_process
 from framedex.storage.row_values import reading_row
 from framedex.storage.schema import datasets, tasks
 
+INTERRUPTED = "interrupted"
+"""Status message of a failed task whose process ended; the error message has the reason."""
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
 _SOURCE = "source"  # key in the config of a task that derives a dataset from another
 
@@ -163,12 +166,14 @@ class TaskQuery:
 
     Attributes:
         equal: required values by column: ``dataset_id, dataset_name, task_type, status, created_by``.
+        datasets: ids of the datasets; None for all datasets, also deleted ones.
         start_from, start_to: bounds of the start time, both inclusive.
         sort_by: name of a column.
         descending: whether the order is descending.
     """
 
     equal: Mapping[str, str] = field(default_factory=dict)
+    datasets: Sequence[str] | None = None
     start_from: datetime | None = None
     start_to: datetime | None = None
     sort_by: str = "start_time"
@@ -177,6 +182,9 @@ class TaskQuery:
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         """Return the conditions on the table of tasks."""
         conditions = [tasks.c[name] == value for name, value in self.equal.items()]
+        if self.datasets is not None:  # one parameter, because SQLite limits their number
+            ids = sa.func.json_each(json.dumps(list(self.datasets))).table_valued("value")
+            conditions.append(tasks.c.dataset_id.in_(sa.select(ids.c.value)))
         if self.start_from is not None:
             conditions.append(tasks.c.start_time >= self.start_from)
         if self.start_to is not None:
@@ -214,10 +222,20 @@ def fail_interrupted(connection: sa.Connection) -> int:
     """
     dead = _dead(connection)
     for task_id, dataset_id in dead:
-        finish_task(connection, task_id, TaskStatus.FAILED, error_message="interrupted", status_message="interrupted")
+        finish_task(connection, task_id, TaskStatus.FAILED, error_message=INTERRUPTED, status_message=INTERRUPTED)
         mark_broken(connection, dataset_id)
         release_source(connection, task_id)
     return len(dead)
+
+
+def list_interrupted(connection: sa.Connection) -> list[TaskRecord]:
+    """Return the failed tasks whose process ended, oldest first, that are the last tasks of existing datasets."""
+    later = tasks.alias()
+    newest = ~sa.exists().where(later.c.dataset_id == tasks.c.dataset_id, later.c.start_time > tasks.c.start_time)
+    query = _select().where(
+        tasks.c.status == TaskStatus.FAILED, tasks.c.status_message == INTERRUPTED, datasets.c.id.is_not(None), newest
+    )
+    return [_record(row) for row in connection.execute(query.order_by(tasks.c.start_time, tasks.c.id)).all()]
 
 
 def has_interrupted(connection: sa.Connection) -> bool:

@@ -166,17 +166,17 @@ class ExportTask:
             self._future = Future()
             self._future.set_exception(WorkspaceError(f"export {self.id} {forks.REASON}"))
 
-    def cancel(self) -> None:
-        """Stop the export at its next check."""
-        self._report.cancel()
+    def interrupt(self, reason: str | None) -> None:
+        """Stop the export at its next check; *reason* as in :meth:`TaskProgress.interrupt`."""
+        self._report.interrupt(reason)
 
     def _execute(self) -> ExportResult:
         try:
             self._report.check()
             result = self._job(begin=self._begin, progress=self._report.part("media", 0.0, 1.0), settle=self._settle)
             self._end(ExportStatus.COMPLETED, result.message)
-        except Aborted:
-            self._end(ExportStatus.FAILED, "aborted on request")
+        except Aborted as error:
+            self._end(ExportStatus.FAILED, str(error))
             raise
         except Error as error:
             rejected = self.status is ExportStatus.PENDING
@@ -253,8 +253,8 @@ class ExportTask:
 class Exports:
     """Runner of this process's exports, a few at a time."""
 
-    def __init__(self, catalog: Catalog, *, user: str, heartbeat_s: float) -> None:
-        self._catalog, self._user, self._heartbeat_s = catalog, user, heartbeat_s
+    def __init__(self, catalog: Catalog, *, heartbeat_s: float) -> None:
+        self._catalog, self._heartbeat_s = catalog, heartbeat_s
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: list[ExportTask] = []
@@ -267,15 +267,16 @@ class Exports:
             task.leave()
         self._tasks = []
 
-    def start(self, dataset_id: str, path: Path, job: ExportJob) -> ExportTask:
+    def start(self, dataset_id: str, path: Path, job: ExportJob, *, created_by: str) -> ExportTask:
         """Start an export and return it.
 
         Args:
             dataset_id: the dataset.
             path: the file, absolute.
             job: writes the file.
+            created_by: the user who starts the export.
         """
-        task = ExportTask(self._catalog, dataset_id, path, job, created_by=self._user, heartbeat_s=self._heartbeat_s)
+        task = ExportTask(self._catalog, dataset_id, path, job, created_by=created_by, heartbeat_s=self._heartbeat_s)
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-export")
@@ -283,10 +284,10 @@ class Exports:
             task.start(self._pool)
         return task
 
-    def close(self) -> None:
-        """Abort all exports in progress and wait for their end."""
+    def close(self, reason: str | None = None) -> None:
+        """Stop all exports in progress and wait for their end; *reason* is that of a planned stop."""
         for task in self._tasks:
-            task.cancel()
+            task.interrupt(reason)
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None

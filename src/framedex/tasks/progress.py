@@ -20,6 +20,7 @@ class TaskProgress:
         outcome: message of the task after success.
         resume: checkpoint that an earlier, stopped run of the job saved; None if there is none.
         callback: called with each report; None for no one.
+        interruption: the reason of a planned stop of the process; None without one.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class TaskProgress:
         self.resume: dict[str, Any] | None = None
         self.outcome = DONE
         self.callback: Progress | None = None
+        self.interruption: str | None = None
         self.closed = threading.Event()
         self.cancelled = threading.Event()
         self.reason: BaseException = Aborted("aborted on request")
@@ -64,6 +66,16 @@ class TaskProgress:
         """
         self.reason = self.reason if reason is None else reason
         self.cancelled.set()
+
+    def interrupt(self, reason: str | None) -> None:
+        """Stop the job at its next check because its process ends, unless it is to stop already.
+
+        Args:
+            reason: the reason of a planned stop, after which the job may continue elsewhere; None to abort it.
+        """
+        if not self.cancelled.is_set():  # an abort by a user remains one
+            self.interruption = reason
+            self.cancel(None if reason is None else Aborted(reason))
 
     def save(self, state: dict[str, Any]) -> None:
         """Save a JSON checkpoint, which a later run of the same task gets as :attr:`resume`."""

@@ -51,7 +51,7 @@ class Run:
         self.future: Future[None] = Future()
         self._catalog, self._committing = catalog, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
-        self._unwritten: tuple[TaskStatus, str] | None = None
+        self._unwritten: tuple[TaskStatus, str, str] | None = None
 
     def execute(self) -> None:
         """Run the job and commit its result."""
@@ -77,7 +77,10 @@ class Run:
             if self._after_commit is not None:
                 self._after_commit(self.dataset_id)
         except Aborted:
-            self.end(TaskStatus.ABORTED, "aborted on request")
+            if self.progress.interruption is None:
+                self.end(TaskStatus.ABORTED, "aborted on request")
+            else:
+                self.end(TaskStatus.FAILED, task_rows.INTERRUPTED, self.progress.interruption)
             raise
         except Error as error:
             self.end(TaskStatus.FAILED, str(error))
@@ -111,13 +114,18 @@ class Run:
             commit(connection)
             task_rows.update_task(connection, self.task_id, config=config())
 
-    def end(self, status: TaskStatus, message: str) -> None:
+    def end(self, status: TaskStatus, message: str, error: str | None = None) -> None:
         """Set the task's final status, and its dataset's status according to the head.
 
         If the catalog cannot be written, for example on a full disk, :meth:`settle` tries again.
+
+        Args:
+            status: the final status.
+            message: the status message.
+            error: the error message of a task that failed; by default the status message.
         """
         with self._ending:
-            self._unwritten = (status, message)
+            self._unwritten = (status, message, message if error is None else error)
             self._write_end()
 
     def settle(self) -> None:
@@ -138,11 +146,13 @@ class Run:
             self._unwritten = None
             self.progress.closed.set()
 
-    def _finish(self, status: TaskStatus, message: str) -> None:
+    def _finish(self, status: TaskStatus, message: str, failure: str) -> None:
         with self._catalog.write() as connection:
             if not task_rows.is_own(connection, self.task_id):  # it was marked as interrupted and may run elsewhere
                 return
-            error = message if status is TaskStatus.FAILED else None
+            if message == task_rows.INTERRUPTED and task_rows.is_abort_requested(connection, self.task_id):
+                status, message = TaskStatus.ABORTED, "aborted on request"
+            error = failure if status is TaskStatus.FAILED else None
             task_rows.finish_task(connection, self.task_id, status, error_message=error, status_message=message)
             if not task_rows.is_busy(connection, self.dataset_id):
                 datasets.mark_broken(connection, self.dataset_id)
@@ -212,8 +222,8 @@ class Runner:
         after_commit: called after each change of a dataset; set when the workspace is opened.
     """
 
-    def __init__(self, catalog: Catalog, *, user: str, heartbeat_s: float) -> None:
-        self.catalog, self._user, self._heartbeat_s = catalog, user, heartbeat_s
+    def __init__(self, catalog: Catalog, *, heartbeat_s: float) -> None:
+        self.catalog, self._heartbeat_s = catalog, heartbeat_s
         self.rebuild_job: RebuildJob | None = None
         self.after_commit: AfterCommit | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -225,7 +235,13 @@ class Runner:
         self._pool, self._runs = None, {}
 
     def insert(
-        self, connection: Any, dataset: DatasetRecord, task_type: TaskType, config: dict[str, Any] | None = None
+        self,
+        connection: Any,
+        dataset: DatasetRecord,
+        task_type: TaskType,
+        config: dict[str, Any] | None = None,
+        *,
+        created_by: str,
     ) -> str:
         """Insert the row of a task that :meth:`start` will run, within a transaction; return the task's id.
 
@@ -234,8 +250,9 @@ class Runner:
             dataset: the dataset.
             task_type: of the task.
             config: arguments of the task as JSON, for :attr:`rebuild_job`; None if only this process can run it.
+            created_by: the user who starts the task.
         """
-        return task_rows.insert_task(connection, dataset, task_type=task_type, created_by=self._user, config=config)
+        return task_rows.insert_task(connection, dataset, task_type=task_type, created_by=created_by, config=config)
 
     def run_of(self, task_id: str) -> Run | None:
         """Return this process's run of a task, in progress or ended; None for a task of another process."""
@@ -289,10 +306,14 @@ class Runner:
         for run in list(self._runs.values()):
             run.settle()
 
-    def close(self) -> None:
-        """Abort all tasks in progress and wait for their end."""
+    def close(self, reason: str | None = None) -> None:
+        """Stop all tasks in progress and wait for their end.
+
+        Args:
+            reason: the reason of a planned stop, after which the tasks are FAILED as interrupted; None aborts them.
+        """
         for run in self._runs.values():
-            run.progress.cancel()
+            run.progress.interrupt(reason)
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None

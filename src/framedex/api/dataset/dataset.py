@@ -13,6 +13,7 @@ from framedex.api.dataset.edits import DatasetEdits
 from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.lifecycle import DatasetLifecycle
+from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.histogram import Histogram
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle, DatasetUploads):
+class Dataset(
+    DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle, DatasetUploads, DatasetLookups
+):
     """A dataset of a workspace. Reading methods use the last committed state and never block.
 
     Attributes:

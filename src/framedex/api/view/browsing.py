@@ -11,11 +11,12 @@ from framedex.browse import issues as issue_search
 from framedex.browse.duplicates import duplicates, exact_duplicates
 from framedex.browse.explore import check_arguments, check_entity_type, explore
 from framedex.browse.histograms import value_histogram
+from framedex.browse.label_counts import label_counts
 from framedex.browse.similar_videos import similar_videos
 from framedex.core.checks import check_flag
 from framedex.images.thumbnails import read_thumbnails, thumbnail_uri
 from framedex.operations.searches import explore_elements, explore_ranking
-from framedex.records import EntityType, IssueSummary
+from framedex.records import EntityType, IssueSummary, LabelCount
 from framedex.search.conditions import explained
 from framedex.storage.objects import is_empty_object_view
 from framedex.vql import parse
@@ -136,6 +137,11 @@ class Browsing(Reading):
         table = issue_search.issues(media, self._condition(media), kinds=kinds, limit=limit)
         notes = issue_search.issue_notes(media)
         return IssueTable(table, [note for name, note in notes.items() if issue_type in (None, name)])
+
+    def labels(self) -> list[LabelCount]:
+        """Return the labels, with the number of items that have each: the most frequent first, then by name."""
+        media = self._media()
+        return label_counts(media, self._condition(media))
 
     def issue_summaries(self) -> list[IssueSummary]:
         """Return the count and the threshold of each issue type."""

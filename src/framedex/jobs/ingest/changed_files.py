@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from framedex.annotations.label_index import Annotations
+from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.regular_files import open_binary
+from framedex.errors import Forbidden
 from framedex.jobs.ingest.decoding import is_video_item, location_of
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.remote import is_remote
@@ -45,6 +47,8 @@ class ExistingRows:
 class ChangedFiles:
     """Files of a source that are new or have changed, in the source's order. They can be iterated once.
 
+    A known file that may not be read any more counts as unchanged.
+
     Attributes:
         present: number of files so far that the dataset already has.
         passed: weight of the files so far that are not read, including those of an earlier run of the ingestion.
@@ -57,9 +61,10 @@ class ChangedFiles:
         dataset_id: str,
         placement: SourcePlacement,
         existing: ExistingRows,
+        allowed: AllowedFolders | None = None,
     ) -> None:
         self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
-        self._placement, self._existing = placement, existing
+        self._placement, self._existing, self._allowed = placement, existing, allowed
         self.present, self.passed = 0, 0.0
 
     def __iter__(self) -> Iterator[Item]:
@@ -97,14 +102,16 @@ class ChangedFiles:
                 return False
             return not existing.looks_same(row, size_bytes=size, modified_us=file_time_us(modified_ns))
         try:
+            if self._allowed is not None and not self._allowed.contains(path):
+                return False
             status = os.stat(path)  # noqa: PTH116
             if existing.looks_same(row, size_bytes=status.st_size, modified_us=file_time_us(status.st_mtime_ns)):
                 return False
             if not existing.has_size(row, status.st_size):
                 return True
-            with open_binary(path) as file:
+            with within(self._allowed), open_binary(path) as file:
                 digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
-        except OSError:
+        except (OSError, Forbidden):
             return False
         return not existing.has_content(row, digest)
 

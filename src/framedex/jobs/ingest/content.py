@@ -15,9 +15,9 @@ from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
 from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_vectors
-from framedex.media.remote import ObjectStore, invalid_uri, is_remote
+from framedex.media.files import allowed_folders, object_store
+from framedex.media.remote import invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
-from framedex.media.s3 import BucketAccess
 from framedex.media.sources import FileSource, FolderSource, Source, open_source
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
@@ -102,26 +102,29 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
 
     Raises:
         InvalidInput: it contains no media, or the encoder cannot be used for it.
+        Forbidden: it is in no allowed folder or bucket.
         Unavailable: it is in a bucket that cannot be reached.
     """
     if _is_uri(source):
         return _open_uri(source, encoder, settings, None)
-    path = user_path(source) if isinstance(source, str | os.PathLike) else None
-    if path is None or is_vector_file(path):
+    path, allowed = user_path(source) if isinstance(source, str | os.PathLike) else None, allowed_folders(settings)
+    if path is not None and allowed is not None:
+        allowed.check(path)
+    if path is None or is_vector_file(path, allowed):
         if encoder != "auto":
             raise InvalidInput(f"a table brings its own embeddings; leave the encoder at 'auto' instead of {encoder!r}")
         config = None if path is None else {"kind": "vectors", "path": _absolute(path)}
-        return replace(open_vectors(source if path is None else path), config=config)
+        return replace(open_vectors(source if path is None else path, allowed), config=config)
     encoder_object, reason = choose_encoder(encoder, settings)
-    files = open_source(path)
+    files = open_source(path, allowed)
     if next(iter(files.items()), None) is None:
         skipped_text = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
         raise InvalidInput(
             f"no images in {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "; it is empty")
         )
     is_folder = isinstance(files, FolderSource)
-    annotations = read_annotations(files.root) if is_folder else Annotations()
-    boxes = tuple(find_box_sources(files.root)) if is_folder else ()
+    annotations = read_annotations(files.root, allowed) if is_folder else Annotations()
+    boxes = tuple(find_box_sources(files.root, allowed=allowed)) if is_folder else ()
     config = {"kind": _KINDS.get(type(files), "list"), "path": _absolute(path)}
     return FilesInput(files, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
 
@@ -146,7 +149,7 @@ def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role_arn: st
     if not isinstance(uri, str):
         raise invalid_uri(f"an object-storage URI is a text, s3://bucket/folder, not {type(uri).__name__}")
     encoder_object, reason = choose_encoder(encoder, settings)
-    store = ObjectStore(BucketAccess.of(settings, role_arn))
+    store = object_store(settings, role_arn)
     source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role_arn=role_arn)
     config = {"kind": "s3", "uri": uri, "role_arn": role_arn}
     return FilesInput(source, source.annotations, encoder_object, reason, _portable_config(config, encoder))
@@ -195,7 +198,10 @@ def open_addition(
     uri = request.path if _is_uri(request.path) else request.s3_uri
     local = request.path if uri is None else None
     path = user_path(local) if isinstance(local, str | os.PathLike) else None
-    has_embeddings = local is not None and (path is None or is_vector_file(path))
+    allowed = allowed_folders(settings)
+    if path is not None and allowed is not None:
+        allowed.check(path)
+    has_embeddings = local is not None and (path is None or is_vector_file(path, allowed))
     _check_kind(config, has_embeddings=has_embeddings)
     if has_embeddings:
         return _check_compatible(open_content(local, "auto", settings), config)
@@ -214,15 +220,16 @@ def open_addition(
     )
 
 
-def with_boxes(content: Content, request: Any) -> Content:
+def with_boxes(content: Content, request: Any, settings: Settings) -> Content:
     """Return a content with further annotation files, besides those that were found with it.
 
     Raises:
         InvalidInput: the files have no boxes, or the content has no images.
+        Forbidden: a file is in no allowed folder.
     """
     if not isinstance(content, FilesInput):
         raise InvalidInput("boxes are in images; a table brings its own embeddings")
-    sources = resolve_box_sources(request)
+    sources = resolve_box_sources(request, allowed_folders(settings))
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     config = None if content.config is None else {**content.config, "boxes": paths}
     return replace(content, boxes=(*content.boxes, *sources), config=config)
@@ -281,7 +288,7 @@ def content_from_config(
         Unavailable: it is in a bucket that cannot be reached.
     """
     found = _open_from_config(config, embedding_config, layout, settings)
-    return with_boxes(found, config["boxes"]) if config.get("boxes") else found
+    return with_boxes(found, config["boxes"], settings) if config.get("boxes") else found
 
 
 def _open_from_config(

@@ -22,6 +22,7 @@ from framedex.jobs.ingest.decoding import Decoded, DecodedFile, DecodedVideo, Fi
 from framedex.jobs.ingest.measuring import SHORT_CALLS
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import in_chunks, run_ahead
+from framedex.media.files import allowed_folders
 from framedex.media.frame_sampling import EVERY_SECOND, Sampling
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
@@ -129,7 +130,7 @@ def ingest(
         of_copies: its columns for finding copies; None if it has none.
     """
     existing_rows = ExistingRows(existing, existing_videos, checkpoint.rows, checkpoint.video_rows)
-    files = ChangedFiles(source, annotations, dataset_id, placement, existing_rows)
+    files = ChangedFiles(source, annotations, dataset_id, placement, existing_rows, allowed_folders(settings))
     writer = _Writer(
         table, media_schema(encoder.dimension, of_videos=of_videos, of_copies=of_copies), checkpoint, save_checkpoint
     )

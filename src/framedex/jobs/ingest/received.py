@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from framedex.annotations.formats import box_files, label_files
+from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.regular_files import open_binary
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.jobs.ingest.uploads import REPEATED, UploadSource, bounded_parts, read_parts
+from framedex.media.files import allowed_folders
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import Upload, blob_path, remove_upload, uploaded
 from framedex.storage.upload_lists import ReceivedFile, listed_files
@@ -46,17 +48,20 @@ def receive_files(files: Any, dataset: Path, settings: Settings) -> ReceivedFile
 
     Raises:
         InvalidInput: a file cannot be used, or a limit is exceeded; the message names the file.
+        Forbidden: a path is in no folder from which files may be read.
         WorkspaceError: the blob store cannot be written.
     """
     pairs = _named(files, settings.max_upload_files)
     sizes: Counter[str] = Counter()
+    allowed = allowed_folders(settings)
     remaining = settings.max_upload_bytes
     with Upload(dataset) as upload:
         for number, (name, content) in enumerate(pairs):
             where = f"files[{number}] ({name!r})"
             sizes[name] = 0
             upload.add(
-                name, _counted(bounded_parts(_parts(content, where), name, where, settings), sizes, name, remaining)
+                name,
+                _counted(bounded_parts(_parts(content, where, allowed), name, where, settings), sizes, name, remaining),
             )
             remaining -= sizes[name]
         upload.settle()
@@ -112,12 +117,13 @@ def is_annotation_file(name: str) -> bool:
     return name in (*label_files(), *box_files())
 
 
-def _parts(content: Any, where: str) -> Iterator[bytes]:
+def _parts(content: Any, where: str, allowed: AllowedFolders | None) -> Iterator[bytes]:
     if isinstance(content, bytes | bytearray | memoryview):
         yield bytes(content)
     elif isinstance(content, str | os.PathLike):
         try:
-            file = open_binary(user_path(content))
+            with within(allowed):
+                file = open_binary(user_path(content))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"{where}: cannot read {os.fspath(content)!r}: {reason}") from None

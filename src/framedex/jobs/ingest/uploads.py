@@ -11,10 +11,12 @@ from typing import Any, BinaryIO
 from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
+from framedex.core.allowed_folders import AllowedFolders, OwnPath
 from framedex.core.progress import ShareProgress
 from framedex.core.suffixes import is_video
 from framedex.errors import InvalidInput
 from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
+from framedex.media.files import allowed_folders
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
@@ -56,7 +58,7 @@ class UploadSource(Source):
             if digest is None:
                 yield Item(os.path.relpath(name, self._home), part=self._part)
             else:
-                yield Item(name, location=str(blob_path(self.dataset, digest, name)))
+                yield Item(name, location=OwnPath(blob_path(self.dataset, digest, name)))
 
     def annotations(self) -> Annotations:
         """Return the labels and captions of the annotation files in an archive."""
@@ -92,6 +94,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
 
     Raises:
         InvalidInput: the archive is broken, encrypted or too large, or has no images.
+        Forbidden: it is in no allowed folder.
         WorkspaceError: the blob store cannot be written.
     """
     if not isinstance(archive, str | os.PathLike):
@@ -100,7 +103,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
     limits = ArchiveLimits(settings.max_file_bytes, settings.max_archive_bytes, settings.max_archive_ratio)
     images = 0
     with Upload(dataset) as upload:
-        for member in open_archive(path, limits, skipped):
+        for member in open_archive(path, limits, skipped, allowed_folders(settings)):
             if member.name in (*label_files(), *box_files()):
                 _write_annotations(upload.folder, member)
             else:
@@ -147,6 +150,7 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
 
     Raises:
         InvalidInput: a file cannot be used, or the list is empty; the message names the file.
+        Forbidden: a path is in no allowed folder.
         WorkspaceError: the blob store cannot be written.
     """
     if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Sequence):
@@ -155,17 +159,20 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
         )
     if not files:
         raise InvalidInput("files holds no images")
+    allowed = allowed_folders(settings)
     with Upload(dataset) as upload:
         for number, each in enumerate(files):
-            _add_file(upload, each, f"files[{number}]", settings)
+            _add_file(upload, each, f"files[{number}]", settings, allowed)
             progress(number / len(files))
         return _settle(upload, dataset, Counter())
 
 
-def _add_file(upload: Upload, file: Any, where: str, settings: Settings) -> None:
+def _add_file(upload: Upload, file: Any, where: str, settings: Settings, allowed: AllowedFolders | None) -> None:
     """Add one file of a request to an upload."""
     name, content = _name_and_content(file, where)
     if content is None:
+        if allowed is not None:
+            allowed.check(name)
         upload.add_path(_check_file(name, where))
     else:
         upload.add(name, bounded_parts(content, name, f"{where} ({name!r})", settings))

@@ -1,9 +1,10 @@
 """Ingestion of precomputed embeddings: an Arrow table or a Parquet file with ``uri`` and ``embedding``."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex.annotations.labels import parse_labels
+from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.checks import is_integer
 from framedex.core.ids import media_id
-from framedex.core.regular_files import regular
+from framedex.core.regular_files import engine_file, has_file
 from framedex.core.table_rows import python_values
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
@@ -52,18 +54,36 @@ class EmbeddingTable:
     name: str = "the table"
 
 
-def is_vector_file(path: Path) -> bool:
-    """Return whether a path is a Parquet file with embeddings."""
+def is_vector_file(path: Path, allowed: AllowedFolders | None = None) -> bool:
+    """Return whether a path is a Parquet file with embeddings.
+
+    Args:
+        path: the path.
+        allowed: the folders from which files may be read; None for any.
+
+    Raises:
+        InvalidInput: it is a damaged Parquet file.
+        Forbidden: it is in no allowed folder.
+    """
+    if path.suffix.lower() != ".parquet":
+        return False
     try:
-        return (
-            path.suffix.lower() == ".parquet" and path.is_file() and "embedding" in pq.read_schema(regular(path)).names
-        )
+        with within(allowed):
+            if not has_file(path):
+                return False
+            source = engine_file(path)
+        with source as opened:
+            return "embedding" in pq.read_schema(opened).names
     except _UNREADABLE as error:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 
 
-def open_vectors(table: Any) -> EmbeddingTable:
+def open_vectors(table: Any, allowed: AllowedFolders | None = None) -> EmbeddingTable:
     """Return the source of a Parquet file's path, or of anything that Arrow converts to a table.
+
+    Args:
+        table: the path or the table.
+        allowed: the folders from which files may be read; None for any.
 
     Raises:
         InvalidInput: it is not a table, has no rows, or lacks ``uri`` or ``embedding``.
@@ -71,14 +91,14 @@ def open_vectors(table: Any) -> EmbeddingTable:
     """
     if isinstance(table, Path):
         try:
-            with pq.ParquetFile(regular(table)) as file:
+            with _open(table, allowed) as source, pq.ParquetFile(source) as file:
                 schema, rows = file.schema_arrow, file.metadata.num_rows
         except _UNREADABLE as error:
             raise InvalidInput(f"cannot read {table} as Parquet: {error}") from error
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
-                with pq.ParquetFile(regular(table)) as file:
+                with _open(table, allowed) as source, pq.ParquetFile(source) as file:
                     for batch in file.iter_batches(batch_size=_ROWS, columns=_used_columns(schema)):
                         batch.validate(full=True)  # invalid UTF-8
                         yield batch
@@ -104,6 +124,11 @@ def open_vectors(table: Any) -> EmbeddingTable:
     root = str(table.absolute().parent) if isinstance(table, Path) else str(Path.cwd())
     name = repr(str(table)) if isinstance(table, Path) else "the table"
     return EmbeddingTable(batches, rows, _dimension(schema, batches()), root, name=name)
+
+
+def _open(path: Path, allowed: AllowedFolders | None) -> AbstractContextManager[Path | BinaryIO]:
+    with within(allowed):
+        return engine_file(path)
 
 
 def _to_table(table: Any) -> pa.Table:

@@ -62,9 +62,12 @@ def _chosen(context: Context, names: Sequence[str] | None) -> dict[str, str]:
         known = datasets.dataset_names(connection)
         if names is None:
             return known
-        by_name = {name: dataset_id for dataset_id, name in known.items()}
+        named = {name: key for key, name in datasets.dataset_names(connection, context.namespace).items()}
         ids = [
-            name if name in known else by_name.get(name) or datasets.find_dataset(connection, name).id for name in names
+            name
+            if name in known
+            else named.get(name) or datasets.find_dataset(connection, name, namespace=context.namespace).id
+            for name in names
         ]
     return {dataset_id: known[dataset_id] for dataset_id in ids}
 

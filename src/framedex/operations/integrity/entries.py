@@ -233,7 +233,7 @@ def _rebuild(inspection: Inspection, manifest: Manifest) -> None:
     with inspection.context.catalog.write() as connection:
         check_unused(connection, manifest.dataset_id)
         remove_dataset_rows(connection, manifest.body, manifest.snapshots)
-        taken = datasets.dataset_names(connection).values()
+        taken = datasets.dataset_names(connection, manifest.namespace).values()
         name = copy_name(manifest.name, "recovered", taken) if manifest.name in taken else manifest.name
         insert_described(connection, manifest.body, manifest.snapshots, name=name)
         insert_stored(connection, layout.dataset(manifest.dataset_id), manifest.dataset_id)

@@ -1,6 +1,7 @@
 """Recovery of a workspace's catalog from the manifests in the datasets' folders."""
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -137,9 +138,13 @@ def _fault(layout: Layout, generation: Plain | None) -> str | None:
 
 
 def _unique_names(manifests: Collection[Manifest]) -> list[str]:
+    """Return names that are unique within each namespace."""
     names: list[str] = []
+    taken = defaultdict[str, set[str]](set)
     for manifest in manifests:
-        names.append(manifest.name if manifest.name not in names else copy_name(manifest.name, "recovered", names))
+        others = taken[manifest.namespace]
+        names.append(manifest.name if manifest.name not in others else copy_name(manifest.name, "recovered", others))
+        others.add(names[-1])
     return names
 
 

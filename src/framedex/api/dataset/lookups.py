@@ -1,0 +1,54 @@
+"""Look-ups of :class:`framedex.Dataset`: its labels, the copies of one item, the item at a location."""
+
+import os
+
+from framedex.api.view import View
+from framedex.browse.copies_of import copies_of
+from framedex.browse.locations import media_id_at
+from framedex.operations.context import Context, open_media
+from framedex.records import Copy, LabelCount
+
+
+class DatasetLookups:
+    """Labels, copies and locations of a dataset's media."""
+
+    _context: Context
+    id: str
+
+    def labels(self) -> list[LabelCount]:
+        """Return the labels of the media with their counts; see :meth:`View.labels`.
+
+        ``dataset.objects.labels()`` returns those of the objects.
+        """
+        return View(self._context, self.id).labels()
+
+    def copies_of(self, media_id: str, similarity: float = 0.96) -> list[Copy]:
+        """Return the near-duplicates of a media item or an object: the other members of its group.
+
+        Args:
+            media_id: the id of the item.
+            similarity: the minimum cosine similarity, 0.96 to 1, rounded up to the next of the eight levels of
+                :meth:`duplicates`.
+
+        Returns:
+            the copies, the most similar first, with what was done to them, as :meth:`duplicates` says it; empty for an
+            item without copies.
+
+        Raises:
+            NotFound: the dataset has no such item.
+            InvalidInput: the similarity is out of range.
+        """
+        return copies_of(open_media(self._context, self.id), media_id, similarity=similarity)
+
+    def media_id(self, location: str | os.PathLike[str]) -> str:
+        """Return the id of the media item at a location.
+
+        Args:
+            location: the path within the source, as in the column ``path``; an absolute path, or one relative to the
+                working directory; or the URI of a file or an object, as in the field ``original_uri`` of previews. If
+                several items match, the one that was added first counts; a video stands for its first frame.
+
+        Raises:
+            NotFound: the dataset has no media item there.
+        """
+        return media_id_at(open_media(self._context, self.id), location)
