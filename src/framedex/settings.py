@@ -94,7 +94,8 @@ class Settings(BaseSettings):
         dataset_snapshots_enabled, delete_dataset_enabled: whether datasets can have snapshots, and can be deleted. As
             in the interface, the prefix may be omitted: ``DATASET_SNAPSHOTS_ENABLED``.
         column_cache_bytes: the maximum size of table columns that filters cache in memory; with 0 each filter reads the
-            columns from the disk. A column larger than a fourth of this size is not cached.
+            columns from the disk. A column larger than a fourth of this size is not cached. The orders of views take up
+            to an eighth of this size in addition.
         keep_versions_s: seconds to keep superseded versions for readers that opened them earlier.
         language: the language of captions and labels for full-text search: one of Snowball's, such as ``english``, or
             ``none``.
