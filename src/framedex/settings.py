@@ -168,7 +168,8 @@ class Settings(BaseSettings):
         log_level: the level of the logger ``framedex``, such as ``INFO``; None leaves the logger as it is. The prefix
             may be omitted.
         column_cache_bytes: the maximum size of table columns that filters cache in memory; with 0 each filter reads the
-            columns from the disk. A column larger than a fourth of this size is not cached.
+            columns from the disk. A column larger than a fourth of this size is not cached. The orders of views take up
+            to an eighth of this size in addition.
         keep_versions_s: seconds to keep superseded versions for readers that opened them earlier.
         language: the language of captions and labels for full-text search: one of Snowball's, such as ``english``, or
             ``none``.
