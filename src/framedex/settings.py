@@ -159,6 +159,7 @@ class Settings(BaseSettings):
             for any. In the environment they are separated as in ``PATH``. With none at all no file can be read.
         s3_allowed: the buckets, or folders in buckets, from which objects may be read, as ``bucket`` or
             ``bucket/folder``; None for any. In the environment they are separated by commas.
+        journal_days, journal_bytes: the time and the size up to which the journal of a dataset goes back.
         threads: the number of threads that read and decode.
         pixels_in_flight: the maximum number of decoded pixels of all threads at the same time; bounds memory.
         user: the e-mail address for ``created_by`` of records.
@@ -205,6 +206,8 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(default=4 * 2**30, gt=0)
     max_transaction_files: int = Field(default=1_000_000, gt=0)
     max_transaction_bytes: int = Field(default=256 * 2**30, gt=0)
+    journal_days: float = Field(default=30.0, ge=0)
+    journal_bytes: int = Field(default=64 * 2**20, ge=0)
     max_archive_bytes: int = Field(default=256 * 2**30, gt=0)
     max_archive_ratio: int = Field(default=200, gt=0)
     s3_endpoint: str | None = Field(default=None, pattern=r"^https?://[^/]+/?$")

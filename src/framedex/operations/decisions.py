@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from framedex.jobs.edits.decisions import decide, read_decisions, withdraw
+from framedex.jobs.edits.journal import NewStep
 from framedex.operations.context import Context
 from framedex.operations.short_edits import editing
 from framedex.records import DuplicateDecision
@@ -19,7 +20,8 @@ def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence
     """
     with editing(context, dataset_id, "not_duplicates") as edit:
         decision, versions, summary = decide(edit.media(context), edit.job.head, media_ids, context.settings.user)
-        edit.commit(versions, summary)
+        added = {"decision_added": decision.model_dump(mode="json")}
+        edit.commit(versions, summary, step=NewStep("not_duplicates", len(decision.media_ids), added))
     return decision
 
 
@@ -31,7 +33,11 @@ def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> No
         Conflict: a task is in progress.
     """
     with editing(context, dataset_id, "withdraw_decision") as edit:
-        edit.commit(*withdraw(edit.media(context), edit.job.head, decision_id))
+        media, head = edit.media(context), edit.job.head
+        decisions = {each.decision_id: each for each in read_decisions(media.table.path, head.tables)}
+        written = withdraw(media, head, decision_id)
+        withdrawn = decisions[decision_id].model_dump(mode="json")
+        edit.commit(*written, step=NewStep("withdraw_decision", 0, {"decision_withdrawn": withdrawn}))
 
 
 def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDecision]:

@@ -16,8 +16,9 @@ from framedex.errors import InvalidInput, NotFound
 from framedex.images.reading import check_media_id
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs
+from framedex.jobs.edits.journal import TAG_COLUMNS, NewStep, edited_values, tag_facts
 from framedex.jobs.edits.rows import Indices, find_ids, mask_of
-from framedex.jobs.edits.tag_lists import count_tags
+from framedex.jobs.edits.tag_lists import count_tags, rows_with_tag
 from framedex.jobs.edits.values import update_values
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
@@ -31,6 +32,7 @@ from framedex.storage.media import Media
 from framedex.storage.tables import Table
 from framedex.tasks import Job, Task
 
+_OF_FIELDS = "definitions of custom fields are changed by rename_field, add_field and delete_field"
 _STORED_ROWS = 100_000  # values that the catalog stores for a retry by another process
 
 Selection = Callable[[Media], Condition | RowIds] | Sequence[str]
@@ -49,30 +51,36 @@ def create_tag(context: Context, dataset_id: str, name: str) -> Tag:
     """Create a tag and return it; errors as in :func:`framedex.jobs.edits.tags.create_tag`."""
     with _editing(context, dataset_id, "create_tag") as (edit, media):
         tag, written = tag_jobs.create_tag(media, edit.job.head, name, context.settings.user)
-        edit.commit(*written)
+        edit.commit(*written, step=NewStep("create_tag", change={"tag_added": tag_facts(tag)}))
     return _tag(tag, {})
 
 
 def rename_tag(context: Context, dataset_id: str, name_or_id: str, name: str) -> Tag:
     """Rename a tag and return it; errors as in :func:`framedex.jobs.edits.tags.rename_tag`."""
     with _editing(context, dataset_id, "rename_tag") as (edit, media):
+        before = {each.tag_id: each.name for each in tags_of(media)}
         tag, written = tag_jobs.rename_tag(media, edit.job.head, name_or_id, name)
-        edit.commit(*written)
+        renamed = {"tag_id": tag.tag_id, "before": before[tag.tag_id], "after": tag.name}
+        edit.commit(*written, step=NewStep("rename_tag", change={"tag_renamed": renamed}))
     return _tag(tag, count_tags(media))
 
 
 def delete_tag(context: Context, dataset_id: str, name_or_id: str) -> None:
     """Delete a tag and remove it from all media; errors as in :func:`framedex.jobs.edits.tags.delete_tag`."""
     with _editing(context, dataset_id, "delete_tag") as (edit, media):
-        edit.commit(*tag_jobs.delete_tag(media, edit.job.head, name_or_id))
+        tag = tag_jobs.find_tag(tags_of(media), name_or_id)
+        rows = rows_with_tag(media, tag.number)
+        written = tag_jobs.delete_tag(media, edit.job.head, name_or_id)
+        edit.commit(*written, step=_tag_step("delete_tag", media, written, rows, {"tag_removed": tag_facts(tag)}))
 
 
 def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Assign a tag to media and return it; errors as in :func:`framedex.jobs.edits.tags.assign_tag`."""
     with _editing(context, dataset_id, "tag") as (edit, media):
-        rows = _selected_rows(media, selection)
+        rows, before = _selected_rows(media, selection), {each.tag_id for each in tags_of(media)}
         result, written = tag_jobs.assign_tag(media, edit.job.head, rows, name_or_id, context.settings.user)
-        edit.commit(*written)
+        change = {} if result.tag_id in before else {"tag_added": tag_facts(result)}
+        edit.commit(*written, step=_tag_step("tag", media, written, rows, change))
     return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
 
 
@@ -81,8 +89,17 @@ def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: s
     with _editing(context, dataset_id, "untag") as (edit, media):
         rows = _selected_rows(media, selection)
         result, written = tag_jobs.unassign_tag(media, edit.job.head, rows, name_or_id)
-        edit.commit(*written)
+        edit.commit(*written, step=_tag_step("untag", media, written, rows, {}))
     return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
+
+
+def _tag_step(
+    operation: str, media: Media, written: tag_jobs.NewState, rows: Mask, change: Mapping[str, Any]
+) -> NewStep:
+    version = written[0]["media"]
+    if version == media.table.version:  # no media changed
+        return NewStep(operation, change=change)
+    return edited_values(operation, media, version, rows, TAG_COLUMNS, change)
 
 
 def set_value(
@@ -110,7 +127,9 @@ def set_value(
             indices = _indices_of(media, list(selection))
         else:
             indices = np.where(_selected_rows(media, selection), 0, -1)
-        edit.commit(*update_values(media, edit.job.head, editable, array, indices))
+        versions, summary = update_values(media, edit.job.head, editable, array, indices)
+        step = edited_values(operation, media, versions["media"], indices >= 0, [editable.name], {})
+        edit.commit(versions, summary, step=step)
 
 
 def _values_by_id(editable: EditableValue, values: Mapping[str, Any]) -> pa.Array:
@@ -243,14 +262,15 @@ def rename_field(context: Context, dataset_id: str, name: str, new_name: str) ->
     """Rename a custom field and return it; errors as in :func:`~framedex.jobs.edits.fields.rename_field`."""
     with _editing(context, dataset_id, "rename_field") as (edit, media):
         field, written = field_jobs.rename_field(media.table, edit.job.head, name, new_name)
-        edit.commit(*written)
+        edit.commit(*written, step=NewStep("rename_field", reason=_OF_FIELDS))
     return _field(field)
 
 
 def delete_field(context: Context, dataset_id: str, name: str) -> None:
     """Delete a custom field and its values; errors as in :func:`framedex.jobs.edits.fields.delete_field`."""
     with _editing(context, dataset_id, "delete_field") as (edit, media):
-        edit.commit(*field_jobs.delete_field(media.table, edit.job.head, name))
+        written = field_jobs.delete_field(media.table, edit.job.head, name)
+        edit.commit(*written, step=NewStep("delete_field", reason=_OF_FIELDS))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import Any
 
 from framedex.errors import InvalidInput
 from framedex.issue_types import check_issue_limit, find_valued_type, valued_types
+from framedex.jobs.edits.journal import NewStep
 from framedex.jobs.edits.limits import change_limits
 from framedex.operations.context import Context, open_media
 from framedex.operations.short_edits import editing
@@ -44,7 +45,8 @@ def set_limits(context: Context, dataset_id: str, limits: Mapping[str, Any]) -> 
         current = edit.job.limits
         changed = {name: limit for name, limit in {**current, **checked}.items() if limit is not None}
         if changed != current:
-            edit.commit(*change_limits(edit.job.table, edit.job.head, changed))
+            step = NewStep("set_limits", change={"limits": {"before": dict(current), "after": changed}})
+            edit.commit(*change_limits(edit.job.table, edit.job.head, changed), step=step)
 
 
 def reset_limits(context: Context, dataset_id: str, names: Sequence[Any]) -> None:
@@ -66,4 +68,5 @@ def reset_limits(context: Context, dataset_id: str, names: Sequence[Any]) -> Non
                 find_valued_type(name)
         remaining = {name: limit for name, limit in current.items() if names and name not in names}
         if remaining != current:
-            edit.commit(*change_limits(edit.job.table, edit.job.head, remaining))
+            step = NewStep("reset_limits", change={"limits": {"before": dict(current), "after": remaining}})
+            edit.commit(*change_limits(edit.job.table, edit.job.head, remaining), step=step)

@@ -1,17 +1,19 @@
 """Short edits: changes that are committed at once, under the lease of their dataset, without a task."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.journal import NewStep, prune_journal
 from framedex.operations.context import Context
 from framedex.operations.starting import check_available, load_job_context
 from framedex.storage import tables
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Summary
+from framedex.storage.journal_files import remove_journal_files
 from framedex.storage.leases import Lease, leased
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
@@ -37,13 +39,23 @@ class Edit:
         table = Table(job.table, version)
         return Media(job.dataset_id, job.head, table, context.sql, job.roots, columns=context.columns)
 
-    def commit(self, versions: dict[str, int], summary: Summary) -> None:
+    def commit(
+        self,
+        versions: dict[str, int],
+        summary: Summary,
+        *,
+        step: NewStep | None = None,
+        also: Callable[[Any], None] = lambda _connection: None,
+    ) -> None:
         """Commit the written tables as the head.
 
         Args:
             versions: of all tables of the new generation, by name.
             summary: of the new generation.
+            step: what the journal says of the edit.
+            also: called in the transaction of the commit.
         """
+        record = None if step is None else step.recorder(self.job)
         commit = generation_commit(
             self.job.dataset_id,
             tables=versions,
@@ -51,8 +63,14 @@ class Edit:
             config=self.job.config,
             summary=summary,
         )
+        old_files: list[str] = []
         with self._lease.commit() as connection:
             commit(connection)
+            if record is not None:
+                record(connection)
+                old_files += prune_journal(connection, self.job)
+            also(connection)
+        remove_journal_files(self.job.table.parent, old_files)
 
 
 @contextmanager

@@ -30,6 +30,8 @@ from framedex.records import DatasetRecord, VacuumResult
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.generation import Generation
 from framedex.storage.id_index import IdIndex
+from framedex.storage.journal_files import JOURNAL
+from framedex.storage.journal_rows import journal_files
 from framedex.storage.layout import names_dataset
 from framedex.storage.leases import leased
 from framedex.storage.manifest import has_manifest
@@ -209,12 +211,26 @@ def _clean_dataset(context: Context, record: DatasetRecord, limits: RetentionLim
     for path in removals.folders:
         totals.freed_bytes += disk.remove_tree(path)
     totals.tables += len(removals.folders)
+    _clean_journal(context, record.id, totals)
     _clean_uploads(context, record.id, limits, totals)
     _clean_thumbnails(context, record.id, totals)
     for entities in (record.id, objects_dataset(record.id)):
         texts = disk.walk_files(context.layout.texts(entities))
         _remove_partial((path for path, _ in texts if path.suffix == ".partial"), totals)
         _clean_vectors(context, entities, totals)
+
+
+def _clean_journal(context: Context, dataset_id: str, totals: _Totals) -> None:
+    """Remove files of the journal that no step needs."""
+    folder = context.layout.dataset(dataset_id) / JOURNAL
+    if not folder.is_dir():
+        return
+    with _exclusive(context, dataset_id):
+        with context.catalog.read() as connection:
+            needed = journal_files(connection, dataset_id)
+        for path, _ in disk.walk_files(folder):
+            if path.name not in needed:
+                totals.freed_bytes += disk.remove_file(path)
 
 
 def _clean_vectors(context: Context, dataset_id: str, totals: _Totals) -> None:

@@ -26,6 +26,7 @@ from framedex.records.explore import (
     ValueHistogram,
 )
 from framedex.records.exports import ExportRecord, ExportResult, ExportStatus
+from framedex.records.journal import JournalStep
 from framedex.records.maintenance import CheckResult, Finding, RecoveryResult, VacuumResult
 from framedex.records.snapshots import Snapshot, SnapshotReason
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
@@ -63,6 +64,7 @@ __all__ = [
     "Finding",
     "IssueLimit",
     "IssueSummary",
+    "JournalStep",
     "LabelCount",
     "ModelStatus",
     "Preview",

@@ -115,4 +115,5 @@ _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "exports": lambda plain: ExportStatus(plain["status"]),
     "uploads": _check_upload,
     "leases": lambda _plain: None,
+    "journal": lambda _plain: None,
 }

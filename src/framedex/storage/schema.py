@@ -153,3 +153,23 @@ uploads = sa.Table(
     sa.Column("collected", sa.String(36), nullable=True),
     sqlite_autoincrement=True,  # an id is never used again
 )
+
+journal = sa.Table(
+    "journal",
+    metadata,
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("step", sa.Integer, primary_key=True),
+    sa.Column("operation", sa.String(64), nullable=False),
+    sa.Column("created_by", sa.String(255), nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("n_media", sa.Integer, nullable=False),
+    # What was changed, but for values of media, which are in the file.
+    sa.Column("change", sa.JSON, nullable=False),
+    sa.Column("file", sa.String(64), nullable=True),
+    sa.Column("digest", sa.String(64), nullable=True),
+    sa.Column("n_bytes", sa.Integer, nullable=False),
+    # Why it cannot be undone; null if it can.
+    sa.Column("reason", sa.Text, nullable=True),
+    sa.Column("undone_by", sa.String(255), nullable=True),
+    sa.Column("undone_at", Timestamp, nullable=True),
+)

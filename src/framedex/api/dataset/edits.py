@@ -8,11 +8,12 @@ import numpy as np
 from framedex.api.view import View
 from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
+from framedex.operations import journal as steps
 from framedex.operations import limits as limit_edits
 from framedex.operations.context import Context
 from framedex.operations.edits import Selection
 from framedex.operations.starting import wait_for
-from framedex.records import Field, FieldResult, FieldValue, IssueLimit, Tag
+from framedex.records import Field, FieldResult, FieldValue, IssueLimit, JournalStep, Tag
 from framedex.tasks import Task
 
 Selected = View | str | Sequence[str]
@@ -30,6 +31,39 @@ class DatasetEdits:
     _context: Context
     id: str
     task: Task | None
+
+    def journal(self, limit: int | None = 100) -> list[JournalStep]:
+        """Return the steps by which the dataset was edited, the last first.
+
+        The journal keeps the values before and after each step, for ``journal_days`` and up to ``journal_bytes`` of the
+        settings. It belongs to the dataset, not to its states: a restore takes no steps back, and clones begin anew.
+
+        Args:
+            limit: the number of steps; None for all.
+        """
+        return steps.list_steps(self._context, self.id, limit=limit)
+
+    def undo(self, step: int | None = None) -> JournalStep:
+        """Undo a step of the journal, and return it.
+
+        Args:
+            step: its number; by default the last step that is not undone.
+
+        Raises:
+            NotFound: the journal has no such step.
+            Conflict: there is nothing to undo; the step is undone, or cannot be undone; a later edit changed the same
+                values of the same media, or a task is running. The message says which.
+        """
+        return steps.undo(self._context, self.id, step)
+
+    def redo(self, step: int | None = None) -> JournalStep:
+        """Do a step again that was undone, by default the one that was undone last, and return it.
+
+        Raises:
+            NotFound: the journal has no such step.
+            Conflict: there is nothing to redo, or what the step changed has changed since; or a task is running.
+        """
+        return steps.redo(self._context, self.id, step)
 
     def tags(self) -> list[Tag]:
         """Return the tags, oldest first, each with its number of media."""

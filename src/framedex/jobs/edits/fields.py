@@ -13,6 +13,7 @@ from framedex.export.table_columns import reserved_names
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.field_values import RowOutcome, read_values
+from framedex.jobs.edits.journal import NewStep, edited_values
 from framedex.jobs.edits.rows import write_values
 from framedex.jobs.edits.tags import NewState, next_number, with_next_number
 from framedex.records import FieldType
@@ -133,15 +134,18 @@ def _fill(
     assert version is not None, "a head has a media table"
     media = Media(job.dataset_id, job.head, Table(job.table, version), Sql(), job.roots)
     new = read_values(media, field, rows, progress=progress.part("reading values", 0.0, 0.6))
+    step = NewStep("add_field" if head is not job.head else "set_field", reason="it changed no media")
     if new.outcome.inserted:
         version = write_values(media, field.column, new.values, new.indices)
         progress("writing", 0.9)
+        step = edited_values(step.operation, media, version, new.indices >= 0, [field.column.name], {})
         tables.sync(job.table)
     progress("writing", 1.0)
-    return _commit(job, _with(head, {MEDIA: version}, head.summary), new.outcome)
+    return _commit(job, _with(head, {MEDIA: version}, head.summary), new.outcome, step)
 
 
-def _commit(job: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
+def _commit(job: JobContext, head: Generation, outcome: RowOutcome, step: NewStep) -> Commit:
+    record = step.recorder(job)
     commit_head = generation_commit(
         job.dataset_id, tables=head.tables, n_images=head.n_images, config=job.config, summary=head.summary
     )
@@ -157,6 +161,7 @@ def _commit(job: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
             },
         )
         commit_head(connection)
+        record(connection)
 
     return commit
 

@@ -165,3 +165,29 @@ def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
     written = Table(table.path, tables.put_values(table, changes))
     edited = max(len(written.overlay.values(name)[0]) for name in values.schema.names)
     return written.version if are_few(written, edited) else tables.fold_edits(written)
+
+
+def write_rows(media: Media, row_ids: RowIds, values: pa.RecordBatch) -> int:
+    """Replace the values of some rows, few or many; return the table's new version.
+
+    Args:
+        media: the media, whose table is at its newest version.
+        row_ids: uint64, shape (N,), unique: the rows.
+        values: N rows of some columns of the table.
+    """
+    if are_few(media.table, len(row_ids)):
+        return write_few(media.table, row_ids, values)
+    place_of_row = np.full(media.table.count(), -1, dtype=np.int64)
+    positions = positions_of(read_row_ids(media), row_ids)
+    assert positions is not None, "the rows exist"
+    place_of_row[positions] = np.arange(len(row_ids))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start, old in read_batches(media.table, values.schema):
+            at = place_of_row[start : start + old.num_rows]
+            places = np.where(at >= 0, old.num_rows + at, np.arange(old.num_rows))
+            both = pa.Table.from_batches([old, values.cast(old.schema)]).combine_chunks()
+            (batch,) = both.take(pa.array(places)).combine_chunks().to_batches()
+            yield batch
+
+    return tables.put_columns(media.table, batches(), values.schema)

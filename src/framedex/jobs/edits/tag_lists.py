@@ -54,6 +54,19 @@ def count_tags(media: Media) -> Mapping[int, int]:
     return counts
 
 
+def rows_with_tag(media: Media, number: int) -> Mask:
+    """Return the mask of rows that have a tag: bool, shape (rows,)."""
+    mask = np.zeros(media.table.count(), dtype=bool)
+    start = 0
+    for batch in media.scan([TAGS]) if TAGS in media.table.schema.names else ():
+        lists = batch.column(0)
+        lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        rows = np.repeat(np.arange(len(lists)), lengths)
+        mask[start + rows[lists.flatten().to_numpy(zero_copy_only=False) == number]] = True
+        start += len(lists)
+    return mask
+
+
 def _counts(numbers: pa.ListArray) -> "Counter[int]":
     counts = np.bincount(numbers.flatten().to_numpy())
     return Counter(dict(enumerate(counts.tolist())))

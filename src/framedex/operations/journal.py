@@ -1,0 +1,110 @@
+"""The journal of a dataset: its steps, and undoing and redoing them."""
+
+from framedex.errors import Conflict
+from framedex.jobs.edits.journal import apply_step
+from framedex.operations.context import Context
+from framedex.operations.short_edits import Edit, editing
+from framedex.records import JournalStep
+from framedex.storage import journal_rows
+from framedex.storage.journal_files import read_journal_file
+from framedex.storage.journal_rows import StoredStep
+
+
+def list_steps(context: Context, dataset_id: str, *, limit: int | None) -> list[JournalStep]:
+    """Return the steps of a dataset, the last first."""
+    with context.catalog.read() as connection:
+        return [each.record for each in journal_rows.list_steps(connection, dataset_id, limit=limit)]
+
+
+def undo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
+    """Undo a step, by default the last one that holds, as one generation; return it.
+
+    Raises:
+        NotFound: the journal has no such step.
+        Conflict: there is none, it is undone already, it cannot be undone, or what it changed has changed since; or a
+            task is in progress.
+    """
+    with editing(context, dataset_id, "undo") as edit:
+        stored = _stored(context, dataset_id, step, forward=False)
+        _apply(context, edit, stored, forward=False)
+    return _record(context, dataset_id, stored)
+
+
+def redo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
+    """Do a step again, by default the one that was undone last, as one generation; return it.
+
+    Raises:
+        NotFound: the journal has no such step.
+        Conflict: there is none, it is not undone, or what it changed has changed since; or a task is in progress.
+    """
+    with editing(context, dataset_id, "redo") as edit:
+        stored = _stored(context, dataset_id, step, forward=True)
+        _apply(context, edit, stored, forward=True)
+    return _record(context, dataset_id, stored)
+
+
+def _stored(context: Context, dataset_id: str, step: int | None, *, forward: bool) -> StoredStep:
+    """Return the step to undo, or to do again."""
+    with context.catalog.read() as connection:
+        if step is not None:
+            stored = journal_rows.find_step(connection, dataset_id, step)
+        else:
+            steps = journal_rows.list_steps(connection, dataset_id)
+            chosen = [each for each in steps if (each.record.undone_at is not None) == forward]
+            if forward:  # the last one to be undone comes first; several in one microsecond in the order of steps
+                chosen.sort(key=lambda each: (-_time(each), each.record.step))
+            if not chosen:
+                raise Conflict(f"there is nothing to {'redo' if forward else 'undo'} in the journal of this dataset")
+            stored = chosen[0]
+    record = stored.record
+    if (record.undone_at is not None) != forward:
+        raise Conflict(f"step {record.step} ({record.operation}) is {'not undone' if forward else 'undone already'}")
+    if record.reason is not None:
+        raise Conflict(f"step {record.step} ({record.operation}) cannot be undone: {record.reason}")
+    return stored
+
+
+def _time(stored: StoredStep) -> float:
+    return 0.0 if stored.record.undone_at is None else stored.record.undone_at.timestamp()
+
+
+def _apply(context: Context, edit: Edit, stored: StoredStep, *, forward: bool) -> None:
+    job, record = edit.job, stored.record
+    values = None
+    if stored.file is not None:
+        values = read_journal_file(job.table.parent, stored.file, stored.digest)
+    try:
+        versions, summary = apply_step(edit.media(context), job.head, stored.change, values, forward=forward)
+    except Conflict as error:
+        verb, later = "redone" if forward else "undone", _later(context, edit, stored)
+        raise Conflict(f"step {record.step} ({record.operation}) cannot be {verb}: {error}{later}") from None
+    user = None if forward else context.settings.user
+    edit.commit(
+        versions,
+        summary,
+        also=lambda connection: journal_rows.mark_step(connection, job.dataset_id, record.step, undone_by=user),
+    )
+
+
+def _later(context: Context, edit: Edit, stored: StoredStep) -> str:
+    """Return a part of a message that names the next step which changed the same media; empty if there is none."""
+    if stored.file is None:
+        return ""
+    folder = edit.job.table.parent
+    mine = read_journal_file(folder, stored.file, stored.digest)
+    ids, names = set(mine["media_id"].to_pylist()), set(mine.schema.names) - {"media_id"}
+    with context.catalog.read() as connection:
+        steps = journal_rows.list_steps(connection, edit.job.dataset_id)
+    for each in reversed(steps):
+        if each.record.step <= stored.record.step or each.record.undone_at is not None or each.file is None:
+            continue
+        other = read_journal_file(folder, each.file, each.digest)
+        if names & set(other.schema.names) and ids & set(other["media_id"].to_pylist()):
+            record = each.record
+            return f": step {record.step} ({record.operation} by {record.created_by})"
+    return ""
+
+
+def _record(context: Context, dataset_id: str, stored: StoredStep) -> JournalStep:
+    with context.catalog.read() as connection:
+        return journal_rows.find_step(connection, dataset_id, stored.record.step).record

@@ -1,0 +1,224 @@
+"""The journal: who edited what and when; steps are undone and done again, unless others touched the same since."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex import Conflict, Dataset, NotFound, Workspace
+from framedex.operations.context import open_media
+from framedex.storage import datasets, journal_rows
+from tests.analysis.arrays import unit
+from tests.gallery import SETTINGS
+from tests.growth import part
+from tests.laws import examples
+
+ROWS = 12
+STORED = ("labels", "caption", "tags", "tagged_at", "field_0", "duplicate_0")
+
+
+@pytest.fixture
+def dataset(workspace: Workspace) -> Dataset:
+    """A dataset of twelve rows with labels and a few copies."""
+    return create(workspace)
+
+
+def create(workspace: Workspace) -> Dataset:
+    rows = unit(np.random.default_rng(0).normal(size=(ROWS, 8)))
+    rows[6:9] = rows[:3]
+    return workspace.create_dataset("d", part(rows, label=[f"label {row % 3}" for row in range(ROWS)]))
+
+
+def ids_of(dataset: Dataset) -> list[str]:
+    return dataset.where([]).media_ids()
+
+
+def state(dataset: Dataset) -> dict[str, Any]:
+    """Return what people edited."""
+    media = open_media(dataset._context, dataset.id)
+    names = [name for name in STORED if name in media.table.schema.names]
+    columns: dict[str, Any] = media.table.scan(names).read_all().to_pydict()
+    columns = {name: values for name, values in columns.items() if any(each is not None for each in values)}
+    columns.pop("duplicate_0", None)
+    columns["groups"] = sorted(sorted(group.media_ids) for group in dataset.duplicates())
+    columns["tag names"] = {tag.name: tag.count for tag in dataset.tags()}
+    columns["limits"] = {name: limit.limit for name, limit in dataset.limits.items()}
+    columns["decisions"] = [each.decision_id for each in dataset.duplicate_decisions()]
+    return columns
+
+
+def test_journal__says_who_did_what(workspace: Workspace, dataset: Dataset) -> None:
+    """Each edit is a step, with its user, its time and the number of media that it changed."""
+    ids = ids_of(dataset)
+    begin = datasets.now()
+    dataset.tag(ids[:3], "seen")
+    workspace.acting_as("ann@example.org").dataset("d").set_labels(ids[:2], "label 0")
+    second, first = dataset.journal()
+    assert (first.step, first.operation, first.n_media) == (1, "tag", 3)
+    assert (second.step, second.operation, second.n_media) == (2, "set_labels", 1)  # the other one had it
+    assert (first.created_by, second.created_by) == (SETTINGS.user, "ann@example.org")
+    assert begin <= first.created_at <= second.created_at <= datasets.now()
+    assert dataset.journal(1) == [second]
+    undone = workspace.acting_as("bob@example.org").dataset("d").undo()
+    assert (undone.step, undone.undone_by) == (2, "bob@example.org")
+    assert dataset.journal()[0] == undone
+
+
+EDITS = {
+    "tag": lambda dataset, ids: dataset.tag(ids[:3], "seen"),
+    "tag again": lambda dataset, ids: dataset.tag(ids[2:5], "kept"),
+    "untag": lambda dataset, ids: dataset.untag(ids[:2], "kept"),
+    "set_labels": lambda dataset, ids: dataset.set_labels({ids[0]: ["new", "label 1"], ids[1]: []}),
+    "set_captions": lambda dataset, ids: dataset.set_captions({ids[4]: "a caption", ids[5]: None}),
+    "create_tag": lambda dataset, ids: dataset.create_tag("empty"),
+    "rename_tag": lambda dataset, ids: dataset.rename_tag("kept", "renamed"),
+    "delete_tag": lambda dataset, ids: dataset.delete_tag("kept"),
+    "not_duplicates": lambda dataset, ids: dataset.not_duplicates([ids[0], ids[6]]),
+    "withdraw_decision": lambda dataset, ids: dataset.withdraw_decision(dataset.duplicate_decisions()[0].decision_id),
+    "set_limits": lambda dataset, ids: dataset.set_limits(outliers=0.3),
+    "set_field": lambda dataset, ids: dataset.set_field("score", {ids[3]: 2.5, ids[7]: None}),
+}
+
+
+def prepared(dataset: Dataset) -> list[str]:
+    """Give the dataset what the edits need; return its ids."""
+    ids = ids_of(dataset)
+    dataset.tag(ids[:4], "kept")
+    dataset.not_duplicates([ids[1], ids[7]])
+    dataset.add_field("score", "float", values={ids[3]: 0.5})
+    return ids
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_undo__and_redo(dataset: Dataset, name: str) -> None:
+    """An edit that is undone leaves the state before it, and one that is done again the state after it."""
+    ids = prepared(dataset)
+    before = state(dataset)
+    EDITS[name](dataset, ids)
+    after = state(dataset)
+    assert after != before
+    step = dataset.journal()[0].step
+    for _ in range(2):
+        assert dataset.undo().step == step
+        assert state(dataset) == before
+        assert dataset.redo().step == step
+        assert state(dataset) == after
+    with pytest.raises(Conflict, match="nothing to redo"):
+        dataset.redo()
+
+
+@examples(30)
+@given(st.lists(st.one_of(st.sampled_from(sorted(EDITS)), st.sampled_from(["undo", "undo", "redo"])), max_size=12))
+def test_undo__of_any_sequence(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
+    """Undoing steps one by one, the last first, leads back through the states, and redoing them forward again."""
+    with Workspace(tmp_path_factory.mktemp("journal") / "workspace", settings=SETTINGS) as workspace:
+        dataset = create(workspace)
+        ids = prepared(dataset)
+        done, undone = [state(dataset)], []
+        for step in steps:
+            if step == "undo" and len(done) > 1:
+                dataset.undo()
+                undone.append(done.pop())
+            elif step == "redo" and undone:
+                dataset.redo()
+                done.append(undone.pop())
+            elif step in EDITS:
+                try:
+                    EDITS[step](dataset, ids)
+                except (NotFound, Conflict, IndexError):  # a tag or decision is gone
+                    continue
+                if undone or state(dataset) == done[-1]:  # what was undone may not be done again after another edit
+                    return
+                done.append(state(dataset))
+            assert state(dataset) == done[-1]
+
+
+def test_undo__of_an_earlier_step(dataset: Dataset) -> None:
+    """A step is undone while later steps stay, if they did not touch the same values of the same media."""
+    ids = ids_of(dataset)
+    dataset.set_captions({ids[0]: "first", ids[1]: "first"})
+    dataset.set_captions({ids[1]: "second"})
+    dataset.set_captions({ids[2]: "third"})
+    with pytest.raises(Conflict, match=r"step 1 .* cannot be undone: .*same media: step 2 \(set_captions by"):
+        dataset.undo(1)
+    dataset.undo(2)
+    dataset.undo(1)
+    assert dataset.to_arrow(["caption"])["caption"].to_pylist()[:3] == [None, None, "third"]
+    with pytest.raises(Conflict, match="undone already"):
+        dataset.undo(1)
+    with pytest.raises(NotFound, match="no step 9"):
+        dataset.undo(9)
+
+
+def test_undo__of_deleted_media(dataset: Dataset) -> None:
+    """A step is not undone in part: if one of its media was deleted, nothing changes."""
+    ids = ids_of(dataset)
+    dataset.set_captions({ids[0]: "first", ids[1]: "first"})
+    dataset.delete_media(ids[0])
+    with pytest.raises(Conflict, match="1 of its 2 media are not in the dataset any more"):
+        dataset.undo()
+    assert dataset.to_arrow(["caption"])["caption"].to_pylist()[0] == "first"
+
+
+def test_undo__in_an_empty_journal(dataset: Dataset) -> None:
+    """Without steps there is nothing to undo."""
+    assert dataset.journal() == []
+    with pytest.raises(Conflict, match="nothing to undo"):
+        dataset.undo()
+
+
+def test_journal__is_bounded(tmp_path: Path) -> None:
+    """Steps that are too old or too many are forgotten, with their files."""
+    settings = SETTINGS.model_copy(update={"journal_bytes": 3000})
+    with Workspace(tmp_path / "workspace", settings=settings) as workspace:
+        dataset = create(workspace)
+        ids = ids_of(dataset)
+        for number in range(12):
+            dataset.set_captions({ids[number]: f"caption {number}"})
+        steps = [each.step for each in dataset.journal()]
+        assert 1 <= len(steps) < 6
+        assert steps[0] == 12
+        folder = workspace.path / "datasets" / dataset.id / "journal"
+        assert len(list(folder.iterdir())) == len(steps)
+        with pytest.raises(NotFound):
+            dataset.undo(1)
+
+
+def test_journal__by_age(workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step is forgotten after some days, with the next edit."""
+    dataset.create_tag("old")
+    later = datasets.now() + timedelta(days=31)
+    for module in (datasets, journal_rows):
+        monkeypatch.setattr(module, "now", lambda: later)
+    dataset.create_tag("new")
+    assert [each.operation for each in dataset.journal()] == ["create_tag"]
+
+
+def test_undo__of_a_damaged_file(workspace: Workspace, dataset: Dataset) -> None:
+    """A step whose file is damaged cannot be undone, and says so; vacuum removes files that no step needs."""
+    ids = ids_of(dataset)
+    dataset.set_captions({ids[0]: "first"})
+    folder = workspace.path / "datasets" / dataset.id / "journal"
+    (file,) = folder.iterdir()
+    stray = folder / "stray.arrow"
+    stray.write_bytes(b"left by a killed process")
+    workspace.vacuum(older_than_s=0)
+    assert [each.name for each in folder.iterdir()] == [file.name]
+    file.write_bytes(b"damaged")
+    with pytest.raises(Exception, match="cannot be undone"):
+        dataset.undo()
+    assert dataset.to_arrow(["caption"])["caption"].to_pylist()[0] == "first"
+
+
+def test_journal__of_a_clone(dataset: Dataset) -> None:
+    """A clone begins a journal of its own."""
+    dataset.set_captions({ids_of(dataset)[0]: "first"})
+    clone = dataset.clone(dataset.snapshot("kept"))
+    assert clone.journal() == []
+    clone.set_captions({ids_of(clone)[1]: "other"})
+    clone.undo()
+    assert clone.to_arrow(["caption"])["caption"].to_pylist()[:2] == ["first", None]
