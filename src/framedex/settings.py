@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, TypeAdapter, ValidationError
@@ -141,6 +141,16 @@ CHANGEABLE = (
     "add_media_enabled", "dataset_snapshots_enabled", "dataset_share_enabled", "delete_dataset_enabled", "log_level",
 )  # fmt: skip
 """The settings that can change while a workspace is open. Their variables may have no prefix, as in the interface."""
+
+
+class ChangeableSettings(TypedDict, total=False):
+    """New values of :data:`CHANGEABLE`: a value, or its text; None for the value at opening."""
+
+    add_media_enabled: bool | str | None
+    dataset_snapshots_enabled: bool | str | None
+    dataset_share_enabled: bool | str | None
+    delete_dataset_enabled: bool | str | None
+    log_level: str | None
 
 
 class Settings(BaseSettings):

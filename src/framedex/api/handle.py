@@ -1,10 +1,10 @@
 """The part of :class:`framedex.Workspace` that differs between handles: the user, the namespace and the settings."""
 
-from typing import Any, Self
+from typing import Self, Unpack
 
 from framedex.core.naming import check_namespace, check_user
 from framedex.operations.context import Context
-from framedex.settings import Settings
+from framedex.settings import ChangeableSettings, Settings
 from framedex.storage import datasets
 
 
@@ -29,7 +29,7 @@ class WorkspaceHandle:
         """The settings at this moment. :meth:`change_settings` changes some of them."""
         return self._context.settings
 
-    def change_settings(self, **values: Any) -> Settings:
+    def change_settings(self, **values: Unpack[ChangeableSettings]) -> Settings:
         """Change settings of the open workspace, for all its handles in this process, and return all settings.
 
         Later calls obey the new values at once; tasks in progress continue. Nothing is stored: the next process starts

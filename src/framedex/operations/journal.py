@@ -10,7 +10,7 @@ from framedex.storage.journal_files import read_journal_file
 from framedex.storage.journal_rows import StoredStep
 
 
-def list_steps(context: Context, dataset_id: str, *, limit: int | None) -> list[JournalStep]:
+def list_journal(context: Context, dataset_id: str, *, limit: int | None) -> list[JournalStep]:
     """Return the steps of a dataset, the last first."""
     with context.catalog.read() as connection:
         return [each.record for each in journal_rows.list_steps(connection, dataset_id, limit=limit)]

@@ -447,6 +447,7 @@ class Dataset(
             InvalidInput: the file cannot be written, or *extra* is no valid text.
             Conflict: the dataset has nothing to show yet.
         """
+        open_media(self._context, self.id)
         return self._view().report(path, level=level, extra=extra)
 
     def __repr__(self) -> str:

@@ -36,12 +36,12 @@ class DatasetEdits:
         """Return the steps by which the dataset was edited, the last first.
 
         The journal keeps the values before and after each step, for ``journal_days`` and up to ``journal_bytes`` of the
-        settings. It belongs to the dataset, not to its states: a restore takes no steps back, and clones begin anew.
+        settings. It belongs to the dataset, not to its states: a restore takes no steps back, and clones have their own.
 
         Args:
             limit: the number of steps; None for all.
         """
-        return steps.list_steps(self._context, self.id, limit=limit)
+        return steps.list_journal(self._context, self.id, limit=limit)
 
     def undo(self, step: int | None = None) -> JournalStep:
         """Undo a step of the journal, and return it.
