@@ -40,10 +40,19 @@ def do(job: str, workspace: Path, point: str) -> None:
 
     if point:
         _die_at(point)
+    _seem_large(job)
     with framedex.Workspace(workspace) as opened:
         print("begun", flush=True)
         JOBS[job](opened)
         print("done", flush=True)
+
+
+def _seem_large(job: str) -> None:
+    """Have a deletion of few media take the way that it takes in a large dataset, in a retry, too."""
+    if job == _OF_FEW:
+        from framedex.jobs.edits import removal
+
+        removal._ALL = 0
 
 
 def _die_at(point: str) -> None:
@@ -155,6 +164,20 @@ def _decide(workspace: Any) -> None:
     dataset.not_duplicates(groups[0].media_ids)
 
 
+def _undo(workspace: Any) -> None:
+    dataset = workspace.dataset("pets")
+    dataset.undo(next(each.step for each in dataset.journal() if each.operation == "set_labels"))
+
+
+def _delete_few(workspace: Any) -> None:
+    dataset = workspace.dataset("pets")
+    dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[50:53])
+
+
+def _fold(workspace: Any) -> None:
+    workspace.vacuum()
+
+
 def _snapshot(workspace: Any) -> None:
     workspace.dataset("pets").snapshot("kept")
 
@@ -183,9 +206,13 @@ JOBS: dict[str, Callable[[Any], None]] = {
     "set_labels": _label,
     "not_duplicates": _decide,
     "snapshot": _snapshot,
+    "undo": _undo,
+    "delete_media of few": _delete_few,
+    "vacuum, which folds edits": _fold,
     "process a draft": _process,
     "process an addition": _process_more,
 }
+_OF_FEW = "delete_media of few"
 _MAKES = {"create": "new", "clone": "pets (cloned)", "process a draft": "sent"}
 
 
@@ -195,6 +222,7 @@ def look(job: str, workspace: Path, expected: Path) -> None:
 
     wanted = json.loads(expected.read_text())
     faults: list[str] = []
+    _seem_large(job)
     with framedex.Workspace(workspace) as opened:
         target = _MAKES.get(job, "pets")
         tasks = [task for task in opened.tasks(page_size=50).tasks if task.task_id not in wanted["tasks"]]
@@ -258,6 +286,7 @@ def _state(opened: Any, name: str) -> dict[str, Any] | None:
         "tags": sorted((tag.name, tag.count) for tag in dataset.tags()),
         "fields": sorted(field.field_name for field in dataset.fields()),
         "decisions": [sorted(paths[each] for each in made.media_ids) for made in dataset.duplicate_decisions()],
+        "journal": [[step.step, step.operation, step.undone_at is not None] for step in dataset.journal()],
         "snapshots": sorted(f"{each.reason} {each.n_images}" for each in dataset.snapshots()),
     }
     found: dict[str, Any] = json.loads(json.dumps(state))

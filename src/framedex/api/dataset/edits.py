@@ -36,7 +36,7 @@ class DatasetEdits:
         """Return the steps by which the dataset was edited, the last first.
 
         The journal keeps the values before and after each step, for ``journal_days`` and up to ``journal_bytes`` of the
-        settings. It belongs to the dataset, not to its states: a restore takes no steps back, and clones have their own.
+        settings. It belongs to the dataset, not to its states: a restore takes none back, and clones have their own.
 
         Args:
             limit: the number of steps; None for all.
