@@ -20,7 +20,9 @@ from framedex.cli.output import counted, print_json, print_table, say, short_num
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from framedex.records import Tag
+    from framedex.records import JournalStep, Tag
+
+StepArgument = Annotated[int | None, typer.Argument(help="The number of the step; `framedex journal` lists them.")]
 
 
 def not_duplicates(
@@ -111,6 +113,61 @@ def limits(
             for record in records
         ]
         print_table(("issue", "limit", "default", "issue if", "value"), rows)
+
+
+def journal(
+    name: NameArgument,
+    limit: Annotated[int, typer.Option(help="The number of steps, the last ones; 0 shows all.", min=0)] = 20,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the steps by which people edited a dataset, the last first."""
+    with open_workspace(workspace) as ws:
+        steps = ws.dataset(name).journal(limit or None)
+    if as_json:
+        print_json(list(steps))
+        return
+    rows = [
+        (
+            str(each.step),
+            f"{each.created_at:%Y-%m-%d %H:%M}",
+            each.created_by,
+            each.operation,
+            f"{each.n_media:,}",
+            _state(each),
+        )
+        for each in steps
+    ]
+    print_table(("step", "when (UTC)", "who", "what", "images", ""), rows)
+
+
+def undo(
+    name: NameArgument, step: StepArgument = None, workspace: WorkspaceOption = None, as_json: JsonOption = False
+) -> None:
+    """Undo a step of the journal, by default the last one that is not undone."""
+    with open_workspace(workspace) as ws:
+        _show_step(ws.dataset(name).undo(step), "undone", as_json=as_json)
+
+
+def redo(
+    name: NameArgument, step: StepArgument = None, workspace: WorkspaceOption = None, as_json: JsonOption = False
+) -> None:
+    """Do a step again that was undone, by default the one that was undone last."""
+    with open_workspace(workspace) as ws:
+        _show_step(ws.dataset(name).redo(step), "done again", as_json=as_json)
+
+
+def _show_step(step: "JournalStep", verb: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(step)
+    else:
+        say(f"step {step.step} is {verb}: {step.operation} of {counted(step.n_media, 'images')} by {step.created_by}")
+
+
+def _state(step: "JournalStep") -> str:
+    if step.undone_at is not None:
+        return f"undone by {step.undone_by}"
+    return "" if step.reason is None else f"cannot be undone: {step.reason}"
 
 
 def _limit_changes(new: list[str], reset: list[str]) -> dict[str, float | None]:

@@ -9,7 +9,7 @@ import typer
 from framedex import __version__
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
 from framedex.cli.demo import demo
-from framedex.cli.edits import limits, not_duplicates, tag, tags, untag
+from framedex.cli.edits import journal, limits, not_duplicates, redo, tag, tags, undo, untag
 from framedex.cli.enrich import enrich, models
 from framedex.cli.inspect import duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
@@ -30,7 +30,7 @@ app = typer.Typer(
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls,
     show, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, cleanup, du, check,
-    recover, tasks, retry, vacuum, rm, plugins, demo,
+    recover, tasks, retry, vacuum, rm, plugins, demo, journal, undo, redo,
 ):  # fmt: skip
     app.command()(_command_function)
 
