@@ -160,8 +160,59 @@ def test_undo__of_deleted_media(dataset: Dataset) -> None:
     dataset.set_captions({ids[0]: "first", ids[1]: "first"})
     dataset.delete_media(ids[0])
     with pytest.raises(Conflict, match="1 of its 2 media are not in the dataset any more"):
-        dataset.undo()
+        dataset.undo(1)
     assert dataset.to_arrow(["caption"])["caption"].to_pylist()[0] == "first"
+
+
+def test_undo__of_a_deletion(workspace: Workspace, dataset: Dataset) -> None:
+    """A deletion is undone by the state before it, and done again by the one after it."""
+    ids = ids_of(dataset)
+    dataset.set_captions({ids[0]: "kept"})
+    before = state(dataset)
+    dataset.delete_media(ids[3:6])
+    after = state(dataset)
+    workspace.vacuum()  # what undoing needs stays
+    step = dataset.journal()[0]
+    assert (step.operation, step.n_media) == ("delete_media", 3)
+    for _ in range(2):
+        assert dataset.undo().step == step.step
+        assert (dataset.count(), state(dataset)) == (ROWS, before)
+        assert dataset.redo().step == step.step
+        assert (dataset.count(), state(dataset)) == (ROWS - 3, after)
+    dataset.set_captions({ids[1]: "later"})
+    with pytest.raises(Conflict, match="changed since; undo the later steps first"):
+        dataset.undo(step.step)
+    assert dataset.check().findings == []
+
+
+def test_undo__of_a_restore(dataset: Dataset) -> None:
+    """A restore is undone, too."""
+    ids = ids_of(dataset)
+    kept = dataset.snapshot("kept")
+    dataset.set_captions({ids[0]: "after"})
+    after = state(dataset)
+    dataset.restore(kept)
+    assert dataset.undo().operation == "restore"
+    assert state(dataset) == after
+
+
+def test_undo__of_what_vacuum_freed(workspace: Workspace, dataset: Dataset) -> None:
+    """A vacuum of everything frees the state before a deletion; the journal says that it cannot be undone any more."""
+    dataset.delete_media(ids_of(dataset)[3:6])
+    workspace.vacuum(older_than_s=0)
+    assert dataset.journal()[0].reason is not None
+    with pytest.raises(Conflict, match="freed"):
+        dataset.undo()
+    assert dataset.count() == ROWS - 3
+
+
+def test_undo__of_a_cleanup(workspace: Workspace, dataset: Dataset) -> None:
+    """A clean-up is undone by the state before it."""
+    before = state(dataset)
+    dataset.plan_cleanup(duplicates=0.96).apply()
+    assert dataset.count() < ROWS
+    assert dataset.undo().operation == "cleanup"
+    assert state(dataset) == before
 
 
 def test_undo__in_an_empty_journal(dataset: Dataset) -> None:

@@ -120,7 +120,13 @@ class Removal:
     def _remove(self, job: JobContext, progress: TaskProgress) -> Commit:
         """Remove the media; return the commit, which also creates the snapshot."""
         self.check_same(job.head)
-        commit = remove_selected(job, self._mask, progress=progress)
+        commit = remove_selected(
+            job,
+            self._mask,
+            progress=progress,
+            operation="cleanup",
+            reason="files were deleted" if self._with_files else None,
+        )
 
         def commit_with_snapshot(connection: Any) -> None:
             self.snapshot_id = snapshot_rows.insert_snapshot(

@@ -10,6 +10,7 @@ from framedex.errors import NotFound
 from framedex.jobs.add import nothing_new
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.journal import with_step
 from framedex.jobs.edits.removal import remove_few
 from framedex.jobs.edits.rows import find_ids, read_row_ids
 from framedex.jobs.index.finish import finish, read_cells, read_sums
@@ -35,9 +36,22 @@ def remove(job: JobContext, media_ids: Sequence[str], *, progress: TaskProgress)
 
 
 def remove_selected(
-    job: JobContext, select: Callable[[Media], npt.NDArray[np.bool_]], *, progress: TaskProgress
+    job: JobContext,
+    select: Callable[[Media], npt.NDArray[np.bool_]],
+    *,
+    progress: TaskProgress,
+    operation: str = "delete_media",
+    reason: str | None = None,
 ) -> Commit:
-    """Delete the rows that *select* returns for the media, as :func:`remove` does: bool, shape (rows,)."""
+    """Delete rows as :func:`remove` does.
+
+    Args:
+        job: the context of the job.
+        select: returns the rows for the media: bool, shape (rows,).
+        progress: of the task.
+        operation: what the journal calls it.
+        reason: why it cannot be undone; None if it can.
+    """
     version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     table = Table(job.table, version)
@@ -54,12 +68,13 @@ def remove_selected(
         versions, summary = removed.versions, removed.summary
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
-        return generation_commit(job.dataset_id, tables=versions, n_images=count, config=job.config, summary=summary)
+        commit = generation_commit(job.dataset_id, tables=versions, n_images=count, config=job.config, summary=summary)
+        return with_step(job, commit, operation, len(ids), reason=reason)
     indexed = remove_rows(job, table, gone, progress.stages(0.0 if objects is None else 0.3, 1.0))
     others, summary = job.kept | _remaining_videos(job, indexed.version), job.head.summary
     if objects is not None:
         others, summary = objects.apply(others, summary)
-    return finish(
+    commit = finish(
         indexed,
         job.config,
         dataset_id=job.dataset_id,
@@ -70,6 +85,7 @@ def remove_selected(
         before=job.head.tables,
         others=others,
     )
+    return with_step(job, commit, operation, len(ids), reason=reason)
 
 
 def _remaining_videos(job: JobContext, version: int) -> dict[str, int]:

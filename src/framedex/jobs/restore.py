@@ -9,6 +9,7 @@ from framedex.core.progress import Progress
 from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.journal import with_step
 from framedex.records import SnapshotReason
 from framedex.storage import snapshot_rows, table_files, tables
 from framedex.storage.generation import Generation, IndexSummary, ObjectSummary, Summary
@@ -35,7 +36,7 @@ def restore(job: JobContext, snapshot_id: str, generation: Generation, *, progre
         tables=generation.tables,
         n_images=generation.n_images,
         config=generation.embedding_config or job.config,
-        summary=_with_counters(generation.summary, job.head.summary),
+        summary=with_counters(generation.summary, job.head.summary),
     )
 
     def commit(connection: Any) -> None:
@@ -47,10 +48,10 @@ def restore(job: JobContext, snapshot_id: str, generation: Generation, *, progre
         remove_thumbnails(job.thumbnails)  # media with the same ids may have had other images
         remove_thumbnails(job.object_thumbnails)
 
-    return commit
+    return with_step(job, commit, "restore", generation.n_images)
 
 
-def _with_counters(restored: Summary, current: Summary) -> Summary:
+def with_counters(restored: Summary, current: Summary) -> Summary:
     """Return the restored summary with the larger of each counter of both, so that a number is never used twice."""
     counted = restored.with_(
         first_free=_max_counters(current, restored), batches=max(current.batches, restored.batches)

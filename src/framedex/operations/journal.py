@@ -1,11 +1,13 @@
 """The journal of a dataset: its steps, and undoing and redoing them."""
 
+from typing import Any
+
 from framedex.errors import Conflict
 from framedex.jobs.edits.journal import apply_step
 from framedex.operations.context import Context
 from framedex.operations.short_edits import Edit, editing
 from framedex.records import JournalStep
-from framedex.storage import journal_rows
+from framedex.storage import datasets, journal_rows
 from framedex.storage.journal_files import read_journal_file
 from framedex.storage.journal_rows import StoredStep
 
@@ -68,8 +70,33 @@ def _time(stored: StoredStep) -> float:
     return 0.0 if stored.record.undone_at is None else stored.record.undone_at.timestamp()
 
 
+def _return_to_generation(context: Context, edit: Edit, stored: StoredStep, *, forward: bool) -> None:
+    """Undo a step that changed which media there are, or do it again: by the generation before or after it."""
+    job, record = edit.job, stored.record
+    verb = "redone" if forward else "undone"
+    if job.head.id != stored.change["head"]:
+        raise Conflict(
+            f"step {record.step} ({record.operation}) cannot be {verb}: the dataset was changed since; "
+            "undo the later steps first, or restore a snapshot"
+        )
+    with context.catalog.read() as connection:
+        generation = datasets.find_generation(connection, job.dataset_id, str(stored.generation))
+
+    def also(connection: Any) -> None:
+        head = datasets.head(connection, job.dataset_id)
+        assert head is not None, "it was committed"
+        journal_rows.set_generation(connection, job.dataset_id, record.step, job.head.id, {"head": head.id})
+        user = None if forward else context.settings.user
+        journal_rows.mark_step(connection, job.dataset_id, record.step, undone_by=user)
+
+    edit.commit_generation(generation, also=also)
+
+
 def _apply(context: Context, edit: Edit, stored: StoredStep, *, forward: bool) -> None:
     job, record = edit.job, stored.record
+    if stored.generation is not None:
+        _return_to_generation(context, edit, stored, forward=forward)
+        return
     values = None
     if stored.file is not None:
         values = read_journal_file(job.table.parent, stored.file, stored.digest)

@@ -5,19 +5,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.journal import NewStep, prune_journal
+from framedex.jobs.restore import with_counters
 from framedex.operations.context import Context
 from framedex.operations.starting import check_available, load_job_context
 from framedex.storage import tables
 from framedex.storage.failures import own_errors
-from framedex.storage.generation import Summary
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.journal_files import remove_journal_files
 from framedex.storage.leases import Lease, leased
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
+from framedex.tasks import Commit
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,38 @@ class Edit:
             step: what the journal says of the edit.
             also: called in the transaction of the commit.
         """
-        record = None if step is None else step.recorder(self.job)
+        self._commit(
+            generation_commit(
+                self.job.dataset_id,
+                tables=versions,
+                n_images=self.job.head.n_images,
+                config=self.job.config,
+                summary=summary,
+            ),
+            step,
+            also,
+        )
+
+    def commit_generation(self, generation: Generation, *, also: Callable[[Any], None]) -> None:
+        """Commit the tables of an earlier generation as the head, as a restore does.
+
+        Args:
+            generation: the generation, which the catalog still has.
+            also: called in the transaction of the commit.
+        """
         commit = generation_commit(
             self.job.dataset_id,
-            tables=versions,
-            n_images=self.job.head.n_images,
-            config=self.job.config,
-            summary=summary,
+            tables=generation.tables,
+            n_images=generation.n_images,
+            config=generation.embedding_config or self.job.config,
+            summary=with_counters(generation.summary, self.job.head.summary),
         )
+        self._commit(commit, None, also)
+        remove_thumbnails(self.job.thumbnails)  # media with the same ids may have had other images
+        remove_thumbnails(self.job.object_thumbnails)
+
+    def _commit(self, commit: Commit, step: NewStep | None, also: Callable[[Any], None]) -> None:
+        record = None if step is None else step.recorder(self.job)
         old_files: list[str] = []
         with self._lease.commit() as connection:
             commit(connection)

@@ -31,7 +31,7 @@ from framedex.storage import blobs, datasets, disk
 from framedex.storage.generation import Generation
 from framedex.storage.id_index import IdIndex
 from framedex.storage.journal_files import JOURNAL
-from framedex.storage.journal_rows import journal_files
+from framedex.storage.journal_rows import follow_head, journal_files
 from framedex.storage.layout import names_dataset
 from framedex.storage.leases import leased
 from framedex.storage.manifest import has_manifest
@@ -120,7 +120,12 @@ def _fold_edits(context: Context, record: DatasetRecord) -> None:
         table = edit.media(context).table
         version = fold_edits(table)
         sync(table.path)
-        edit.commit({**edit.job.head.tables, MEDIA: version}, edit.job.head.summary)
+        head = edit.job.head
+        edit.commit(
+            {**head.tables, MEDIA: version},
+            head.summary,
+            also=lambda connection: follow_head(connection, record.id, head.id),
+        )
 
 
 def _limits(context: Context, older_than_s: float | None) -> RetentionLimits:
@@ -152,8 +157,8 @@ def _choose_removals(context: Context, dataset_id: str, limits: RetentionLimits)
     """
     versions, folders = {}, []
     with context.catalog.write() as connection:
-        retained = read_retained(connection, dataset_id, limits)
         prune(connection, dataset_id, limits)
+        retained = read_retained(connection, dataset_id, limits)
     for path in disk.entries(context.layout.dataset(dataset_id)):
         if disk.is_aside(path):  # left by a killed process
             folders.append(path)
@@ -178,8 +183,8 @@ def _choose_superseded(context: Context, dataset_id: str, limits: RetentionLimit
     """
     with context.catalog.write() as connection:
         check_no_task(connection, dataset_id)
-        retained = read_retained(connection, dataset_id, limits)
         prune(connection, dataset_id, limits)
+        retained = read_retained(connection, dataset_id, limits)
     versions = {}
     for name, last in retained.head.tables.items() if retained.head else ():
         path = context.layout.table(dataset_id, name)

@@ -232,6 +232,18 @@ def head(connection: sa.Connection, dataset_id: str) -> Generation | None:
     return None if row is None else generation_of_row(row)
 
 
+def find_generation(connection: sa.Connection, dataset_id: str, generation_id: str) -> Generation:
+    """Return a generation of a dataset.
+
+    Raises:
+        NotFound: the dataset has no such generation any more.
+    """
+    query = generations.select().where(generations.c.dataset_id == dataset_id, generations.c.id == generation_id)
+    if (row := connection.execute(query).one_or_none()) is None:
+        raise NotFound(f"the state {generation_id} of this dataset was freed")
+    return generation_of_row(row)
+
+
 def generation_of_row(row: Any) -> Generation:
     """Return the generation in a row of its table; raise WrongValue if a value does not fit."""
     with reading_row("generations", row.id):

@@ -1,6 +1,6 @@
 """Rows of the journal: the steps by which people edited a dataset. Each function takes an open connection."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from framedex.errors import NotFound
 from framedex.records import JournalStep
 from framedex.storage.datasets import now
 from framedex.storage.row_values import reading_row
-from framedex.storage.schema import journal
+from framedex.storage.schema import datasets, journal
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,14 @@ class StoredStep:
         change: what was changed, but for values of media, as JSON.
         file: the file with old and new values of media; None without such values.
         digest: the hash of the file.
+        generation: the generation to which undoing it, or doing it again, returns; None for a step that keeps values.
     """
 
     record: JournalStep
     change: Mapping[str, Any]
     file: str | None
     digest: str | None
+    generation: str | None = None
 
 
 def insert_step(
@@ -43,6 +45,7 @@ def insert_step(
     digest: str | None,
     n_bytes: int,
     reason: str | None,
+    generation: str | None = None,
 ) -> int:
     """Add a step to the journal of a dataset and return its number."""
     last = connection.execute(sa.select(sa.func.max(journal.c.step)).where(journal.c.dataset_id == dataset_id)).scalar()
@@ -59,6 +62,7 @@ def insert_step(
             file=file,
             digest=digest,
             n_bytes=n_bytes,
+            generation=generation,
             reason=reason,
         )
     )
@@ -88,6 +92,63 @@ def mark_step(connection: sa.Connection, dataset_id: str, step: int, *, undone_b
     values = {"undone_by": undone_by, "undone_at": None if undone_by is None else now()}
     connection.execute(
         journal.update().where(journal.c.dataset_id == dataset_id, journal.c.step == step).values(**values)
+    )
+
+
+def set_generation(
+    connection: sa.Connection, dataset_id: str, step: int, generation: str | None, change: Mapping[str, Any]
+) -> None:
+    """Store the generation to which a step returns next, and the change with the head from which it can."""
+    connection.execute(
+        journal.update()
+        .where(journal.c.dataset_id == dataset_id, journal.c.step == step)
+        .values(generation=generation, change=dict(change))
+    )
+
+
+def generation_step(connection: sa.Connection, dataset_id: str) -> Callable[..., None]:
+    """Return what adds a step that returns to the present head to the journal, after the head has changed.
+
+    Call the result after the commit of the new head, in the same transaction.
+    """
+    before = connection.execute(sa.select(datasets.c.head).where(datasets.c.id == dataset_id)).scalar_one()
+
+    def insert(*, operation: str, created_by: str, n_media: int, reason: str | None) -> None:
+        after = connection.execute(sa.select(datasets.c.head).where(datasets.c.id == dataset_id)).scalar_one()
+        insert_step(
+            connection,
+            dataset_id,
+            operation=operation,
+            created_by=created_by,
+            n_media=n_media,
+            change={"head": after},
+            file=None,
+            digest=None,
+            n_bytes=0,
+            reason=reason,
+            generation=before if reason is None else None,
+        )
+
+    return insert
+
+
+def follow_head(connection: sa.Connection, dataset_id: str, before: str) -> None:
+    """Let steps that could be undone from a head be undone from the present one, which has the same content."""
+    after = connection.execute(sa.select(datasets.c.head).where(datasets.c.id == dataset_id)).scalar_one()
+    query = sa.select(journal.c.step, journal.c.generation, journal.c.change).where(
+        journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None)
+    )
+    for row in connection.execute(query).all():
+        if row.change.get("head") == before:
+            set_generation(connection, dataset_id, row.step, row.generation, {**row.change, "head": after})
+
+
+def release_generations(connection: sa.Connection, dataset_id: str, before: datetime) -> None:
+    """Give up the generations of steps before a time, which cannot be undone any more."""
+    connection.execute(
+        journal.update()
+        .where(journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None), journal.c.created_at <= before)
+        .values(generation=None, reason="the state before it was freed; snapshots are kept")
     )
 
 
@@ -127,4 +188,4 @@ def _stored(row: Any) -> StoredStep:
             undone_at=row.undone_at,
             reason=row.reason,
         )
-        return StoredStep(record, dict(row.change), row.file, row.digest)
+        return StoredStep(record, dict(row.change), row.file, row.digest, row.generation)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from framedex.errors import Conflict
 from framedex.records import TaskStatus, TaskType
-from framedex.storage import export_rows, snapshot_rows, task_rows
+from framedex.storage import export_rows, journal_rows, snapshot_rows, task_rows
 from framedex.storage.datasets import head, now
 from framedex.storage.generation import Generation
 from framedex.storage.leases import is_leased
@@ -91,11 +91,12 @@ def has_superseded(connection: sa.Connection, dataset_id: str, limits: Retention
 
 
 def prune(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> None:
-    """Delete the rows of unreferenced generations and snapshots, and clear task data that is no longer needed.
+    """Delete the rows of unreferenced generations and snapshots, and clear data of tasks and steps not needed any more.
 
     The configuration of a finished deletion is cleared, because it is a list of media that may be long and is not
     needed again.
     """
+    journal_rows.release_generations(connection, dataset_id, limits.unfinished)
     finished = (tasks.c.dataset_id == dataset_id, tasks.c.status == TaskStatus.COMPLETED)
     deleted = tasks.c.task_type == TaskType.MEDIA_DELETION
     connection.execute(tasks.update().where(*finished, deleted).values(config=sa.null()))

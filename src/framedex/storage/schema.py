@@ -168,6 +168,8 @@ journal = sa.Table(
     sa.Column("file", sa.String(64), nullable=True),
     sa.Column("digest", sa.String(64), nullable=True),
     sa.Column("n_bytes", sa.Integer, nullable=False),
+    # The generation to which undoing it, or doing it again, returns; null for steps that keep values.
+    sa.Column("generation", sa.String(36), nullable=True),
     # Why it cannot be undone; null if it can.
     sa.Column("reason", sa.Text, nullable=True),
     sa.Column("undone_by", sa.String(255), nullable=True),

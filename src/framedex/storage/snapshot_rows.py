@@ -13,7 +13,7 @@ from framedex.storage.datasets import find_dataset, generation_of_row, now
 from framedex.storage.generation import Generation
 from framedex.storage.manifest import note_change
 from framedex.storage.row_values import reading_row
-from framedex.storage.schema import Timestamp, datasets, generations, snapshots
+from framedex.storage.schema import Timestamp, datasets, generations, journal, snapshots
 
 CURRENT = "current"
 """Alias for the id of the snapshot of a dataset's active state."""
@@ -181,8 +181,14 @@ def _superseded(dataset_id: str, since: datetime | None) -> sa.Select[Any]:
         snapshots.c.dataset_id == dataset_id, snapshots.c.deleted_at.is_(None)
     )
     head = sa.select(datasets.c.head).where(datasets.c.id == dataset_id, datasets.c.head.is_not(None))
+    of_steps = sa.select(journal.c.generation).where(
+        journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None)
+    )
     query = sa.select(each.c.id).where(
-        each.c.until.is_not(None), each.c.id.not_in(of_snapshots), each.c.id.not_in(head)
+        each.c.until.is_not(None),
+        each.c.id.not_in(of_snapshots),
+        each.c.id.not_in(of_steps),
+        each.c.id.not_in(head),
     )
     return query if since is None else query.where(each.c.until <= since)
 

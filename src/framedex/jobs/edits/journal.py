@@ -26,6 +26,7 @@ from framedex.storage.journal_files import write_journal_file
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
+from framedex.tasks import Commit
 
 _MOST = 100_000  # media of a step that keeps their values
 _BEFORE, _AFTER = "before ", "after "
@@ -70,6 +71,25 @@ class NewStep:
             )
 
         return record
+
+
+def with_step(job: JobContext, commit: Commit, operation: str, n_media: int, *, reason: str | None = None) -> Commit:
+    """Return the commit of a job that also adds a step to the journal, which returns to the present head.
+
+    Args:
+        job: the context of the job.
+        commit: makes a new generation the head.
+        operation: what was done.
+        n_media: the number of media that it changed.
+        reason: why it cannot be undone; None if it can.
+    """
+
+    def commit_with_step(connection: Any) -> None:
+        insert = journal_rows.generation_step(connection, job.dataset_id)
+        commit(connection)
+        insert(operation=operation, created_by=job.settings.user, n_media=n_media, reason=reason)
+
+    return commit_with_step
 
 
 def prune_journal(connection: Any, job: JobContext) -> list[str]:

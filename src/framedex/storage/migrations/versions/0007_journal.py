@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("file", sa.String(64), nullable=True),
         sa.Column("digest", sa.String(64), nullable=True),
         sa.Column("n_bytes", sa.Integer, nullable=False),
+        sa.Column("generation", sa.String(36), nullable=True),
         sa.Column("reason", sa.Text, nullable=True),
         sa.Column("undone_by", sa.String(255), nullable=True),
         sa.Column("undone_at", sa.String(40), nullable=True),
