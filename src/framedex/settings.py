@@ -170,6 +170,8 @@ class Settings(BaseSettings):
         s3_allowed: the buckets, or folders in buckets, from which objects may be read, as ``bucket`` or
             ``bucket/folder``; None for any. In the environment they are separated by commas.
         journal_days, journal_bytes: the time and the size up to which the journal of a dataset goes back.
+        journal_states: the number of last deletions, clean-ups and restores that can be undone; each keeps the tables
+            of the state before it.
         threads: the number of threads that read and decode.
         pixels_in_flight: the maximum number of decoded pixels of all threads at the same time; bounds memory.
         user: the e-mail address for ``created_by`` of records.
@@ -218,6 +220,7 @@ class Settings(BaseSettings):
     max_transaction_bytes: int = Field(default=256 * 2**30, gt=0)
     journal_days: float = Field(default=30.0, ge=0)
     journal_bytes: int = Field(default=64 * 2**20, ge=0)
+    journal_states: int = Field(default=3, ge=0)
     max_archive_bytes: int = Field(default=256 * 2**30, gt=0)
     max_archive_ratio: int = Field(default=200, gt=0)
     s3_endpoint: str | None = Field(default=None, pattern=r"^https?://[^/]+/?$")

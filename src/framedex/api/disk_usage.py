@@ -183,7 +183,7 @@ def read_usage(context: Context) -> DiskUsage:
 def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None:
     with context.catalog.read() as connection:
         # Superseded versions count as old at once, although vacuum keeps them for a while.
-        retained = read_retained(connection, dataset_id, RetentionLimits.ago(0))
+        retained = read_retained(connection, dataset_id, RetentionLimits.ago(0), of_journal=False)
         busy = task_rows.is_busy(connection, dataset_id)
     for path in disk.entries(context.layout.dataset(dataset_id)):
         if path.suffix == ".lance":

@@ -33,7 +33,7 @@ from framedex.storage.id_index import IdIndex
 from framedex.storage.journal_files import JOURNAL
 from framedex.storage.journal_rows import follow_head, journal_files
 from framedex.storage.layout import names_dataset
-from framedex.storage.leases import leased
+from framedex.storage.leases import is_leased, leased
 from framedex.storage.manifest import has_manifest
 from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import (
@@ -81,13 +81,15 @@ def vacuum(
         older_than_s: minimum age in seconds of superseded generations and of checkpoints of stopped tasks.
         progress: called with the name of a dataset and the share that is done; raises to stop.
     """
-    limits = _limits(context, older_than_s)
+    _limits(context, older_than_s)  # raises for a wrong age
     context.catalog.check_writable()
     with context.catalog.reserve_freed():
-        return _vacuum(context, limits, progress)
+        return _vacuum(context, older_than_s, progress)
 
 
-def _vacuum(context: Context, limits: RetentionLimits, progress: Callable[[str, float], None] | None) -> VacuumResult:
+def _vacuum(
+    context: Context, older_than_s: float | None, progress: Callable[[str, float], None] | None
+) -> VacuumResult:
     totals, catalog_bytes = _Totals(), _catalog_bytes(context)
     _remove_orphans(context, totals)
     totals.uploads = len(remove_expired(context))
@@ -98,7 +100,7 @@ def _vacuum(context: Context, limits: RetentionLimits, progress: Callable[[str, 
             progress(record.display_name, position / len(records))
         try:
             _fold_edits(context, record)
-            _clean_dataset(context, record, limits, totals)
+            _clean_dataset(context, record, _limits(context, older_than_s), totals)
         except Exception as error:  # clean the other datasets if one fails
             totals.skipped[record.display_name] = str(error) or type(error).__name__
     _remove_partial(context.layout.root.glob(".*.partial"), totals)
@@ -172,11 +174,10 @@ def _choose_removals(context: Context, dataset_id: str, limits: RetentionLimits)
     return _Removals(versions, folders)
 
 
-def _choose_superseded(context: Context, dataset_id: str, limits: RetentionLimits) -> dict[Path, list[int]]:
+def _choose_superseded(context: Context, dataset_id: str, limits: RetentionLimits) -> _Removals:
     """Choose the table versions before the head that need not stay, as an edit may be in progress behind the head.
 
-    Returns:
-        Versions by the folder of the table. Their records are deleted.
+    Whole tables are chosen only while there is no edit, which may have begun one. Records are deleted.
 
     Raises:
         Conflict: a task is in progress on the dataset.
@@ -185,11 +186,16 @@ def _choose_superseded(context: Context, dataset_id: str, limits: RetentionLimit
         check_no_task(connection, dataset_id)
         prune(connection, dataset_id, limits)
         retained = read_retained(connection, dataset_id, limits)
+        unneeded = [
+            disk.set_aside(path)
+            for path in disk.entries(context.layout.dataset(dataset_id))
+            if path.suffix == ".lance" and path.stem not in retained.versions and not is_leased(connection, dataset_id)
+        ]
     versions = {}
     for name, last in retained.head.tables.items() if retained.head else ():
         path = context.layout.table(dataset_id, name)
         versions[path] = [each for each in old_versions(path, retained.versions[name]) if each < last]
-    return versions
+    return _Removals(versions, unneeded)
 
 
 @contextmanager
@@ -419,5 +425,8 @@ class AutoClean:
         with self._context.catalog.read() as connection:
             if not has_superseded(connection, dataset_id, limits):
                 return
-        for path, versions in _choose_superseded(self._context, dataset_id, limits).items():
+        removals = _choose_superseded(self._context, dataset_id, limits)
+        for path, versions in removals.versions.items():
             remove_versions(path, versions)
+        for path in removals.folders:
+            disk.remove_tree(path)

@@ -143,11 +143,23 @@ def follow_head(connection: sa.Connection, dataset_id: str, before: str) -> None
             set_generation(connection, dataset_id, row.step, row.generation, {**row.change, "head": after})
 
 
+def keep_generations(connection: sa.Connection, dataset_id: str, most: int) -> None:
+    """Give up the generations of all steps but the last few, which cannot be undone any more."""
+    query = sa.select(journal.c.step).where(journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None))
+    steps = list(connection.execute(query.order_by(journal.c.step.desc())).scalars())
+    if len(steps) > most:
+        _release(connection, dataset_id, journal.c.step <= steps[most])
+
+
 def release_generations(connection: sa.Connection, dataset_id: str, before: datetime) -> None:
     """Give up the generations of steps before a time, which cannot be undone any more."""
+    _release(connection, dataset_id, journal.c.created_at <= before)
+
+
+def _release(connection: sa.Connection, dataset_id: str, chosen: sa.ColumnElement[bool]) -> None:
     connection.execute(
         journal.update()
-        .where(journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None), journal.c.created_at <= before)
+        .where(journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None), chosen)
         .values(generation=None, reason="the state before it was freed; snapshots are kept")
     )
 

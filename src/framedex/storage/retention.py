@@ -74,10 +74,12 @@ class RetainedStates:
         return dict(versions)
 
 
-def read_retained(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> RetainedStates:
-    """Return the states of a dataset that must be retained."""
-    present = head(connection, dataset_id)
-    generations = snapshot_rows.retained_generations(connection, dataset_id, _since(connection, dataset_id, limits))
+def read_retained(
+    connection: sa.Connection, dataset_id: str, limits: RetentionLimits, *, of_journal: bool = True
+) -> RetainedStates:
+    """Return the states of a dataset that must be retained, by default with those to which its journal returns."""
+    present, since = head(connection, dataset_id), _since(connection, dataset_id, limits)
+    generations = snapshot_rows.retained_generations(connection, dataset_id, since, of_journal=of_journal)
     states = _unfinished(connection, dataset_id, limits, present).values()
     media = {(MEDIA, int(state["version"])) for state in states}
     videos = {(VIDEOS, int(state["videos"])) for state in states if state.get("videos")}

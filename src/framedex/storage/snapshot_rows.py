@@ -132,15 +132,18 @@ def hide_snapshot(connection: sa.Connection, record: Snapshot) -> None:
     _note_change(connection, record.snapshot_id)
 
 
-def retained_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> list[Generation]:
+def retained_generations(
+    connection: sa.Connection, dataset_id: str, since: datetime | None = None, *, of_journal: bool = True
+) -> list[Generation]:
     """Return the generations to retain: the head, those of snapshots, and those that were the head after a time.
 
     Args:
         connection: of the catalog.
         dataset_id: the dataset.
         since: also retain generations that were the head after this time; None for the present head alone.
+        of_journal: also retain those to which steps of the journal return.
     """
-    retained = generations.c.id.not_in(_superseded(dataset_id, since))
+    retained = generations.c.id.not_in(_superseded(dataset_id, since, of_journal=of_journal))
     query = generations.select().where(generations.c.dataset_id == dataset_id, retained)
     return [generation_of_row(row) for row in connection.execute(query).all()]
 
@@ -172,7 +175,7 @@ def _note_change(connection: sa.Connection, snapshot_id: str) -> None:
     note_change(connection, connection.execute(query).scalar_one())
 
 
-def _superseded(dataset_id: str, since: datetime | None) -> sa.Select[Any]:
+def _superseded(dataset_id: str, since: datetime | None, *, of_journal: bool = True) -> sa.Select[Any]:
     """Return a query for the ids of the generations that a dataset does not need."""
     # A generation is the head until the next one is committed.
     until = sa.func.lead(generations.c.created_at, type_=Timestamp).over(order_by=generations.c.created_at)
@@ -185,11 +188,9 @@ def _superseded(dataset_id: str, since: datetime | None) -> sa.Select[Any]:
         journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None)
     )
     query = sa.select(each.c.id).where(
-        each.c.until.is_not(None),
-        each.c.id.not_in(of_snapshots),
-        each.c.id.not_in(of_steps),
-        each.c.id.not_in(head),
+        each.c.until.is_not(None), each.c.id.not_in(of_snapshots), each.c.id.not_in(head)
     )
+    query = query.where(each.c.id.not_in(of_steps)) if of_journal else query
     return query if since is None else query.where(each.c.until <= since)
 
 

@@ -88,6 +88,7 @@ def with_step(job: JobContext, commit: Commit, operation: str, n_media: int, *, 
         insert = journal_rows.generation_step(connection, job.dataset_id)
         commit(connection)
         insert(operation=operation, created_by=job.settings.user, n_media=n_media, reason=reason)
+        journal_rows.keep_generations(connection, job.dataset_id, job.settings.journal_states)
 
     return commit_with_step
 
