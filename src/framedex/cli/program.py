@@ -17,6 +17,7 @@ from framedex.cli.output import printable, say
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
 from framedex.cli.uploads import upload, uploads
+from framedex.cli.views import trend, views
 from framedex.errors import Error
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls,
     show, explore, search, similar, duplicates, issues, histogram, export, report, cleanup, du, check, recover, retry,
-    vacuum, rm, plugins, demo,
+    vacuum, rm, views, trend, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -23,12 +23,12 @@ from framedex.storage.schema import datasets, metadata
 from framedex.storage.sqlite_errors import LITTLE_BYTES, OF_THE_DISK, base_code, failure_reason, free_bytes
 from framedex.storage.turns import Turns
 
-HEAD_REVISION = "0005"
+HEAD_REVISION = "0006"
 # Alembic's table with the revision of the database.
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
-_KNOWN_REVISIONS = frozenset({"0001", "0002", "0004", "0005"})
+_KNOWN_REVISIONS = frozenset({"0001", "0002", "0004", "0005", "0006"})
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open

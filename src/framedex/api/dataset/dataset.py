@@ -15,6 +15,7 @@ from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.dataset.uploads import DatasetUploads
+from framedex.api.dataset.views import DatasetViews
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle, DatasetUploads):
+class Dataset(
+    DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle, DatasetUploads, DatasetViews
+):
     """A dataset of a workspace. Reading methods use the last committed state and never block.
 
     Attributes:
