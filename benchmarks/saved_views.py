@@ -9,6 +9,7 @@ columns and search structures in memory, as in a process that goes on.
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,18 +83,20 @@ def measure(folder: Path, rows: int, batch: int, views: int) -> dict[str, Any]:
             dataset.save_view(f"view {number}", dataset.where(vql), **options)
         print(f"{views} views saved after {time.perf_counter() - started:.0f} s", flush=True)
         workspace._context.runner.after_commit = None  # the evaluation is called, and timed, alone
-        times, alone, meanwhile = [], [], []
+        times: list[float] = []
+        alone: list[float] = []
+        meanwhile: list[float] = []
         for turn in range(2):
             dataset.add_media(_block(rows + turn * batch, batch))
             alone += _counts(dataset, seconds=2.0)
-            reading = threading.Thread(target=lambda: meanwhile.extend(_counts(dataset, until=done)))
-            done = threading.Event()
-            reading.start()
-            started = time.perf_counter()
-            workspace.evaluate_views()
-            times.append(time.perf_counter() - started)
-            done.set()
-            reading.join()
+            with ThreadPoolExecutor(1) as pool:
+                done = threading.Event()
+                reading = pool.submit(_counts, dataset, until=done)
+                started = time.perf_counter()
+                workspace.evaluate_views()
+                times.append(time.perf_counter() - started)
+                done.set()
+                meanwhile += reading.result()
         results = sum(view.record.total_results for view in dataset.views())
         failures = [view.record.evaluation_error for view in dataset.views() if view.record.evaluation_error]
         assert not failures, failures

@@ -15,15 +15,20 @@ class Trend(ViewTrend):
     batch, and the number in this and all earlier batches.
     """
 
+    @property
+    def _words(self) -> str:
+        results, batches = self.total_results, len(self.points)
+        return f"{results:,} result{'s' * (results != 1)} in {batches:,} batch{'es' * (batches != 1)}"
+
     def plot(self) -> str:
         """Return the trend as SVG text: a bar for each batch, and a line for the running total."""
         return trend_svg(
             [(point.timestamp, point.count, point.cumulative) for point in self.points],
-            title=f"{self.view_name}: {self.total_results:,} results in {len(self.points):,} batches",
+            title=f"{self.view_name}: {self._words}",
         )
 
     def __repr__(self) -> str:
-        return f"<framedex.Trend of {self.view_name!r}: {self.total_results:,} results in {len(self.points):,} batches>"
+        return f"<framedex.Trend of {self.view_name!r}: {self._words}>"
 
     def _repr_html_(self) -> str:
         last = "none yet" if self.last_results is None else f"{self.last_results:%Y-%m-%d %H:%M} UTC"

@@ -47,6 +47,10 @@ def views(
 ) -> None:
     """List the saved views of a dataset, newest first; or save or delete one, or turn its alerts on or off."""
     _check_options(save, delete, alerts, of)
+    if save is None and (vql, caption, threshold, sort_by, descending) != (None, None, None, None, False):
+        raise InvalidInput("--vql, --caption, --threshold, --sort-by and --descending need --save with a name")
+    if descending and sort_by is None:
+        raise InvalidInput("--descending needs --sort-by with a column")
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         if save is not None:
