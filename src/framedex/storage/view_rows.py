@@ -191,9 +191,11 @@ def due_views(connection: sa.Connection, dataset_id: str, batches: Sequence[int]
         known = set(
             connection.execute(sa.select(trend_points.c.batch).where(trend_points.c.view_id == row.id)).scalars()
         )
-        due = tuple(sorted(batch for batch in batches if batch >= row.first_batch and batch not in known))
+        record = _record(row)
+        with reading_row("saved_views", row.id):
+            due = tuple(sorted(batch for batch in batches if batch >= row.first_batch and batch not in known))
         if due:
-            result.append(DueView(_record(row), due))
+            result.append(DueView(record, due))
     return result
 
 
@@ -237,7 +239,8 @@ def store_evaluations(
         if (row := present.get(each.view_id)) is None:
             continue
         for batch, count in sorted(each.counts.items()):
-            is_alert = row.alerting_enabled and count > 0 and batch >= row.first_alert
+            with reading_row("saved_views", row.id):
+                is_alert = row.alerting_enabled and count > 0 and batch >= row.first_alert
             point = {"view_id": row.id, "batch": batch, "timestamp": added[batch], "count": count, "is_alert": is_alert}
             result = connection.execute(insert(trend_points).values(**point).on_conflict_do_nothing())
             if result.rowcount and is_alert:
