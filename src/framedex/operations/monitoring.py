@@ -40,6 +40,7 @@ from framedex.vql import Filter, SearchTest, searches
 
 _BATCH, _VIDEO, _KIND = "batch", "video_id", "kind"
 _BLOCK_ROWS = 65_536
+_TOGETHER = 25  # views whose results in the whole dataset are counted in one pass
 _NO_STATS = ViewStats(n_images=0, n_objects=0, n_video_frames=0)
 
 
@@ -107,12 +108,12 @@ class _Prepared:
     Attributes:
         view: the view.
         condition: its condition; the results of its searches are reduced to the rows of the batches.
-        stats: its results in the whole dataset.
+        stats: its results in the whole dataset; None if they are to be counted.
     """
 
     view: DueView
     condition: Condition
-    stats: ViewStats
+    stats: ViewStats | None = None
 
 
 class _Evaluation:
@@ -147,6 +148,7 @@ class _Evaluation:
             ready = self._tried(failures, view, partial(self._prepare, vql, rows))
             self._release(vql)
             prepared += [] if ready is None else [ready]
+        prepared = self._with_stats(prepared, failures)
         counts = self._counts(prepared, rows, failures)
         return [
             *(
@@ -180,6 +182,8 @@ class _Evaluation:
 
     def _prepare(self, vql: Filter, rows: RowIds, view: DueView) -> _Prepared:
         condition = condition_of(self._media, vql, {test: self._search(test) for test in searches(vql)})
+        if not condition.relations:
+            return _Prepared(view, condition)
         stats = self._stats(condition, view.record.filters.entity_type)
         wanted = pa.array(rows)
         relations = {
@@ -202,15 +206,47 @@ class _Evaluation:
 
     def _stats(self, condition: Condition, entity_type: str) -> ViewStats:
         """Return the number of rows in the whole dataset that meet a condition."""
-        count = self._media.count(condition)
+        return self._stats_of([self._media.count(each) for each in self._kinds(condition)], entity_type)
+
+    def _kinds(self, condition: Condition) -> list[Condition]:
+        """Return a condition; if there are videos, also those for its rows of videos, and for its frames."""
+        if not self._media.has_videos or _KIND not in self._columns:
+            return [condition]
+        tests = f"{_KIND} IS NOT NULL", f"coalesce({_KIND} = '{VIDEO_FRAME}', FALSE)"
+        columns = condition.columns | {_KIND}
+        return [
+            condition,
+            *(replace(condition, text=f"({condition.text} AND {each})", columns=columns) for each in tests),
+        ]
+
+    @staticmethod
+    def _stats_of(counts: Sequence[int], entity_type: str) -> ViewStats:
+        total, of_videos, frames = (*counts, 0, 0)[:3]
         if entity_type == EntityType.OBJECTS:
-            return _NO_STATS.model_copy(update={"n_objects": count})
-        if _KIND not in self._columns:
-            return _NO_STATS.model_copy(update={"n_images": count})
-        frames = f"count(*) FILTER (WHERE {_KIND} = '{VIDEO_FRAME}') AS frames"
-        text = f"SELECT {frames}, count({_KIND}) AS of_videos FROM chosen"
-        row = self._media.query(text, condition, [_KIND]).to_pylist()[0]
-        return ViewStats(n_images=count - row["of_videos"], n_objects=0, n_video_frames=row["frames"])
+            return _NO_STATS.model_copy(update={"n_objects": total})
+        return ViewStats(n_images=total - of_videos, n_objects=0, n_video_frames=frames)
+
+    def _with_stats(self, prepared: Sequence[_Prepared], failures: dict[str, str]) -> list[_Prepared]:
+        """Return the views with their results in the whole dataset, many of which one pass over the rows counts."""
+        filled = [each for each in prepared if each.stats is not None]
+        missing = [each for each in prepared if each.stats is None]
+        for start in range(0, len(missing), _TOGETHER):
+            group = missing[start : start + _TOGETHER]
+            kinds = [self._kinds(each.condition) for each in group]
+            try:
+                counts = self._media.counts([each for several in kinds for each in several])
+            except Exception:  # each alone, so that the failure of one stops no other
+                counts = []
+            for place, each in enumerate(group):
+                kind, size = each.view.record.filters.entity_type, len(kinds[place])
+                if counts:
+                    stats = self._stats_of(counts[place * size : (place + 1) * size], kind)
+                else:
+                    stats = self._tried(
+                        failures, each.view, lambda _, each=each, kind=kind: self._stats(each.condition, kind)
+                    )
+                filled += [] if stats is None else [replace(each, stats=stats)]
+        return filled
 
     def _counts(
         self, prepared: Sequence[_Prepared], rows: RowIds, failures: dict[str, str]
