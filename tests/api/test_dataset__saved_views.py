@@ -8,7 +8,10 @@ import pytest
 
 from framedex import Conflict, Dataset, InvalidFilter, InvalidInput, NotFound, ReadOnly, SavedView, Workspace, vql
 from framedex.core.ids import batch_id
+from framedex.operations.context import open_media
+from framedex.operations.searches import condition_for
 from framedex.storage import view_rows
+from framedex.vql import parse
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, families, part
 from tests.objects import scenes
@@ -365,6 +368,31 @@ def test_trend__display(dataset: Dataset) -> None:
     assert "&lt;a &amp; b&gt;: 2 results in 1 batch" in shown
     assert "2 new, 2 in all" in shown
     assert repr(saved.trend()) == "<framedex.Trend of '<a & b>': 2 results in 1 batch>"
+
+
+COUNTED: list[Any] = [
+    [],
+    vql.labels("animal"),
+    vql.labels(["animal", "town"]) & ~vql.labels("fur"),
+    vql.uniqueness(0.3) | vql.file_name("contains", "0"),
+    vql.issues("blur", confidence_min=0.1) & vql.uniqueness(0.01),
+    vql.field("rating", "gt", 1.5),
+    vql.batch([0, 7]),
+    vql.folder("starts", "towns"),
+]
+
+
+def test_counts__in_one_pass_are_those_of_single_filters(workspace: Workspace, tmp_path: Path) -> None:
+    """The counts of several conditions together are those of each alone, whatever parameters they have."""
+    dataset = workspace.create_dataset("pets", labelled(0, "ababab"))
+    dataset.set_labels(dataset.view.ids[:4], ["animal", "fur"])
+    dataset.add_field("rating", "float", values=dict(zip(dataset.view.ids, [1.0, 2.0, 3.0], strict=False)))
+    media = open_media(workspace._context, dataset.id)
+    conditions = [condition_for(workspace._context, media, parse(each)) for each in COUNTED]
+    alone = [dataset.where(each).count() for each in COUNTED]
+    assert media.counts(conditions) == alone
+    assert media.counts(conditions[::-1] * 2) == alone[::-1] * 2
+    assert len({*alone}) > 3
 
 
 def test_files__in_a_folder(workspace: Workspace, tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ def test_trend__any_counts(counts: list[int]) -> None:
     lines = [numbers_of(each.attrib["d"]) for each in tree.iter(f"{SPACE}path") if each.get("class") == "total"]
     assert len(bars) <= 120
     assert len(lines) == bool(counts)
-    right = 58.0
+    right = 72.0
     for bar in bars:
         x, y, width, height = (float(bar.attrib[name]) for name in ("x", "y", "width", "height"))
-        assert right - 0.01 <= x <= x + width <= 556.01
+        assert right - 0.01 <= x <= x + width <= 562.01
         assert 57.9 <= y <= y + height <= 220.1
         right = x + width
     for line in lines:

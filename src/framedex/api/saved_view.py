@@ -7,6 +7,8 @@ from framedex.records import Alert, EntityType, SavedViewRecord, ViewTrend
 from framedex.render import html
 from framedex.render.trend import trend_svg
 
+_NAME_CHARACTERS = 32  # of a name, in the title of a plot
+
 
 class Trend(ViewTrend):
     """The results of a saved view in each batch of media, oldest first. A notebook displays it as a plot.
@@ -22,9 +24,10 @@ class Trend(ViewTrend):
 
     def plot(self) -> str:
         """Return the trend as SVG text: a bar for each batch, and a line for the running total."""
+        name = self.view_name if len(self.view_name) <= _NAME_CHARACTERS else f"{self.view_name[:_NAME_CHARACTERS]}…"
         return trend_svg(
             [(point.timestamp, point.count, point.cumulative) for point in self.points],
-            title=f"{self.view_name}: {self._words}",
+            title=f"{name}: {self._words}",
         )
 
     def __repr__(self) -> str:

@@ -8,8 +8,8 @@ from framedex.render.plot import svg_text
 
 Point = tuple[datetime, int, int]
 """The time, the count and the running total of a batch."""
-_WIDTH, _HEIGHT = 620, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 64, 58, 40
+_WIDTH, _HEIGHT = 640, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 78, 58, 40
 _MOST_BARS = 120
 _LABELS = 6
 _STYLE = (
