@@ -54,6 +54,8 @@ class SavedViews(RuleBasedStateMachine):
         self.dataset = self.workspace.create_dataset("pets", self.table(labels))
         self.state = State(tuple((0, label) for label in labels), frozenset({0}))
         self.next_batch, self.views, self.kept = 1, dict[str, Saved](), list[tuple[Any, State]]()
+        self.save("a")
+        self.add(["a", "b"], is_evaluated=True)
 
     def table(self, labels: list[str]) -> Any:
         """Return a table of media that the dataset never had."""
@@ -165,5 +167,5 @@ class SavedViews(RuleBasedStateMachine):
             self.home.cleanup()
 
 
-SavedViews.TestCase.settings = examples(20, stateful_step_count=12)
+SavedViews.TestCase.settings = examples(40, stateful_step_count=12)
 test_saved_views__any_sequence = SavedViews.TestCase

@@ -32,6 +32,7 @@ def save_view(
     entity_type: str,
     caption: str | None,
     threshold: float | None,
+    creator_id: str | None = None,
 ) -> SavedViewRecord:
     """Save the steps of a view under a name; see :meth:`framedex.Dataset.save_view`.
 
@@ -43,6 +44,7 @@ def save_view(
         entity_type: ``IMAGES``, ``OBJECTS`` or ``VIDEOS``.
         caption: the text that results have to match; None for all.
         threshold: the smallest similarity to the caption, 0 to 1; None or 0 for the default.
+        creator_id: id of the user who saves it, where users have ids.
     """
     context.catalog.check_writable()
     name = _checked_name(name)
@@ -58,6 +60,7 @@ def save_view(
             name,
             filters,
             created_by=context.settings.user,
+            creator_id=creator_id,
             first_batch=head.summary.batches,
         )
         return view_rows.find_view(connection, dataset_id, view_id)
