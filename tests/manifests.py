@@ -5,6 +5,7 @@ from typing import Any
 from framedex import Dataset, Workspace
 from framedex.records import DatasetStatus
 
+_OF_EVALUATIONS = {"stats", "total_results", "last_results", "evaluation_error"}
 _BEING_MADE = (DatasetStatus.INDEXING, DatasetStatus.ERROR)
 
 
@@ -19,6 +20,7 @@ def contents_of(dataset: Dataset) -> dict[str, Any]:
         "fields": dataset.fields(),
         "decisions": dataset.duplicate_decisions(),
         "snapshots": dataset.snapshots(),
+        "views": [view.record.model_dump(exclude=_OF_EVALUATIONS) for view in dataset.views()],
     }
 
 

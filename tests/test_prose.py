@@ -29,7 +29,7 @@ VERBS = set(
     Abort Accept Add Admit Advance Allow Append Apply Ask Assign Begin Block Bound Bring Build Call Cancel Carry
     Change Check Choose Clear Close Collect Combine Commit Compact Compare Compile Complete Compute Confirm
     Connect Consume Continue Convert Copy Count Create Cut Decide Decode Delete Describe Discard Divide Do Draw
-    Drop Empty Encode End Enrich Exchange Execute Explain Explore Export Extend Fail Fetch Fill Find Finish
+    Drop Empty Encode End Enrich Evaluate Exchange Execute Explain Explore Export Extend Fail Fetch Fill Find Finish
     Forget Format Free Fuse Gather Give Go Group Hand Handle Hash Have Hold Ignore Import Index Ingest Insert
     Inspect Invert Iterate Join Keep Know Label Leave Let Limit Link List Load Lock Look Make Map Mark Match
     Measure Merge Migrate Move Name Normalize Note Offer Open Order Parse Pass Pause Place Plan Prepare Print

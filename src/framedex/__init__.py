@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from framedex.api.histogram import Histogram
     from framedex.api.issue_table import IssueTable
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
+    from framedex.api.saved_view import SavedView, Trend
     from framedex.api.search_benchmark import SearchBenchmark
     from framedex.api.view import RankedView, View
     from framedex.api.workspace import Workspace
@@ -75,9 +76,11 @@ __all__ = [
     "OutOfRange",
     "RankedView",
     "ReadOnly",
+    "SavedView",
     "SearchBenchmark",
     "Task",
     "TaskFailed",
+    "Trend",
     "Unavailable",
     "UploadTransaction",
     "View",
@@ -97,8 +100,10 @@ _MODULES = {
     "Histogram": "framedex.api.histogram",
     "IssueTable": "framedex.api.issue_table",
     "RankedView": "framedex.api.view",
+    "SavedView": "framedex.api.saved_view",
     "SearchBenchmark": "framedex.api.search_benchmark",
     "Task": "framedex.tasks",
+    "Trend": "framedex.api.saved_view",
     "UploadTransaction": "framedex.api.dataset.uploads",
     "View": "framedex.api.view",
     "Workspace": "framedex.api.workspace",

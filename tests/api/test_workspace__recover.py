@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from framedex import Conflict, Dataset, Workspace, WorkspaceError
+from framedex import Conflict, Dataset, Workspace, WorkspaceError, vql
 from framedex.storage import datasets
 from framedex.storage.manifest import read_manifest
 from tests.gallery import SETTINGS, embedded, fill
+from tests.growth import part
 from tests.laws import rest_slow
 from tests.manifests import contents_of_all
 from tests.processes import start
@@ -37,6 +38,7 @@ def home(tmp_path: Path) -> Path:
         kept = dataset.snapshot("kept", description="before")
         dataset.clone(kept)
         dataset.tag(ids[3:], "late")
+        dataset.save_view("kept", dataset.where(vql.tags("keep")).sort_by("blur"), caption="cat", threshold=0.5)
         workspace.create_dataset("table", ROWS)
     return tmp_path / "ws"
 
@@ -192,3 +194,26 @@ def version_file(folder: Path, version: int) -> Path:
     names = {f"{version}.manifest", f"{2**64 - 1 - version:020}.manifest"}
     (found,) = (path for path in folder.iterdir() if path.name in names)
     return found
+
+
+def test_recover__trends_are_counted_again_without_alerts(tmp_path: Path) -> None:
+    """Saved views come back; what they had counted is counted again and raises no alert, later batches do."""
+    home = tmp_path / "ws"
+    with Workspace(home, settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("table", ROWS)
+        for name in ("loud", "quiet"):
+            dataset.save_view(name, dataset.where(vql.file_name("ends", ".jpg")))
+        dataset.saved_view("quiet").set_alerting(enabled=False)
+        dataset.add_media(part([[0.5, 0.5], [0.1, 0.9]], 10))
+        trends = {view.name: view.trend().points for view in dataset.views()}
+        assert [each.view_name for each in dataset.alerts()] == ["loud"]
+    lose_catalog(home)
+    assert Workspace.recover(home).left_out == []
+    with Workspace(home, settings=SETTINGS) as workspace:
+        dataset = workspace.dataset("table")
+        assert {view.name: view.record.alerting_enabled for view in dataset.views()} == {"loud": True, "quiet": False}
+        assert workspace.evaluate_views() == []
+        assert {view.name: view.trend().points for view in dataset.views()} == trends
+        dataset.add_media(part([[0.2, 0.8]], 20))
+        assert [(each.view_name, each.batch) for each in dataset.alerts()] == [("loud", 2)]
+        assert workspace.check().findings == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from framedex import Error, Workspace, WorkspaceError
+from framedex import Error, Workspace, WorkspaceError, vql
 from framedex.cli import main
 from tests.gallery import SETTINGS, fill
 from tests.laws import rest_slow
@@ -32,6 +32,11 @@ OF_DATASETS = [
     "UPDATE snapshots SET reason = 'NOPE'",
     "UPDATE snapshots SET created_at = '2020-01-01T00:00:00'",
     "UPDATE source_roots SET path = 3",
+    "UPDATE saved_views SET vql = '{x'",
+    "UPDATE saved_views SET vql = '{}' WHERE name = 'kept'",
+    "UPDATE saved_views SET entity_type = 'NOPE'",
+    "UPDATE saved_views SET created_at = 'xx'",
+    "UPDATE saved_views SET first_batch = 'x'",
     "DELETE FROM datasets",
     "DELETE FROM datasets WHERE name = 'others'",
 ]
@@ -43,6 +48,8 @@ OF_TASKS = [
     "UPDATE tasks SET result = '{x'",
     "UPDATE tasks SET start_time = 'xx'",
     "UPDATE tasks SET status = 'RUNNING', heartbeat_at = 'xx'",
+    "UPDATE trend_points SET timestamp = 'xx'",
+    "UPDATE trend_points SET count = -1",
     "UPDATE exports SET status = 'NOPE'",
 ]
 
@@ -55,6 +62,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dataset = workspace.create_dataset("pets", fill(home / "images", 3), "gist")
         dataset.tag(dataset.where([]).media_ids()[:1], "keep")
         dataset.snapshot("kept")
+        dataset.save_view("kept", dataset.where(vql.tags("keep")).sort_by("blur"))
+        dataset.save_view("all", caption="cat", threshold=0.5)
+        dataset.add_media(fill(home / "more", 1, first_seed=500), auto_reindex=True)
         dataset.export(home / "pets.zip")
         workspace.create_dataset("others", fill(home / "others", 2, first_seed=300), "gist")
     return home / "ws"
@@ -126,6 +136,11 @@ CALLS: dict[str, Callable[[Workspace], object]] = {
     "usage": Workspace.disk_usage,
     "count": lambda workspace: workspace.dataset("pets").count(),
     "snapshots": lambda workspace: workspace.dataset("pets").snapshots(),
+    "views": lambda workspace: [view.record for view in workspace.dataset("pets").views()],
+    "trends": lambda workspace: [view.trend() for view in workspace.dataset("pets").views()],
+    "alerts": lambda workspace: workspace.dataset("pets").alerts(),
+    "evaluate": Workspace.evaluate_views,
+    "save view": lambda workspace: workspace.dataset("pets").save_view("new"),
     "exports": lambda workspace: workspace.dataset("pets").exports(),
     "tag": lambda workspace: workspace.dataset("pets").tag(workspace.dataset("pets").where([]).media_ids(), "new"),
     "clone": lambda workspace: workspace.dataset("pets").clone(),

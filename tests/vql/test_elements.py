@@ -1,6 +1,13 @@
-"""The searches that a filter asks for."""
+"""The searches that a filter asks for, and its JSON."""
 
-from framedex.vql import SimilarityTest, TextTest, leading_searches, parse, searches
+import json
+from typing import Any
+
+from hypothesis import given
+
+from framedex.vql import SimilarityTest, TextTest, leading_searches, parse, searches, to_json
+from tests.laws import examples
+from tests.vql import strategies
 
 
 def test_searches__are_distinct_and_in_order() -> None:
@@ -20,3 +27,11 @@ def test_leading_searches__stand_in_no_other_element() -> None:
     """All rows of a filter are results of its leading searches; those within other elements may lack some."""
     cat, dog = ({"text": {"op": "fts", "value": value}} for value in ("cat", "dog"))
     assert leading_searches(parse([cat, {"any": [dog]}, {"not": dog}, cat])) == (TextTest(op="fts", value="cat"),)
+
+
+@examples(300)
+@given(strategies.filters)
+def test_to_json__is_parsed_to_the_same_filter(elements: list[dict[str, Any]]) -> None:
+    """The JSON of a filter, also as text, describes the same filter."""
+    vql = parse(elements)
+    assert parse(json.dumps(to_json(vql))) == vql

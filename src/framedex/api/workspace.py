@@ -23,10 +23,12 @@ from framedex.operations.context import Context
 from framedex.operations.creation import creation_config, creation_job, new_embedding_config
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover
+from framedex.operations.monitoring import Monitor, evaluate_all
 from framedex.operations.starting import delete_dataset, delete_if_stopped, wait_for
 from framedex.operations.task_pages import TaskSearch, list_tasks, task_filters
 from framedex.operations.vacuum import AutoClean, clean_expired_uploads, vacuum
 from framedex.records import (
+    Alert,
     CheckResult,
     DatasetRecord,
     DatasetStatus,
@@ -48,8 +50,20 @@ from framedex.storage.layout import open_layout
 from framedex.storage.listing import fail_interrupted_tasks, is_unwritable
 from framedex.storage.sql import Sql
 from framedex.tasks import Exports, Runner, Task
+from framedex.tasks.runner import AfterCommit
 
 _SELECTIONS_SHARE = 8  # divisor: the rows of ordered views may take 1/8 of the memory for columns
+
+
+def _after_commit(context: Context) -> AfterCommit:
+    """Return a function that does the work after each change of a dataset."""
+    clean, evaluate = AutoClean(context), Monitor(context)
+
+    def run(dataset_id: str) -> None:
+        clean(dataset_id)
+        evaluate(dataset_id)
+
+    return run
 
 
 class Workspace(WorkspaceHandle):
@@ -102,7 +116,7 @@ class Workspace(WorkspaceHandle):
         )
         self._is_owner = True
         runner.rebuild_job = partial(rebuild_job, self._context)
-        runner.after_commit = AutoClean(self._context)
+        runner.after_commit = _after_commit(self._context)
         self._fail_interrupted()
         if not catalog.read_only:
             catalog.settle_manifests()
@@ -285,6 +299,25 @@ class Workspace(WorkspaceHandle):
         task = Task(self._context.runner, task_id)
         _ = task.record  # raises if the task does not exist
         return task
+
+    def evaluate_views(self, *names: str) -> list[Alert]:
+        """Evaluate saved views in all batches of media that no process has evaluated; return the alerts raised.
+
+        Each addition of media is evaluated by the process that commits it. This call evaluates what was left: by a
+        process that was killed, or by an evaluation that failed. Two processes may call it at once; each batch is
+        evaluated, and each alert raised, only once.
+
+        Args:
+            names: names or ids of datasets; by default all datasets.
+
+        Raises:
+            NotFound: a dataset does not exist.
+            ReadOnly: the workspace was opened read-only.
+            Error: a dataset cannot be read; the others are evaluated. The failure of a single view is no error: its
+                record has the reason, as ``evaluation_error``.
+        """
+        with progress_bar("Evaluating", late=True):
+            return evaluate_all(self._context, names)
 
     def vacuum(self, *, older_than_s: float | None = None) -> VacuumResult:
         """Delete unreferenced data from the disk; return the amounts.

@@ -20,6 +20,7 @@ from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
 from framedex.cli.tasks import retry, tasks
 from framedex.cli.uploads import upload, uploads
+from framedex.cli.views import trend, views
 from framedex.errors import Error
 
 app = typer.Typer(
@@ -30,7 +31,7 @@ app = typer.Typer(
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls,
     show, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, cleanup, du, check,
-    recover, tasks, retry, vacuum, rm, plugins, demo, journal, undo, redo,
+    recover, tasks, retry, vacuum, rm, views, trend, journal, undo, redo, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

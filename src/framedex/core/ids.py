@@ -64,6 +64,11 @@ def objects_dataset(dataset_id: str) -> str:
     return media_id(dataset_id, "\0objects")
 
 
+def batch_id(dataset_id: str, number: int) -> str:
+    """Return the id of a batch: of the media that an addition brought, by its number from 0, the creation."""
+    return str(uuid.uuid5(uuid.UUID(dataset_id), f"batch:{number}"))
+
+
 def group_prefix(dataset_id: str, kind: Kind, level: int) -> str:
     """Return the first 28 of the 36 characters of the ids of a dataset's groups of one kind and level.
 

@@ -1,5 +1,6 @@
 """Checks of names: of datasets, their namespaces, tags, custom fields, snapshots and users."""
 
+import unicodedata
 from collections.abc import Collection
 from typing import Any
 
@@ -74,6 +75,11 @@ def check_name(
         raise InvalidInput(f"a {kind} cannot be named {name!r}: that name is reserved")
     if name in taken:
         raise Conflict(f"a {kind} named {name!r} exists already; choose another name or delete it first")
+
+
+def name_key(name: str) -> str:
+    """Return a key that is equal for names that differ only in case or in the form of their characters."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def copy_name(name: str, word: str, taken: Collection[str]) -> str:

@@ -31,10 +31,12 @@ from framedex.records.maintenance import CheckResult, Finding, RecoveryResult, V
 from framedex.records.snapshots import Snapshot, SnapshotReason
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
+from framedex.records.views import Alert, SavedViewRecord, TrendPoint, ViewFilters, ViewStats, ViewTrend
 
 __all__ = [
     "CLUSTER_LEVELS",
     "DUPLICATE_LEVELS",
+    "Alert",
     "AppliedModels",
     "CheckResult",
     "CleanupResult",
@@ -70,6 +72,7 @@ __all__ = [
     "Preview",
     "Record",
     "RecoveryResult",
+    "SavedViewRecord",
     "Snapshot",
     "SnapshotReason",
     "Tag",
@@ -78,9 +81,13 @@ __all__ = [
     "TaskRecord",
     "TaskStatus",
     "TaskType",
+    "TrendPoint",
     "UploadRecord",
     "UploadState",
     "VacuumResult",
     "ValueHistogram",
+    "ViewFilters",
+    "ViewStats",
+    "ViewTrend",
     "Weights",
 ]

@@ -28,7 +28,7 @@ HEAD_REVISION = "0007"
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
-_KNOWN_REVISIONS = frozenset({"0001", "0002", "0003", "0004", "0005", "0007"})
+_KNOWN_REVISIONS = frozenset({"0001", "0002", "0003", "0004", "0005", "0006", "0007"})
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open

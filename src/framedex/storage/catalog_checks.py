@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from framedex.errors import WorkspaceError
 from framedex.storage.row_checks import plain_row
 from framedex.storage.row_values import WrongValue
-from framedex.storage.schema import datasets, exports, metadata, tasks, uploads
+from framedex.storage.schema import datasets, exports, metadata, tasks, trend_points, uploads
 from framedex.storage.sqlite_errors import base_code, failure_reason
 
 _MOST = 20  # listed faults of one file
@@ -85,7 +85,7 @@ class RowFault:
         table: name of the table.
         number: SQLite's number of the row.
         dataset_id: the dataset that the row describes; None for the history of tasks and exports, for upload
-            transactions, and for rows that name no dataset.
+            transactions, for points of trends, and for rows that name no dataset.
         text: description of the fault.
     """
 
@@ -123,7 +123,7 @@ def _faults_of_rows(connection: sqlite3.Connection, table: sa.Table) -> Iterator
             plain_row(table, stored)
         except WrongValue as error:
             key = "id" if table is datasets else "dataset_id"
-            dataset_id = None if table in (tasks, exports, uploads) else stored[key]
+            dataset_id = None if table in (tasks, exports, uploads, trend_points) else stored[key]
             yield RowFault(table.name, number, dataset_id if isinstance(dataset_id, str) else None, str(error))
 
 

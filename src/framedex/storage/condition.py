@@ -1,5 +1,6 @@
 """Conditions on the rows of media, as SQL."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,3 +24,10 @@ class Condition:
     columns: frozenset[str] = frozenset()
     searches: tuple[Any, ...] = ()
     relations: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def numbered_from(self, first: int) -> str:
+        """Return the text with the numbers of its parameters raised, so that *first* is that of the first one.
+
+        The text has no literals with ``$``: values are parameters.
+        """
+        return re.sub(r"\$(\d+)", lambda match: f"${int(match[1]) + first - 1}", self.text)

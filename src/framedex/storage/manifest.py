@@ -2,7 +2,7 @@
 
 The folder of a dataset contains::
 
-    manifest/43.json                    the dataset at its last commit: its row, source roots, head, snapshots
+    manifest/43.json                    the dataset at its last commit: its row, roots, head, snapshots, views
     manifest/44.pending                 the same for a commit in progress
     manifest/snapshots/<id>-<hash>.json a snapshot and its generation; written once
 
@@ -195,7 +195,8 @@ class Manifest:
             files: the snapshot files as returned by :func:`snapshot_files`.
         """
         plain = None if body is None else json.loads(json.dumps(body))
-        return plain == {key: self.body[key] for key in ("dataset", "head", "roots")} and [*files] == self.files
+        own = {"views": self.body.get("views", []), **{key: self.body[key] for key in ("dataset", "head", "roots")}}
+        return plain == own and [*files] == self.files
 
     @property
     def files(self) -> list[str]:

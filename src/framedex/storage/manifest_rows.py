@@ -14,12 +14,14 @@ from framedex.records import DatasetStatus
 from framedex.storage.generation import Generation
 from framedex.storage.row_checks import Plain, check_plain, plain_row
 from framedex.storage.row_values import WrongValue
-from framedex.storage.schema import Timestamp, datasets, generations, snapshots, source_roots, uploads
+from framedex.storage.schema import Timestamp, datasets, generations, saved_views, snapshots, source_roots, uploads
 
 _ROOTS = "SELECT path FROM source_roots WHERE dataset_id = ? ORDER BY number"
 _SNAPSHOTS = (
     "SELECT id, name, description FROM snapshots WHERE dataset_id = ? AND deleted_at IS NULL ORDER BY created_at, id"
 )
+_VIEWS = "SELECT * FROM saved_views WHERE dataset_id = ? ORDER BY created_at, id"
+_OF_EVALUATIONS = ("n_images", "n_objects", "n_video_frames", "evaluation_error")
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,15 @@ def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None
     if not row["namespace"]:  # as in manifests of older versions
         del row["namespace"]
     roots = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
-    return {"dataset": row, "head": head, "roots": [os.fsdecode(path) for path in roots]}
+    views = _describe_views(connection, dataset_id)
+    return {"dataset": row, "head": head, "roots": [os.fsdecode(path) for path in roots], "views": views}
+
+
+def _describe_views(connection: sa.Connection, dataset_id: str) -> list[Plain]:
+    """Return the saved views of a dataset without the results of evaluations, which are repeated after a recovery."""
+    rows = connection.exec_driver_sql(_VIEWS, (dataset_id,)).all()
+    views = [plain_row(saved_views, dict(row._mapping)) for row in rows]
+    return [{name: value for name, value in view.items() if name not in _OF_EVALUATIONS} for view in views]
 
 
 def _is_draft(connection: sa.Connection, row: Plain) -> bool:
@@ -120,6 +130,10 @@ def _insert(connection: sa.Connection, body: Plain, described: list[KeptSnapshot
     for number, root in enumerate(body["roots"]):
         values = {"dataset_id": row["id"], "number": number, "path": os.fsencode(root)}
         connection.execute(source_roots.insert().values(**values))
+    for view in body.get("views", ()) if head is not None else ():
+        # The evaluations of the batches are repeated; they raised their alerts before.
+        first_alert = max(view["first_batch"], head["summary"].get("batches", 1))
+        connection.execute(saved_views.insert().values(**_values(saved_views, view) | {"first_alert": first_alert}))
 
 
 def states_of(body: Plain, described: Iterable[KeptSnapshot]) -> list[Plain]:
@@ -140,7 +154,9 @@ def remove_dataset_rows(connection: sa.Connection, body: Plain, described: Itera
     """
     described, dataset_id = list(described), body["dataset"]["id"]
     states = {each["id"] for each in states_of(body, described)}
-    for table, ids in ((generations, states), (snapshots, {each.snapshot["id"] for each in described})):
+    views = {each["id"] for each in body.get("views", ())}
+    snapshot_ids = {each.snapshot["id"] for each in described}
+    for table, ids in ((generations, states), (snapshots, snapshot_ids), (saved_views, views)):
         connection.execute(table.delete().where(table.c.dataset_id == dataset_id))
         for row_id in ids:
             connection.execute(table.delete().where(table.c.id == row_id))
@@ -158,6 +174,8 @@ def check_described(body: Plain, described: Iterable[KeptSnapshot] = ()) -> None
         check_plain(datasets, body["dataset"])
         if body["head"] is not None:
             check_plain(generations, body["head"])
+        for view in body.get("views", ()):
+            check_plain(saved_views, view)
         for each in described:
             check_plain(snapshots, each.snapshot)
             check_plain(generations, each.generation)

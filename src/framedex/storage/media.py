@@ -148,6 +148,24 @@ class Media:
             return int(mask.true_count)
         return int(self.query("SELECT count(*) AS n FROM chosen", condition, [])["n"][0].as_py())
 
+    def counts(self, conditions: Sequence[Condition]) -> list[int]:
+        """Return the number of rows that meet each of some conditions, in one pass over the rows.
+
+        Args:
+            conditions: conditions without relations.
+        """
+        params: list[Any] = []
+        tests = []
+        for number, each in enumerate(conditions):
+            assert not each.relations, "relations of different conditions have the same names"
+            tests.append(f"count(*) FILTER (WHERE {each.numbered_from(len(params) + 1)}) AS n{number}")
+            params += each.params
+        columns = frozenset[str]().union(*(each.columns for each in conditions))
+        rows, relation = self._rows(Condition("TRUE", (), columns), (), keep=True)
+        with own_errors(f"read {self.table.path}"):
+            found = self.sql.query(f"SELECT {', '.join(tests)} FROM {relation}", params, {_RELATION: rows})
+        return [int(found[f"n{number}"][0].as_py()) for number in range(len(conditions))]
+
     def row_ids(self, condition: Condition) -> RowIds:
         """Return the ids of the rows that meet a condition, ascending, which is the order of ingestion."""
         mask = self._mask(condition)

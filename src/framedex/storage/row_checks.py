@@ -1,12 +1,21 @@
 """Checks of single rows of the catalog against the types of their columns and the records that are made of them."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
 from framedex.core.ids import is_dataset_id
-from framedex.records import DatasetStatus, EmbeddingConfig, ExportStatus, SnapshotReason, TaskStatus, TaskType
+from framedex.records import (
+    DatasetStatus,
+    EmbeddingConfig,
+    EntityType,
+    ExportStatus,
+    SnapshotReason,
+    TaskStatus,
+    TaskType,
+)
 from framedex.storage.generation import Generation
 from framedex.storage.row_values import WrongValue, reading_row, short_repr, stored_json, stored_time
 from framedex.storage.schema import Timestamp
@@ -21,6 +30,8 @@ _TYPES: dict[type[sa.types.TypeEngine[Any]], tuple[type, str]] = {
     sa.LargeBinary: (bytes, "bytes"),
     sa.String: (str, "text"),
 }
+_OWNERS = {"datasets": "id", "trend_points": "view_id"}
+"""The columns that name the dataset or the view of a row, where it is not ``dataset_id``."""
 
 
 def plain_row(table: sa.Table, stored: Mapping[str, Any]) -> Plain:
@@ -44,10 +55,11 @@ def check_plain(table: sa.Table, plain: Mapping[str, Any]) -> None:
     Raises:
         WrongValue: a value has another type than its column, or does not fit into a record.
     """
-    row_id = plain.get("id", plain.get("dataset_id"))
-    key = "id" if table.name == "datasets" else "dataset_id"
+    row_id = plain.get("id", plain.get("dataset_id", plain.get("view_id")))
+    key = _OWNERS.get(table.name, "dataset_id")
     if not is_dataset_id(plain.get(key)):
-        raise WrongValue(f"row {short_repr(row_id)} of table {table.name}: {key} is not the id of a dataset")
+        owner = "view" if key == "view_id" else "dataset"
+        raise WrongValue(f"row {short_repr(row_id)} of table {table.name}: {key} is not the id of a {owner}")
     for column in table.columns:
         if column.name in plain:
             _check_value(table, column, plain[column.name], row_id)
@@ -106,6 +118,19 @@ def _check_upload(plain: Mapping[str, Any]) -> None:
         raise ValueError("a number of files or bytes is below 0")
 
 
+def _check_view(plain: Mapping[str, Any]) -> None:
+    if plain["entity_type"] not in tuple(EntityType):
+        raise ValueError(f"entity_type is {short_repr(plain['entity_type'])}")
+    vql = json.loads(plain["vql"])
+    if not isinstance(vql, list) or not all(isinstance(element, dict) for element in vql):
+        raise ValueError(f"vql is {short_repr(plain['vql'])}, not an array of objects")
+
+
+def _check_point(plain: Mapping[str, Any]) -> None:
+    if plain["batch"] < 0 or plain["count"] < 0:
+        raise ValueError("the number of a batch or a count is below 0")
+
+
 _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "datasets": _check_dataset,
     "generations": lambda plain: Generation.model_validate({name: plain.get(name) for name in Generation.model_fields}),
@@ -116,4 +141,6 @@ _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "uploads": _check_upload,
     "leases": lambda _plain: None,
     "journal": lambda _plain: None,
+    "saved_views": _check_view,
+    "trend_points": _check_point,
 }

@@ -175,3 +175,45 @@ journal = sa.Table(
     sa.Column("undone_by", sa.String(255), nullable=True),
     sa.Column("undone_at", Timestamp, nullable=True),
 )
+
+saved_views = sa.Table(
+    "saved_views",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    # The name without case, see naming.name_key.
+    sa.Column("name_key", sa.Text, nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("created_by", sa.String(255), nullable=False),
+    sa.Column("creator_id", sa.String(36), nullable=True),
+    sa.Column("entity_type", sa.String(16), nullable=False),
+    sa.Column("threshold", sa.Text, nullable=True),
+    sa.Column("caption", sa.Text, nullable=True),
+    # A JSON array.
+    sa.Column("vql", sa.Text, nullable=False),
+    sa.Column("sort_column", sa.Text, nullable=True),
+    sa.Column("is_descending", sa.Boolean, nullable=False, default=False),
+    sa.Column("monitoring_enabled", sa.Boolean, nullable=False, default=True),
+    sa.Column("monitoring_started_at", Timestamp, nullable=False),
+    # Earlier batches are not evaluated; evaluations of batches before the second number raise no alert.
+    sa.Column("first_batch", sa.Integer, nullable=False),
+    sa.Column("first_alert", sa.Integer, nullable=False),
+    sa.Column("alerting_enabled", sa.Boolean, nullable=False, default=True),
+    # Results in all media at the last evaluation; -1 before the first one.
+    sa.Column("n_images", sa.Integer, nullable=False, default=-1),
+    sa.Column("n_objects", sa.Integer, nullable=False, default=-1),
+    sa.Column("n_video_frames", sa.Integer, nullable=False, default=-1),
+    sa.Column("evaluation_error", sa.Text, nullable=True),
+    sa.UniqueConstraint("dataset_id", "name_key"),
+)
+
+trend_points = sa.Table(
+    "trend_points",
+    metadata,
+    sa.Column("view_id", sa.ForeignKey("saved_views.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("batch", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("timestamp", Timestamp, nullable=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("is_alert", sa.Boolean, nullable=False),
+)

@@ -5,7 +5,7 @@ For each key there is a function of its name, which returns an expression: ``iss
 
 from framedex.vql import registry
 from framedex.vql.compile import SearchResults, compile_filter
-from framedex.vql.elements import Filter, leading_searches, searches
+from framedex.vql.elements import Filter, leading_searches, searches, to_json
 from framedex.vql.expression import Expression
 from framedex.vql.key_test import SearchTest
 from framedex.vql.keys.duplicates import duplicate_level
@@ -34,5 +34,6 @@ __all__ = [
     "leading_searches",
     "parse",
     "searches",
+    "to_json",
 ]
 __all__ += registry.__all__

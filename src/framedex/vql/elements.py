@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from framedex.vql.key_test import KeyTest, SearchTest
 
@@ -68,3 +68,21 @@ def searches(vql: Filter) -> tuple[SearchTest, ...]:
 def leading_searches(vql: Filter) -> tuple[SearchTest, ...]:
     """Return the distinct searches that all rows of a filter are results of: those outside of other elements."""
     return tuple(dict.fromkeys(element for element in vql if isinstance(element, SearchTest)))
+
+
+def to_json(vql: Filter) -> list[dict[str, Any]]:
+    """Return the JSON array that describes a filter; :func:`framedex.vql.parse` returns the filter again."""
+    return [_element_json(element) for element in vql]
+
+
+def _element_json(element: Element) -> dict[str, Any]:
+    match element:
+        case AnyOf():
+            return {"any": to_json(element.elements)}
+        case Not():
+            negated = element.negated
+            return {"not": to_json(negated) if isinstance(negated, tuple) else _element_json(negated)}
+        case KeyTest():
+            return {element.key: element.model_dump(mode="json", exclude_none=True)}
+        case _:
+            assert_never(element)

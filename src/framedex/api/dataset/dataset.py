@@ -16,6 +16,7 @@ from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.dataset.uploads import DatasetUploads
+from framedex.api.dataset.views import DatasetViews
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
@@ -55,7 +56,14 @@ if TYPE_CHECKING:
 
 
 class Dataset(
-    DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle, DatasetUploads, DatasetLookups
+    DatasetEdits,
+    DatasetEnrichment,
+    DatasetExports,
+    DatasetSearches,
+    DatasetLifecycle,
+    DatasetUploads,
+    DatasetLookups,
+    DatasetViews,
 ):
     """A dataset of a workspace. Reading methods use the last committed state and never block.
 

@@ -27,6 +27,7 @@ from framedex.storage.row_values import WrongValue
 from framedex.storage.schema import exports, tasks
 from framedex.storage.table_checks import opening_fault
 from framedex.storage.upload_rows import insert_stored
+from framedex.storage.view_rows import restore_points, stored_points
 
 RECOVER = "close all programs that use the workspace, then run `framedex recover`"
 """The remedy for a damaged catalog."""
@@ -232,9 +233,11 @@ def _rebuild(inspection: Inspection, manifest: Manifest) -> None:
                 raise WorkspaceError(fault)
     with inspection.context.catalog.write() as connection:
         check_unused(connection, manifest.dataset_id)
+        points = stored_points(connection, manifest.dataset_id)
         remove_dataset_rows(connection, manifest.body, manifest.snapshots)
         taken = datasets.dataset_names(connection, manifest.namespace).values()
         name = copy_name(manifest.name, "recovered", taken) if manifest.name in taken else manifest.name
         insert_described(connection, manifest.body, manifest.snapshots, name=name)
         insert_stored(connection, layout.dataset(manifest.dataset_id), manifest.dataset_id)
+        restore_points(connection, points)
         note_change(connection, manifest.dataset_id)

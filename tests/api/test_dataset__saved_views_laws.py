@@ -1,0 +1,171 @@
+"""Any sequence of additions, deletions, restores and evaluations: trends and alerts are those of a plain model."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from framedex import Workspace, vql
+from framedex.core.naming import name_key
+from framedex.records import DatasetStatus
+from tests.gallery import SETTINGS
+from tests.growth import families, part
+from tests.laws import examples
+
+LABELS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
+NAMES = st.sampled_from(["a", "A", "b", "c", "not a"])
+ROWS = families(200)
+
+
+@dataclass
+class Saved:
+    """What the model says of a saved view."""
+
+    name: str
+    first: int
+    is_alerting: bool = True
+    points: dict[int, int] = field(default_factory=dict)
+    alerts: dict[int, int] = field(default_factory=dict)
+
+    def passes(self, label: str) -> bool:
+        """Return whether the view has media of a label."""
+        return label != "a" if self.name == "not a" else label == self.name.lower()
+
+
+@dataclass(frozen=True)
+class State:
+    """The media of a dataset, each with its batch and its label, and the batches that it has had."""
+
+    media: tuple[tuple[int, str], ...]
+    batches: frozenset[int]
+
+
+class SavedViews(RuleBasedStateMachine):
+    """A dataset with saved views beside a model of it."""
+
+    @initialize(labels=LABELS)
+    def begin(self, labels: list[str]) -> None:
+        self.home = TemporaryDirectory(prefix="framedex-views-")
+        self.workspace = Workspace(Path(self.home.name) / "ws", settings=SETTINGS)
+        self.used = 0
+        self.dataset = self.workspace.create_dataset("pets", self.table(labels))
+        self.state = State(tuple((0, label) for label in labels), frozenset({0}))
+        self.next_batch, self.views, self.kept = 1, dict[str, Saved](), list[tuple[Any, State]]()
+        self.save("a")
+        self.add(["a", "b"], is_evaluated=True)
+
+    def table(self, labels: list[str]) -> Any:
+        """Return a table of media that the dataset never had."""
+        start, self.used = self.used, self.used + len(labels)
+        return part(ROWS[start % 150 : start % 150 + len(labels)], start, labels=[[label] for label in labels])
+
+    def evaluate(self) -> int:
+        """Evaluate the views in the model; return the number of alerts."""
+        alerts = 0
+        for view in self.views.values():
+            for batch in self.state.batches:
+                if batch >= view.first and batch not in view.points:
+                    count = sum(own == batch and view.passes(label) for own, label in self.state.media)
+                    view.points[batch] = count
+                    if count and view.is_alerting:
+                        view.alerts[batch] = count
+                        alerts += 1
+        return alerts
+
+    @rule(labels=LABELS, is_evaluated=st.booleans())
+    def add(self, labels: list[str], is_evaluated: bool) -> None:
+        hook = self.workspace._context.runner.after_commit
+        if not is_evaluated:  # as a process that is killed right after its commit
+            self.workspace._context.runner.after_commit = None
+        self.dataset.add_media(self.table(labels))
+        self.workspace._context.runner.after_commit = hook
+        media = (*self.state.media, *((self.next_batch, label) for label in labels))
+        self.state = State(media, self.state.batches | {self.next_batch})
+        self.next_batch += 1
+        if is_evaluated:
+            self.evaluate()
+
+    @precondition(lambda self: len(self.state.media) > 2)
+    @rule(place=st.integers(0, 100))
+    def delete(self, place: int) -> None:
+        place %= len(self.state.media)
+        hook, self.workspace._context.runner.after_commit = self.workspace._context.runner.after_commit, None
+        self.dataset.delete_media([self.dataset.view.ids[place]])
+        self.workspace._context.runner.after_commit = hook
+        self.state = replace(self.state, media=self.state.media[:place] + self.state.media[place + 1 :])
+
+    @rule()
+    def evaluate_all(self) -> None:
+        assert len(self.workspace.evaluate_views()) == self.evaluate()
+        assert self.workspace.evaluate_views() == []
+
+    @rule()
+    def keep(self) -> None:
+        if self.dataset.info.status_new is DatasetStatus.PARTIAL_INDEX:
+            self.dataset.reindex()
+        self.kept.append((self.dataset.snapshot(), self.state))
+        self.workspace.evaluate_views()
+        self.evaluate()
+
+    @precondition(lambda self: self.kept)
+    @rule(place=st.integers(0, 100))
+    def restore(self, place: int) -> None:
+        self.workspace.evaluate_views()
+        self.evaluate()
+        snapshot, self.state = self.kept[place % len(self.kept)]
+        self.dataset.restore(snapshot)
+        self.workspace.evaluate_views()
+        self.evaluate()
+
+    @rule(name=NAMES)
+    def save(self, name: str) -> None:
+        if name_key(name) not in self.views:
+            view = ~vql.labels("a") if name == "not a" else vql.labels(name.lower())
+            self.dataset.save_view(name, self.dataset.where(view))
+            self.views[name_key(name)] = Saved(name, self.next_batch)
+
+    @rule(name=NAMES, enabled=st.booleans())
+    def alert(self, name: str, enabled: bool) -> None:
+        if name_key(name) in self.views:
+            self.dataset.saved_view(name).set_alerting(enabled)
+            self.views[name_key(name)].is_alerting = enabled
+
+    @rule(name=NAMES)
+    def forget(self, name: str) -> None:
+        if name_key(name) in self.views:
+            self.dataset.saved_view(name).delete()
+            del self.views[name_key(name)]
+
+    @rule()
+    def reopen(self) -> None:
+        self.workspace.close()
+        self.workspace = Workspace(Path(self.home.name) / "ws", settings=SETTINGS)
+        self.dataset = self.workspace.dataset("pets")
+
+    @invariant()
+    def agrees_with_the_model(self) -> None:
+        if not hasattr(self, "views"):
+            return
+        assert {view.name for view in self.dataset.views()} == {view.name for view in self.views.values()}
+        for model in self.views.values():
+            saved = self.dataset.saved_view(model.name)
+            points = saved.trend().points
+            assert {point.batch: point.count for point in points} == model.points
+            totals = [sum(count for batch, count in model.points.items() if batch <= point.batch) for point in points]
+            assert [point.cumulative for point in points] == totals
+            assert saved.record.total_results == sum(model.points.values())
+            assert {each.batch: each.result_count for each in saved.alerts()} == model.alerts
+            assert len(saved.view()) == sum(model.passes(label) for _, label in self.state.media)
+
+    def teardown(self) -> None:
+        if hasattr(self, "workspace"):
+            assert self.workspace.check().findings == []
+            self.workspace.close()
+            self.home.cleanup()
+
+
+SavedViews.TestCase.settings = examples(40, stateful_step_count=12)
+test_saved_views__any_sequence = SavedViews.TestCase
