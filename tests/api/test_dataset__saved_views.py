@@ -248,12 +248,16 @@ def test_objects_and_videos__are_counted_as_such(workspace: Workspace, tmp_path:
     cats = dataset.save_view("cats", dataset.objects.where(vql.labels("cat")))
     videos = dataset.save_view("videos", entity_type="VIDEOS")
     media = dataset.save_view("media")
+    with_dogs = dataset.save_view("with dogs", dataset.where(vql.objects("dog")))
+    of_media = dataset.save_view("of media", dataset.objects.where(vql.labels("cat") & vql.tags("untagged")))
     scenes(tmp_path / "second", 3, seed=5)
     write_video(tmp_path / "second/film.mp4", numbered(30))
     dataset.add_media(tmp_path / "second")
     frames = dataset.where(vql.media("video_frame")).count()
     assert frames > 1
     assert (counts_of(cats), counts_of(videos), counts_of(media)) == ({1: 6}, {1: 1}, {1: 3 + frames})
+    assert (counts_of(with_dogs), counts_of(of_media)) == ({1: 3}, {1: 6})
+    assert (with_dogs.record.stats.n_images, of_media.record.stats.n_objects) == (5, 10)
     assert cats.record.stats.model_dump() == {"n_images": 0, "n_objects": 10, "n_video_frames": 0}
     assert videos.record.stats.model_dump() == {"n_images": 0, "n_objects": 0, "n_video_frames": frames}
     assert media.record.stats.model_dump() == {"n_images": 5, "n_objects": 0, "n_video_frames": frames}
