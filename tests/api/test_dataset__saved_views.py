@@ -6,11 +6,24 @@ from typing import Any
 
 import pytest
 
-from framedex import Conflict, Dataset, InvalidFilter, InvalidInput, NotFound, ReadOnly, SavedView, Workspace, vql
+from framedex import (
+    Conflict,
+    Dataset,
+    InvalidFilter,
+    InvalidInput,
+    NotFound,
+    ReadOnly,
+    SavedView,
+    Workspace,
+    WorkspaceError,
+    vql,
+)
 from framedex.core.ids import batch_id
-from framedex.operations.context import open_media
+from framedex.operations import monitoring
+from framedex.operations.context import Context, open_media
 from framedex.operations.searches import condition_for
 from framedex.storage import view_rows
+from framedex.storage.media import Media
 from framedex.vql import parse
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, families, part
@@ -313,6 +326,32 @@ def test_evaluate_views__what_another_process_left(workspace: Workspace, dataset
     assert len(dataset.alerts()) == 3
     with pytest.raises(NotFound, match="no dataset 'x'"):
         workspace.evaluate_views("x")
+
+
+def test_evaluation__never_fails_an_addition_or_another_dataset(
+    workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dataset that cannot be evaluated fails no addition; the call names the reason, after all other datasets."""
+    other = workspace.create_dataset("other", labelled(20, "ab"))
+    saved, of_other = dataset.save_view("a"), other.save_view("a")
+
+    def open_or_fail(context: Context, dataset_id: str) -> Media:
+        if dataset_id == dataset.id or is_down:
+            raise WorkspaceError("the disk is gone")
+        return open_media(context, dataset_id)
+
+    is_down = True
+    monkeypatch.setattr(monitoring, "open_media", open_or_fail)
+    dataset.add_media(labelled(10, "aa"))
+    other.add_media(labelled(30, "a"))
+    assert (dataset.count(), other.count()) == (12, 3)
+    is_down = False
+    with pytest.raises(WorkspaceError, match="the disk is gone"):
+        workspace.evaluate_views()
+    assert (counts_of(saved), counts_of(of_other)) == ({}, {1: 1})
+    monkeypatch.undo()
+    assert len(workspace.evaluate_views()) == 1
+    assert counts_of(saved) == {1: 2}
 
 
 def test_restore__takes_no_points_away_and_no_number_is_used_twice(dataset: Dataset) -> None:
