@@ -6,11 +6,24 @@ from typing import Any
 
 import pytest
 
-from framedex import Conflict, Dataset, InvalidFilter, InvalidInput, NotFound, ReadOnly, SavedView, Workspace, vql
+from framedex import (
+    Conflict,
+    Dataset,
+    InvalidFilter,
+    InvalidInput,
+    NotFound,
+    ReadOnly,
+    SavedView,
+    Workspace,
+    WorkspaceError,
+    vql,
+)
 from framedex.core.ids import batch_id
-from framedex.operations.context import open_media
+from framedex.operations import monitoring
+from framedex.operations.context import Context, open_media
 from framedex.operations.searches import condition_for
 from framedex.storage import view_rows
+from framedex.storage.media import Media
 from framedex.vql import parse
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, families, part
@@ -248,12 +261,16 @@ def test_objects_and_videos__are_counted_as_such(workspace: Workspace, tmp_path:
     cats = dataset.save_view("cats", dataset.objects.where(vql.labels("cat")))
     videos = dataset.save_view("videos", entity_type="VIDEOS")
     media = dataset.save_view("media")
+    with_dogs = dataset.save_view("with dogs", dataset.where(vql.objects("dog")))
+    of_media = dataset.save_view("of media", dataset.objects.where(vql.labels("cat") & vql.tags("untagged")))
     scenes(tmp_path / "second", 3, seed=5)
     write_video(tmp_path / "second/film.mp4", numbered(30))
     dataset.add_media(tmp_path / "second")
     frames = dataset.where(vql.media("video_frame")).count()
     assert frames > 1
     assert (counts_of(cats), counts_of(videos), counts_of(media)) == ({1: 6}, {1: 1}, {1: 3 + frames})
+    assert (counts_of(with_dogs), counts_of(of_media)) == ({1: 3}, {1: 6})
+    assert (with_dogs.record.stats.n_images, of_media.record.stats.n_objects) == (5, 10)
     assert cats.record.stats.model_dump() == {"n_images": 0, "n_objects": 10, "n_video_frames": 0}
     assert videos.record.stats.model_dump() == {"n_images": 0, "n_objects": 0, "n_video_frames": frames}
     assert media.record.stats.model_dump() == {"n_images": 5, "n_objects": 0, "n_video_frames": frames}
@@ -309,6 +326,32 @@ def test_evaluate_views__what_another_process_left(workspace: Workspace, dataset
     assert len(dataset.alerts()) == 3
     with pytest.raises(NotFound, match="no dataset 'x'"):
         workspace.evaluate_views("x")
+
+
+def test_evaluation__never_fails_an_addition_or_another_dataset(
+    workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dataset that cannot be evaluated fails no addition; the call names the reason, after all other datasets."""
+    other = workspace.create_dataset("other", labelled(20, "ab"))
+    saved, of_other = dataset.save_view("a"), other.save_view("a")
+
+    def open_or_fail(context: Context, dataset_id: str) -> Media:
+        if dataset_id == dataset.id or is_down:
+            raise WorkspaceError("the disk is gone")
+        return open_media(context, dataset_id)
+
+    is_down = True
+    monkeypatch.setattr(monitoring, "open_media", open_or_fail)
+    dataset.add_media(labelled(10, "aa"))
+    other.add_media(labelled(30, "a"))
+    assert (dataset.count(), other.count()) == (12, 3)
+    is_down = False
+    with pytest.raises(WorkspaceError, match="the disk is gone"):
+        workspace.evaluate_views()
+    assert (counts_of(saved), counts_of(of_other)) == ({}, {1: 1})
+    monkeypatch.undo()
+    assert len(workspace.evaluate_views()) == 1
+    assert counts_of(saved) == {1: 2}
 
 
 def test_restore__takes_no_points_away_and_no_number_is_used_twice(dataset: Dataset) -> None:

@@ -84,6 +84,21 @@ class AnyRecovery(RuleBasedStateMachine):
         elif len(ids) == 2:
             dataset.not_duplicates(ids)
 
+    @rule(choice=_SOME, which=_SOME)
+    def change_views(self, choice: int, which: int) -> None:
+        dataset = self.one(choice)
+        views = dataset.views()
+        if which < 5 or not views:
+            self.made += 1
+            dataset.save_view(f"view {self.made}", dataset.where([{"batch": {"op": "is", "value": which}}]))
+        elif which < 7:
+            views[0].set_alerting(which == 5)
+        elif which < 9:
+            self.made += 1
+            views[-1].rename(f"renamed view {self.made}")
+        else:
+            views[0].delete()
+
     @rule(choice=_SOME)
     def remove(self, choice: int) -> None:
         dataset = self.one(choice)

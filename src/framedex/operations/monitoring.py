@@ -174,7 +174,7 @@ class _Evaluation:
         batches = sorted({batch for view in self._views for batch in view.batches})
         if _BATCH not in self._columns:
             return np.empty(0, np.uint64)
-        text = f"list_contains($1::INTEGER[], {_BATCH})"
+        text = f"{_BATCH} IN (SELECT unnest($1::INTEGER[]))"
         return self._media.row_ids(Condition(text, (batches,), frozenset({_BATCH})))
 
     def _filter(self, view: DueView) -> Filter:
