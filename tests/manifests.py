@@ -18,6 +18,7 @@ def contents_of(dataset: Dataset) -> dict[str, Any]:
         "tags": dataset.tags(),
         "fields": dataset.fields(),
         "decisions": dataset.duplicate_decisions(),
+        "label_decisions": dataset.label_decisions(),
         "snapshots": dataset.snapshots(),
     }
 

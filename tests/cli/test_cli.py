@@ -419,6 +419,21 @@ def test_not_duplicates__keeps_images_apart(run: Run, growing: Path) -> None:
     assert (status, "2 images are never duplicates of one another; decision" in out) == (0, True)
 
 
+def test_decisions__are_listed_and_withdrawn(run: Run, workspace: Path, growing: Path) -> None:
+    """A decision that labels are right is listed with who and when, and withdrawn by its id."""
+    run("add", "growing", str(growing))
+    ids = [row["media_id"] for row in _json(run, "issues", "growing")][:1]
+    with Workspace(workspace) as opened:
+        opened.dataset("growing").set_labels(ids, ["cat"])
+    status, out, _ = run("label-is-right", "growing", "--ids", ids[0])
+    assert (status, "the labels of 1 image are right; decision" in out) == (0, True)
+    (decision,) = _json(run, "decisions", "growing")["labels"]
+    assert (decision["media_ids"], decision["labels"]) == (ids, [["cat"]])
+    assert "labels are right" in run("decisions", "growing")[1]
+    assert run("withdraw-decision", "growing", decision["decision_id"])[0] == 0
+    assert _json(run, "decisions", "growing") == {"duplicates": [], "labels": []}
+
+
 def test_tag__puts_tags_on_and_takes_them_off(run: Run) -> None:
     """Images are named by a filter or by ids; the list says how many have which tag."""
     broken = '[{"issues": {"op": "issue", "value": "corrupted"}}]'

@@ -51,7 +51,7 @@ def tag(
     """Add a tag to images; a tag with a new name is created."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
-        _show_tag(dataset.tag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
+        _show_tag(dataset.tag(selected(dataset, vql, ids), tag_name), as_json=as_json)
 
 
 def untag(
@@ -65,7 +65,7 @@ def untag(
     """Remove a tag from images."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
-        _show_tag(dataset.untag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
+        _show_tag(dataset.untag(selected(dataset, vql, ids), tag_name), as_json=as_json)
 
 
 def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
@@ -133,7 +133,7 @@ def _show_tag(record: "Tag", *, as_json: bool) -> None:
         say(f"{record.name}: {counted(record.count, 'images')}")
 
 
-def _selected(dataset: "framedex.Dataset", vql: str | None, ids: list[str] | None) -> "framedex.View | list[str]":
+def selected(dataset: "framedex.Dataset", vql: str | None, ids: list[str] | None) -> "framedex.View | list[str]":
     """Return the selection of an edit; a missing filter is refused, so that no whole dataset is edited by mistake."""
     if (vql is None) == (not ids):
         raise InvalidInput("select images by --vql or by --ids; --vql '[]' selects all")

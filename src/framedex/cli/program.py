@@ -8,6 +8,7 @@ import typer
 
 from framedex import __version__
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
+from framedex.cli.decisions import decisions, label_is_right, withdraw_decision
 from framedex.cli.demo import demo
 from framedex.cli.edits import limits, not_duplicates, tag, tags, untag
 from framedex.cli.enrich import enrich, models
@@ -25,9 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command_function in (
-    create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls,
-    show, explore, search, similar, duplicates, issues, histogram, export, report, cleanup, du, check, recover, retry,
-    vacuum, rm, plugins, demo,
+    create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
+    withdraw_decision, limits, tag, untag, tags, ls, show, explore, search, similar, duplicates, issues, histogram,
+    export, report, cleanup, du, check, recover, retry, vacuum, rm, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

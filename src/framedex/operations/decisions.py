@@ -1,12 +1,15 @@
-"""User decisions that images are not duplicates, each committed with the resulting duplicate groups."""
+"""User decisions about duplicates and labels, each committed with the groups or issues that follow."""
 
 from collections.abc import Sequence
 
 from framedex.jobs.edits.decisions import decide, read_decisions, withdraw
+from framedex.jobs.edits.label_decisions import decide_labels, withdraw_labels
 from framedex.operations.context import Context
+from framedex.operations.edits import Selection, selected_rows
 from framedex.operations.short_edits import editing
-from framedex.records import DuplicateDecision
+from framedex.records import DuplicateDecision, LabelDecision
 from framedex.storage import datasets
+from framedex.storage.label_decisions import read_label_decisions
 
 
 def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence[str]) -> DuplicateDecision:
@@ -24,14 +27,15 @@ def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence
 
 
 def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> None:
-    """Withdraw a decision and store the resulting groups, as one generation.
+    """Withdraw a decision about duplicates or labels, and store the resulting groups or issues, as one generation.
 
     Raises:
         NotFound: the dataset has no such decision.
         Conflict: a task is in progress.
     """
     with editing(context, dataset_id, "withdraw_decision") as edit:
-        edit.commit(*withdraw(edit.media(context), edit.job.head, decision_id))
+        media, head = edit.media(context), edit.job.head
+        edit.commit(*(withdraw_labels(media, head, decision_id) or withdraw(media, head, decision_id)))
 
 
 def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDecision]:
@@ -39,3 +43,26 @@ def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDeci
     with context.catalog.read() as connection:
         head = datasets.head(connection, dataset_id)
     return [] if head is None else read_decisions(context.layout.media(dataset_id), head.tables)
+
+
+def decide_labels_right(context: Context, dataset_id: str, selection: Selection) -> LabelDecision:
+    """Store that the present labels of some media are right, and the resulting issues, as one generation.
+
+    Raises:
+        InvalidInput: an id is not text, no media are selected, or a media item has no labels.
+        NotFound: a media item is not in the dataset.
+        Conflict: a task is in progress.
+    """
+    with editing(context, dataset_id, "label_is_right") as edit:
+        media = edit.media(context)
+        rows = selected_rows(media, selection)
+        decision, versions, summary = decide_labels(media, edit.job.head, rows, context.settings.user)
+        edit.commit(versions, summary)
+    return decision
+
+
+def label_decisions(context: Context, dataset_id: str) -> list[LabelDecision]:
+    """Return the decisions about labels, oldest first."""
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, dataset_id)
+    return [] if head is None else read_label_decisions(context.layout.media(dataset_id), head.tables).records()

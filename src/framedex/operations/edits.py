@@ -70,7 +70,7 @@ def delete_tag(context: Context, dataset_id: str, name_or_id: str) -> None:
 def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Assign a tag to media and return it; errors as in :func:`framedex.jobs.edits.tags.assign_tag`."""
     with _editing(context, dataset_id, "tag") as (edit, media):
-        rows = _selected_rows(media, selection)
+        rows = selected_rows(media, selection)
         result, written = tag_jobs.assign_tag(media, edit.job.head, rows, name_or_id, context.settings.user)
         edit.commit(*written)
     return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
@@ -79,7 +79,7 @@ def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str
 def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Remove a tag from media and return it; errors as in :func:`framedex.jobs.edits.tags.unassign_tag`."""
     with _editing(context, dataset_id, "untag") as (edit, media):
-        rows = _selected_rows(media, selection)
+        rows = selected_rows(media, selection)
         result, written = tag_jobs.unassign_tag(media, edit.job.head, rows, name_or_id)
         edit.commit(*written)
     return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
@@ -109,7 +109,7 @@ def set_value(
         if isinstance(selection, Mapping):
             indices = _indices_of(media, list(selection))
         else:
-            indices = np.where(_selected_rows(media, selection), 0, -1)
+            indices = np.where(selected_rows(media, selection), 0, -1)
         edit.commit(*update_values(media, edit.job.head, editable, array, indices))
 
 
@@ -260,7 +260,7 @@ def _editing(context: Context, dataset_id: str, operation: str) -> Iterator[tupl
         yield edit, edit.media(context)
 
 
-def _selected_rows(media: Media, selection: Selection) -> Mask:
+def selected_rows(media: Media, selection: Selection) -> Mask:
     """Return the mask of selected rows: bool, shape (rows,).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Editing methods of :class:`framedex.Dataset`: tags, labels, captions, custom fields, limits of issues."""
+"""Editing methods of :class:`framedex.Dataset`: tags, labels, captions, custom fields, limits of issues, decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
@@ -10,9 +10,10 @@ from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
 from framedex.operations import limits as limit_edits
 from framedex.operations.context import Context
+from framedex.operations.decisions import decide_labels_right, label_decisions
 from framedex.operations.edits import Selection
 from framedex.operations.starting import wait_for
-from framedex.records import Field, FieldResult, FieldValue, IssueLimit, Tag
+from framedex.records import Field, FieldResult, FieldValue, IssueLimit, LabelDecision, Tag
 from framedex.tasks import Task
 
 Selected = View | str | Sequence[str]
@@ -105,6 +106,27 @@ class DatasetEdits:
             Conflict: a task is running.
         """
         self._set_value("labels", selection, labels, "set_labels")
+
+    def label_is_right(self, selection: Selected) -> LabelDecision:
+        """Record the decision that the present labels of media are right.
+
+        The media leave the issues ``mislabels`` and ``label_outlier`` at once, and stay out of them after additions,
+        deletions and reindexing. They still vote on the labels of others. The decision is about a media item and its
+        labels at that time: it holds as long as the media item has these labels, in any order.
+
+        Args:
+            selection: a view of this dataset, a media id, or a sequence of media ids; not objects.
+
+        Raises:
+            InvalidInput: the selection is invalid or empty, or a media item has no labels.
+            NotFound: a media item does not exist.
+            Conflict: a task is running.
+        """
+        return decide_labels_right(self._context, self.id, self._selection(selection))
+
+    def label_decisions(self) -> list[LabelDecision]:
+        """Return the decisions made by :meth:`label_is_right`, oldest first."""
+        return label_decisions(self._context, self.id)
 
     def set_captions(self, captions: Mapping[str, str | None]) -> None:
         """Replace the captions of media, by media id; None removes a caption.

@@ -1,6 +1,6 @@
 """User decisions about duplicates: a table of its own, and the duplicate groups that follow from it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.jobs.edits.neighbourhood import Neighbourhood, among
-from framedex.jobs.edits.rows import are_few, find_ids, read_batches, read_numbers, read_row_ids, write_few
+from framedex.jobs.edits.rows import find_ids, read_numbers, replace_values
 from framedex.jobs.index.columns import Columns, duplicate_column, to_batch
 from framedex.jobs.index.index import FIRST_NUMBERS, near_duplicates
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
@@ -114,31 +114,12 @@ def _apply(
     rows = np.array(sorted(row_of[each] for each in changed if each in row_of), dtype=np.int64)
     sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in cannot_link]
     row_ids, values, free = _regrouped(media, rows, sets, head)
-    if are_few(media.table, len(row_ids)):
-        written = write_few(media.table, row_ids, values)
-    else:
-        written = _write_many(media, row_ids, values)
+    written = replace_values(media, row_ids, values)
     stored = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
     versions = {**head.tables, MEDIA: written, DECISIONS: tables.replace(_path(path), [stored], _SCHEMA)}
     tables.sync(path)
     tables.sync(_path(path))
     return versions, head.summary.with_(first_free={**head.summary.first_free, **free})
-
-
-def _write_many(media: Media, row_ids: RowIds, values: pa.RecordBatch) -> int:
-    """Replace the values of many rows; return the new version of the table."""
-    indices = np.full(media.table.count(), -1, dtype=np.int64)
-    indices[np.searchsorted(read_row_ids(media), row_ids)] = np.arange(len(row_ids))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for start, old in read_batches(media.table, values.schema):
-            at = indices[start : start + old.num_rows]
-            places = np.where(at >= 0, old.num_rows + at, np.arange(old.num_rows))
-            both = pa.Table.from_batches([old, values]).combine_chunks()
-            (batch,) = both.take(pa.array(places)).combine_chunks().to_batches()
-            yield batch
-
-    return tables.put_columns(media.table, batches(), values.schema)
 
 
 def _path(table: Path) -> Path:

@@ -165,3 +165,27 @@ def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
     written = Table(table.path, tables.put_values(table, changes))
     edited = max(len(written.overlay.values(name)[0]) for name in values.schema.names)
     return written.version if are_few(written, edited) else tables.fold_edits(written)
+
+
+def replace_values(media: Media, row_ids: RowIds, values: pa.RecordBatch) -> int:
+    """Replace the values of some rows, few or many; return the table's new version.
+
+    Args:
+        media: the media, whose table is at its newest version.
+        row_ids: uint64, shape (N,), unique, in the order of the rows if they are many.
+        values: N rows of some columns.
+    """
+    if are_few(media.table, len(row_ids)):
+        return write_few(media.table, row_ids, values)
+    indices = np.full(media.table.count(), -1, dtype=np.int64)
+    indices[np.flatnonzero(np.isin(read_row_ids(media), row_ids))] = np.arange(len(row_ids))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start, old in read_batches(media.table, values.schema):
+            at = indices[start : start + old.num_rows]
+            places = np.where(at >= 0, old.num_rows + at, np.arange(old.num_rows))
+            both = pa.Table.from_batches([old, values]).combine_chunks()
+            (batch,) = both.take(pa.array(places)).combine_chunks().to_batches()
+            yield batch
+
+    return tables.put_columns(media.table, batches(), values.schema)
