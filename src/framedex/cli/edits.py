@@ -22,6 +22,8 @@ from framedex.errors import InvalidInput
 if TYPE_CHECKING:
     from framedex.records import Tag
 
+_BASKET_COLUMNS = ("media_id", "image_filename")
+
 
 def not_duplicates(
     name: NameArgument,
@@ -66,6 +68,37 @@ def untag(
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         _show_tag(dataset.untag(selected(dataset, vql, ids), tag_name), as_json=as_json)
+
+
+def basket(
+    name: NameArgument,
+    action: Annotated[str, typer.Argument(metavar="[list|add|remove|clear]", help="Action.")] = "list",
+    vql: VqlOption = None,
+    ids: IdsOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the basket of a dataset, or change it: add or remove images that --vql or --ids selects, or clear it."""
+    if action not in ("list", "add", "remove", "clear"):
+        raise InvalidInput(f"the action must be list, add, remove or clear, not {action!r}")
+    if action in ("list", "clear") and (vql is not None or ids):
+        raise InvalidInput(f"{action} takes no --vql and no --ids")
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        content = dataset.basket
+        if action == "add":
+            content.add(selected(dataset, vql, ids))
+        elif action == "remove":
+            content.remove(selected(dataset, vql, ids))
+        elif action == "clear":
+            content.clear()
+        rows = list(content.rows(_BASKET_COLUMNS)) if as_json or action == "list" else []
+        if as_json:
+            print_json(rows)
+        elif action == "list":
+            print_table(("image", "id"), ((row["image_filename"], row["media_id"]) for row in rows))
+        else:
+            say(f"basket: {counted(content.count(), 'images')}")
 
 
 def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:

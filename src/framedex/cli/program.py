@@ -10,7 +10,7 @@ from framedex import __version__
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
 from framedex.cli.decisions import decisions, label_is_right, withdraw_decision
 from framedex.cli.demo import demo
-from framedex.cli.edits import limits, not_duplicates, tag, tags, untag
+from framedex.cli.edits import basket, limits, not_duplicates, tag, tags, untag
 from framedex.cli.enrich import enrich, models
 from framedex.cli.inspect import duplicates, explore, export, histogram, issues, report
 from framedex.cli.maintenance import check, cleanup, du, recover, retry, vacuum
@@ -27,8 +27,8 @@ app = typer.Typer(
 )
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
-    withdraw_decision, limits, tag, untag, tags, ls, show, explore, search, similar, duplicates, issues, histogram,
-    export, report, cleanup, du, check, recover, retry, vacuum, rm, plugins, demo,
+    withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues,
+    histogram, export, report, cleanup, du, check, recover, retry, vacuum, rm, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -271,6 +271,21 @@ def selected_rows(media: Media, selection: Selection) -> Mask:
     return _indices_of(media, selection) >= 0
 
 
+def as_selection(selection: Any) -> Sequence[str]:
+    """Return the media ids of a selection that is no view: one id, or a sequence of ids.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    if isinstance(selection, str):
+        return [selection]
+    if isinstance(selection, Mapping) or not isinstance(selection, Sequence):
+        raise InvalidInput(
+            f"a selection must be a view, a media id or a sequence of media ids, not {type(selection).__name__}"
+        )
+    return selection
+
+
 def _indices_of(media: Media, ids: Sequence[str]) -> Indices:
     """Return the index of each row's id in a list of ids, -1 if not listed: int64, shape (rows,).
 

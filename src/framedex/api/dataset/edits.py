@@ -5,16 +5,18 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from framedex.api.view import View
+from framedex.api.view import Basket, View
 from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
 from framedex.operations import limits as limit_edits
+from framedex.operations.basket import check_basket
 from framedex.operations.context import Context
 from framedex.operations.decisions import decide_labels_right, label_decisions
 from framedex.operations.edits import Selection
 from framedex.operations.starting import wait_for
 from framedex.records import Field, FieldResult, FieldValue, IssueLimit, LabelDecision, Tag
 from framedex.tasks import Task
+from framedex.vql import BASKET, tags
 
 Selected = View | str | Sequence[str]
 """Media to edit: a view, a media id, or several media ids."""
@@ -32,6 +34,16 @@ class DatasetEdits:
     id: str
     task: Task | None
 
+    @property
+    def basket(self) -> Basket:
+        """The media in the basket, a view with the methods ``add``, ``remove`` and ``clear``.
+
+        Raises:
+            Conflict: a tag of an older version of the program has the reserved name ``basket``.
+        """
+        check_basket(self._context, self.id)
+        return Basket(self._context, self.id).where(tags(BASKET))
+
     def tags(self) -> list[Tag]:
         """Return the tags, oldest first, each with its number of media."""
         return editing.list_tags(self._context, self.id)
@@ -40,7 +52,8 @@ class DatasetEdits:
         """Create a tag without media, and return it.
 
         Args:
-            name: 1 to 255 printable characters; unique in the dataset; not ``untagged``, and not in the form of an id.
+            name: 1 to 255 printable characters; unique in the dataset; not ``untagged`` or ``basket``, and not in the
+                form of an id.
 
         Raises:
             InvalidInput: the name is invalid.
@@ -319,12 +332,4 @@ class DatasetEdits:
         return editing.field_result(self._context, task.id)
 
     def _selection(self, selection: Selected) -> Selection:
-        if isinstance(selection, View):
-            return selection.chooser(self.id)
-        if isinstance(selection, str):
-            return [selection]
-        if isinstance(selection, Mapping) or not isinstance(selection, Sequence):
-            raise InvalidInput(
-                f"a selection must be a view, a media id or a sequence of media ids, not {type(selection).__name__}"
-            )
-        return selection
+        return selection.chooser(self.id) if isinstance(selection, View) else editing.as_selection(selection)
