@@ -54,6 +54,13 @@ def test_name__words_of_captions_and_file_names(workspace: Workspace) -> None:
     assert names_of(dataset) == names_of(dataset)
 
 
+def test_name__words_with_one_stem_count_as_one(workspace: Workspace) -> None:
+    """Singular and plural together can be frequent enough; the more frequent form is shown."""
+    captions = [f"{word} here" for word in ["mountains"] * 3 + ["mountain"] * 2 + ["valley"] * 2 + ["hut", "lake"]]
+    dataset = dataset_of(workspace, [9, 30], caption=captions + ["street here"] * 30)
+    assert names_of(dataset) == {30: "street", 9: "mountains"}
+
+
 def test_name__nothing_sets_apart(workspace: Workspace) -> None:
     """Clusters whose words are everywhere, or on one member only, have no name."""
     names = [f"{'abcdefghij'[row % 10] * 4}/scan_{row}.png" for row in range(30)]

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import log
 from typing import Any
 
@@ -72,38 +73,42 @@ def _label_name(labels: Sequence[tuple[str, int]], size: int) -> str | None:
 
 
 def _word_names(media: Media, page: ClusterPage, places: Sequence[int], language: str) -> list[str | None]:
-    """Return names by words for the clusters at some places of a page."""
+    """Return names by words for the clusters at some places of a page. Words with one stem count as one."""
     samples = [_spread(page.members(place), _MEMBERS) for place in places]
-    texts = iter(_words_of(media, np.concatenate(samples), language))
-    members = [Counter(word for _ in sample for word in next(texts)) for sample in samples]
-    sample = _sample(media, language)
-    numbers = media.values_at(sample.row_ids, page.level).to_pylist()
+    rows = iter(_words_of(media, np.concatenate(samples), language))
+    members = [list(islice(rows, len(sample))) for sample in samples]
+    stem_of = _stem_by_word([words for cluster in members for words in cluster], language)
+    everywhere = _sample(media, language)
+    numbers = media.take(everywhere.row_ids.tolist(), [page.level], keep=True).column(0).to_pylist()
     inside: dict[Any, list[frozenset[str]]] = {page.numbers[place]: [] for place in places}
-    for number, words in zip(numbers, sample.words, strict=True):
+    for number, stems in zip(numbers, everywhere.stems, strict=True):
         if number in inside:
-            inside[number].append(words)
+            inside[number].append(stems)
     names = []
-    for place, counts, rows in zip(places, members, samples, strict=True):
+    for place, cluster in zip(places, members, strict=True):
         own = inside[page.numbers[place]]
-        others = len(sample.words) - len(own)
-        own_counts = Counter(word for words in own for word in words)
-        least = max(_MIN_MEMBERS, _WORD_SHARE * len(rows))
-        scores = {
-            word: _log_likelihood(count, len(rows), sample.counts[word] - own_counts[word], others)
-            for word, count in counts.items()
-            if count >= least and count * others >= _TIMES * len(rows) * (sample.counts[word] - own_counts[word])
-        }
-        names.append(_word_name(scores, language))
+        own_counts, others = Counter(stem for stems in own for stem in stems), len(everywhere.stems) - len(own)
+        counts = Counter(stem for words in cluster for stem in {stem_of[word] for word in words})
+        least = max(_MIN_MEMBERS, _WORD_SHARE * len(cluster))
+        scores = {}
+        for stem, count in counts.items():
+            other_count = everywhere.counts[stem] - own_counts[stem]
+            if count >= least and count * others >= _TIMES * len(cluster) * other_count:
+                scores[stem] = _log_likelihood(count, len(cluster), other_count, others)
+        best = sorted((stem for stem in scores if scores[stem] >= _SIGNIFICANT), key=lambda stem: (-scores[stem], stem))
+        names.append(", ".join(_most_frequent_form(stem, cluster, stem_of) for stem in best[:_TOP_WORDS]) or None)
     return names
 
 
-def _word_name(scores: Mapping[str, float], language: str) -> str | None:
-    """Return the most significant words, each stem once; None without significant words."""
-    words = sorted((word for word, score in scores.items() if score >= _SIGNIFICANT), key=lambda w: (-scores[w], w))
-    of_stems: dict[str, str] = {}
-    for word, stem in zip(words, stems_of(words, language), strict=True):
-        of_stems.setdefault(stem, word)
-    return ", ".join(list(of_stems.values())[:_TOP_WORDS]) or None
+def _most_frequent_form(stem: str, cluster: Sequence[frozenset[str]], stem_of: Mapping[str, str]) -> str:
+    """Return the word with a stem that most members have."""
+    counts = Counter(word for words in cluster for word in words if stem_of[word] == stem)
+    return min(counts, key=lambda word: (-counts[word], word))
+
+
+def _stem_by_word(rows: Sequence[frozenset[str]], language: str) -> dict[str, str]:
+    words = sorted(frozenset().union(*rows))
+    return dict(zip(words, stems_of(words, language), strict=True))
 
 
 def _log_likelihood(count: int, members: int, other_count: int, others: int) -> float:
@@ -126,25 +131,25 @@ def _log_likelihood(count: int, members: int, other_count: int, others: int) -> 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Words of a sample of all media of a dataset.
+    """Stems of the words of a sample of all media of a dataset.
 
     Attributes:
         row_ids: uint64, shape (N,): the sampled rows.
-        words: of each row.
+        stems: of each row.
     """
 
     row_ids: RowIds
-    words: list[frozenset[str]]
+    stems: list[frozenset[str]]
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """The number of rows by word."""
-        return Counter(word for words in self.words for word in words)
+        """The number of rows by stem."""
+        return Counter(stem for stems in self.stems for stem in stems)
 
     @property
     def nbytes(self) -> int:
         """An estimate of the bytes in memory."""
-        return 100 * sum(len(words) + 3 for words in self.words)
+        return 100 * sum(len(stems) + 3 for stems in self.stems)
 
 
 def _sample(media: Media, language: str) -> _Sample:
@@ -152,7 +157,9 @@ def _sample(media: Media, language: str) -> _Sample:
 
     def read() -> _Sample:
         row_ids = _spread(media.row_ids(EVERYTHING), _OTHERS)
-        return _Sample(row_ids, _words_of(media, row_ids, language))
+        rows = _words_of(media, row_ids, language)
+        stem_of = _stem_by_word(rows, language)
+        return _Sample(row_ids, [frozenset(stem_of[word] for word in words) for words in rows])
 
     if media.columns is None or not media.columns.is_on:
         return read()
