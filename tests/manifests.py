@@ -19,6 +19,7 @@ def contents_of(dataset: Dataset) -> dict[str, Any]:
         "fields": dataset.fields(),
         "decisions": dataset.duplicate_decisions(),
         "label_decisions": dataset.label_decisions(),
+        "basket": dataset.basket.media_ids(),
         "snapshots": dataset.snapshots(),
     }
 

@@ -110,6 +110,7 @@ def state_of(dataset: Dataset) -> dict[str, Any]:
         "snapshots": len(dataset.snapshots()),
         "decisions": len(dataset.duplicate_decisions()),
         "label_decisions": len(dataset.label_decisions()),
+        "basket": len(dataset.basket),
         "sizes": sorted(cluster.n_images for cluster in dataset.explore(level=2).clusters),
     }
 
@@ -128,6 +129,7 @@ CHANGES: dict[str, Callable[[Dataset], object]] = {
     "restore": lambda dataset: dataset.restore(),
     "tag": lambda dataset: dataset.tag(dataset.where([]), "all"),
     "set_labels": lambda dataset: dataset.set_labels(dataset.where([]), ["seen"]),
+    "basket": lambda dataset: dataset.basket.add(dataset.where([])),
     "label_is_right": lambda dataset: dataset.label_is_right(dataset.where([])),
     "not_duplicates": lambda dataset: dataset.not_duplicates(dataset.duplicates()[0].media_ids),
     "snapshot": lambda dataset: dataset.snapshot("kept"),

@@ -84,7 +84,7 @@ class LabelDecisions:
 
     def of(self, decision_id: str) -> "LabelDecisions":
         """Return only the decision with an id; nothing if there is none."""
-        return LabelDecisions(self.rows.filter(pc.field("decision_id") == pa.scalar(decision_id)))
+        return self._chosen(decision_id, own=True)
 
     def with_decision(self, decision: LabelDecision) -> "LabelDecisions":
         """Return these decisions and a further one."""
@@ -100,7 +100,12 @@ class LabelDecisions:
 
     def without(self, decision_id: str) -> "LabelDecisions":
         """Return these decisions without one."""
-        return LabelDecisions(self.rows.filter(pc.field("decision_id") != pa.scalar(decision_id)))
+        return self._chosen(decision_id, own=False)
+
+    def _chosen(self, decision_id: str, *, own: bool) -> "LabelDecisions":
+        # Compared as Python texts: Arrow refuses lone surrogates.
+        chosen = [(each == decision_id) == own for each in self.rows["decision_id"].to_pylist()]
+        return LabelDecisions(self.rows.filter(pa.array(chosen, pa.bool_())))
 
 
 NO_LABEL_DECISIONS = LabelDecisions(pa.Table.from_batches([], schema=_SCHEMA))
