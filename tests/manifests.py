@@ -19,6 +19,8 @@ def contents_of(dataset: Dataset) -> dict[str, Any]:
         "tags": dataset.tags(),
         "fields": dataset.fields(),
         "decisions": dataset.duplicate_decisions(),
+        "label_decisions": dataset.label_decisions(),
+        "basket": dataset.basket.media_ids(),
         "snapshots": dataset.snapshots(),
         "views": [view.record.model_dump(exclude=_OF_EVALUATIONS) for view in dataset.views()],
     }

@@ -1,7 +1,10 @@
 """Stored tables as the media of a dataset, and what is stored of their labels."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -11,6 +14,7 @@ from framedex.issue_types import LabelLimits
 from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes
 from framedex.operations.context import open_media
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.label_decisions import NO_LABEL_DECISIONS
 from framedex.storage.label_statistics import read_label_statistics
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
@@ -35,11 +39,18 @@ JUDGED = ("label_support", "label_distance", "suggested_label", "issue_mislabels
 """The columns about labels."""
 
 
-def assert_judged(dataset: Dataset) -> None:
-    """Check that the columns about labels are those of all media by the stored statistics of labels."""
+def assert_judged(dataset: Dataset, right: Collection[str] = ()) -> None:
+    """Check that the columns about labels are those of all media by the stored statistics of labels.
+
+    Args:
+        dataset: the dataset.
+        right: ids of the media whose labels are right by decision.
+    """
     media = open_media(dataset._context, dataset.id)
     table, indexed = media.table, read_indexed_rows(media.table, None, 0.0)
-    labelled = read_label_codes(table, indexed.positions)
+    labelled = read_label_codes(table, indexed.positions, NO_LABEL_DECISIONS)
+    ids = table.scan(["media_id"]).read_all().column(0).take(pa.array(indexed.positions)).to_pylist()
+    labelled = replace(labelled, are_right=np.array([each in right for each in ids], dtype=bool))
     statistics = read_label_statistics(table.path, media.generation.tables, labelled.names)
     assert statistics is not None
     quality = label_quality(
@@ -50,7 +61,7 @@ def assert_judged(dataset: Dataset) -> None:
         agreement=media.generation.summary.label_agreement,
         statistics=LabelStatistics(*statistics),
     )
-    columns = label_columns(quality, labelled.names, indexed.positions, table.count())
+    columns = label_columns(quality, labelled, indexed.positions, table.count())
     found = table.scan(JUDGED).read_all()
     for name in JUDGED:
         values = columns[name]

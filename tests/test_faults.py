@@ -109,6 +109,8 @@ def state_of(dataset: Dataset) -> dict[str, Any]:
         "fields": [field.field_name for field in dataset.fields()],
         "snapshots": len(dataset.snapshots()),
         "decisions": len(dataset.duplicate_decisions()),
+        "label_decisions": len(dataset.label_decisions()),
+        "basket": len(dataset.basket),
         "sizes": sorted(cluster.n_images for cluster in dataset.explore(level=2).clusters),
     }
 
@@ -127,6 +129,8 @@ CHANGES: dict[str, Callable[[Dataset], object]] = {
     "restore": lambda dataset: dataset.restore(),
     "tag": lambda dataset: dataset.tag(dataset.where([]), "all"),
     "set_labels": lambda dataset: dataset.set_labels(dataset.where([]), ["seen"]),
+    "basket": lambda dataset: dataset.basket.add(dataset.where([])),
+    "label_is_right": lambda dataset: dataset.label_is_right(dataset.where([])),
     "not_duplicates": lambda dataset: dataset.not_duplicates(dataset.duplicates()[0].media_ids),
     "snapshot": lambda dataset: dataset.snapshot("kept"),
 }
@@ -137,7 +141,9 @@ CHANGES: dict[str, Callable[[Dataset], object]] = {
 def test_full_disk__changes_of_a_dataset(disk: Disk, change: str) -> None:
     """A change for which the disk has no space fails as a whole and can be done, or retried, once there is some."""
     with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
-        calm, dataset = (workspace.create_dataset(name, part(families(60))) for name in ("calm", "full"))
+        calm, dataset = (
+            workspace.create_dataset(name, part(families(60), label=["right"] * 60)) for name in ("calm", "full")
+        )
         before = state_of(dataset)
         assert state_of(calm) == before
         CHANGES[change](calm)

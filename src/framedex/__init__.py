@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.saved_view import SavedView, Trend
     from framedex.api.search_benchmark import SearchBenchmark
-    from framedex.api.view import RankedView, View
+    from framedex.api.view import Basket, RankedView, View
     from framedex.api.workspace import Workspace
     from framedex.cleanup.plan import CleanupPlan
     from framedex.encoders import Encoder
@@ -52,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aborted",
+    "Basket",
     "CannotDecode",
     "CleanupPlan",
     "Conflict",
@@ -90,6 +91,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Basket": "framedex.api.view",
     "CleanupPlan": "framedex.cleanup.plan",
     "Dataset": "framedex.api.dataset",
     "DiskUsage": "framedex.api.disk_usage",

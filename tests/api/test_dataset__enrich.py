@@ -102,6 +102,22 @@ def test_enrich__text_search(source: Dataset) -> None:
         source.search("red", by="meaning").count()
 
 
+def test_enrich__respects_decisions_about_labels(workspace: Workspace, hues: Hues, tmp_path: Path) -> None:
+    """The copy has the decisions; with new embeddings decided media are no issue."""
+    dataset = workspace.create_dataset("many", paint(tmp_path / "many", 45), hues)
+    rows = dataset.to_arrow(["media_id", "image_filename"]).to_pylist()
+    labels = {row["media_id"]: row["image_filename"].removesuffix(".png").split("-")[1] for row in rows}
+    reds = [media_id for media_id, label in labels.items() if label == "red"][:2]
+    dataset.set_labels(labels | {reds[0]: "blue", reds[1]: "green"})
+    assert {*reds} <= set(dataset.issues("mislabels")["media_id"].to_pylist())
+    decision = dataset.label_is_right(reds[0])
+    enriched = dataset.enrich(ENCODE)
+    listed = enriched.issues("mislabels")["media_id"].to_pylist()
+    assert (enriched.label_decisions(), reds[0] in listed, reds[1] in listed) == ([decision], False, True)
+    enriched.withdraw_decision(decision.decision_id)
+    assert reds[0] in enriched.issues("mislabels")["media_id"].to_pylist()
+
+
 def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) -> None:
     """The source has the same head and the same files as before; columns that stay are shared with it."""
     before, head = files_of(workspace, source), open_media(source._context, source.id).generation

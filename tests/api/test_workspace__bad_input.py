@@ -284,7 +284,7 @@ def test_ids__that_are_no_text(workspace: Workspace, folder: Path, identifier: s
     asks: list[Callable[[str], Any]] = [
         workspace.task, workspace.dataset, dataset.export_status, dataset.restore, dataset.clone,
         dataset.delete_snapshot, dataset.delete_tag, dataset.withdraw_decision, dataset.delete_media, dataset.read,
-        dataset.similar, dataset.upload, dataset.delete_field,
+        dataset.similar, dataset.upload, dataset.delete_field, dataset.label_is_right, dataset.basket.add,
     ]  # fmt: skip
     for ask in asks:
         with pytest.raises((NotFound, InvalidInput)):

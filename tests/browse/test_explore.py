@@ -18,7 +18,7 @@ from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, NAMES, NEAR, SETTINGS,
 CLUSTER_FIELDS = {
     "cluster_id", "type", "n_images", "similarity_threshold", "relevance_score", "relevance_score_type", "captions",
     "previews", "labels", "user_tags",  # the interface
-    "n_objects", "n_videos", "n_frames", "size_display_value", "formed_by",  # beyond it
+    "n_objects", "n_videos", "n_frames", "size_display_value", "formed_by", "name",  # beyond it
 }  # fmt: skip
 PREVIEW_FIELDS = {
     "type", "media_id", "media_uri", "media_thumb_uri", "caption", "file_name", "relevance_score",

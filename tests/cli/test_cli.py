@@ -419,6 +419,36 @@ def test_not_duplicates__keeps_images_apart(run: Run, growing: Path) -> None:
     assert (status, "2 images are never duplicates of one another; decision" in out) == (0, True)
 
 
+def test_decisions__are_listed_and_withdrawn(run: Run, workspace: Path, growing: Path) -> None:
+    """A decision that labels are right is listed with who and when, and withdrawn by its id."""
+    run("add", "growing", str(growing))
+    ids = [row["media_id"] for row in _json(run, "issues", "growing")][:1]
+    with Workspace(workspace) as opened:
+        opened.dataset("growing").set_labels(ids, ["cat"])
+    status, out, _ = run("label-is-right", "growing", "--ids", ids[0])
+    assert (status, "the labels of 1 image are right; decision" in out) == (0, True)
+    (decision,) = _json(run, "decisions", "growing")["labels"]
+    assert (decision["media_ids"], decision["labels"]) == (ids, [["cat"]])
+    assert "labels are right" in run("decisions", "growing")[1]
+    assert run("withdraw-decision", "growing", decision["decision_id"])[0] == 0
+    assert _json(run, "decisions", "growing") == {"duplicates": [], "labels": []}
+
+
+def test_basket__is_filled_and_cleared(run: Run) -> None:
+    """Images are put into the basket by a filter or by ids; the list has their names and ids."""
+    broken = '[{"issues": {"op": "issue", "value": "corrupted"}}]'
+    ids = [row["media_id"] for row in _json(run, "basket", "pets", "add", "--vql", broken)]
+    assert len(ids) == 1
+    assert ids[0] in run("basket", "pets")[1]
+    assert run("basket", "pets", "remove", "--ids", ids[0])[1].strip() == "basket: 0 images"
+    assert run("basket", "pets", "add", "--vql", "[]")[1].strip() == "basket: 7 images"
+    assert run("basket", "pets", "clear")[1].strip() == "basket: 0 images"
+    assert _json(run, "basket", "pets", "list") == []
+    assert "the action must be list, add, remove or clear, not 'empty'" in run("basket", "pets", "empty")[2]
+    assert "clear takes no --vql and no --ids" in run("basket", "pets", "clear", "--vql", "[]")[2]
+    assert "select images by --vql or by --ids" in run("basket", "pets", "add")[2]
+
+
 def test_tag__puts_tags_on_and_takes_them_off(run: Run) -> None:
     """Images are named by a filter or by ids; the list says how many have which tag."""
     broken = '[{"issues": {"op": "issue", "value": "corrupted"}}]'

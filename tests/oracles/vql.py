@@ -9,7 +9,7 @@ import numpy as np
 
 from framedex.core.ids import Kind, group_id
 from framedex.records import CLUSTER_LEVELS, FieldType
-from framedex.vql import UNTAGGED, Filter, Scope, SearchTest
+from framedex.vql import BASKET, UNTAGGED, Filter, Scope, SearchTest
 from framedex.vql.elements import AnyOf, Element, Not, children
 from framedex.vql.key_test import KeyTest, OrderedTest
 from framedex.vql.keys.batch import BatchTest
@@ -75,7 +75,8 @@ def _labels(test: LabelsTest, row: Row, _scope: Scope) -> bool:
 
 def _tags(test: TagsTest, row: Row, scope: Scope) -> bool:
     has = set(row.get("tags") or ())
-    return bool(has & set(test.numbers(scope.tags))) or (UNTAGGED in test.names and not has)
+    in_basket = BASKET in test.names and BASKET not in scope.tags and bool(row.get("in_basket"))
+    return bool(has & set(test.numbers(scope.tags))) or in_basket or (UNTAGGED in test.names and not has)
 
 
 def _issues(test: IssuesTest, row: Row, _scope: Scope) -> bool:

@@ -91,7 +91,7 @@ def _labels() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _tags() -> st.SearchStrategy[dict[str, Any]]:
-    one = st.sampled_from((*TAGS, "gone", "untagged"))
+    one = st.sampled_from((*TAGS, "gone", "untagged", "basket"))
     return _elements("tags", op=st.just("is"), value=st.one_of(one, st.lists(one, max_size=3)))
 
 
@@ -154,7 +154,7 @@ _clusters = st.one_of(
 _searched = st.sampled_from(("red car", "it's", "🐈‍⬛"))
 KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "labels": (_labels(), ("labels",)),
-    "tags": (_tags(), ("tags",)),
+    "tags": (_tags(), ("tags", "in_basket")),
     "issues": (_issues(), tuple(f"issue_{issue}" for issue in ISSUES)),
     **{f"quality of {name}": (_quality(name), (column,)) for name, column in VALUES.items()},
     "uniqueness": (_single("uniqueness", shares), ("uniqueness",)),
@@ -222,6 +222,7 @@ _maybe_share = _maybe(stored_shares)
 _CELLS = {
     "labels": _maybe(st.lists(names, max_size=3, unique=True)),
     "tags": _maybe(st.lists(st.integers(0, 3), max_size=3, unique=True)),
+    "in_basket": st.sampled_from((None, True)),
     "uniqueness": _maybe_share,
     **dict.fromkeys(VALUES.values(), _maybe(st.one_of(stored_shares, st.floats(-2, 2, width=32)))),
     **{f"issue_{issue}": _maybe_share for issue in ISSUES},
@@ -268,6 +269,7 @@ SCHEMA = pa.schema(
     [
         pa.field("labels", pa.list_(pa.string())),
         pa.field("tags", pa.list_(pa.int32())),
+        pa.field("in_basket", pa.bool_()),
         pa.field("uniqueness", pa.float32()),
         *(pa.field(name, pa.float32()) for name in VALUES.values()),
         *(pa.field(f"issue_{issue}", pa.float32()) for issue in ISSUES),

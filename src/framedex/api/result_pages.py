@@ -87,7 +87,7 @@ def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
     return [
         html.card(
             html.heading(
-                _counted(cluster) + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""),
+                _counted(cluster) + (f" · {cluster.name}" if cluster.name else ""),
                 3,
             ),
             html.row(

@@ -53,6 +53,11 @@ class ClusterPage:
             return rows, [[0.0] * len(each) for each in rows]
         return rows, [self.scores[span].tolist() for span in spans]
 
+    def members(self, place: int) -> RowIds:
+        """Return the row ids of the members of the cluster at a place of the page."""
+        start = sum(self.sizes[:place])
+        return self.row_ids[start : start + self.sizes[place]]
+
     def owners(self) -> npt.NDArray[Any]:
         """Return the cluster number of each member: shape (M,)."""
         return np.repeat(np.array(self.numbers), self.sizes)

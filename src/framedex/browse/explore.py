@@ -6,12 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from framedex.browse.cluster_names import cluster_names
 from framedex.browse.cluster_pages import ClusterPage, cluster_page
 from framedex.core.checks import check_integer
 from framedex.core.ids import Kind, group_id
 from framedex.errors import InvalidInput
 from framedex.records import CLUSTER_LEVELS, Cluster, EntityType, ExploreMetadata, ExploreResult, Preview
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
+from framedex.settings import NO_STEMS
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
@@ -40,6 +42,7 @@ def explore(
     page_number: int,
     thumbnail_uri: ThumbnailUri,
     ranking: Ranking | None = None,
+    language: str = NO_STEMS,
 ) -> ExploreResult:
     """Return one page of the clusters of the media that meet a condition, largest first.
 
@@ -55,6 +58,7 @@ def explore(
         page_number: from 0; a page has 100 clusters.
         thumbnail_uri: returns the URI of a thumbnail.
         ranking: a ranking of all media that meet the condition, or None.
+        language: the language of captions, for the names of clusters.
 
     Raises:
         InvalidInput: an argument is outside of its range.
@@ -73,7 +77,7 @@ def explore(
             ranking=ranking,
         )
         kind = COSINE_DISTANCE if ranking is None else ranking.kind
-        clusters = _clusters(media, condition, level, page, kind, thumbnail_uri) if page.numbers else []
+        clusters = _clusters(media, condition, level, page, kind, thumbnail_uri, language) if page.numbers else []
         total = page.total
     return ExploreResult(
         clusters=clusters,
@@ -84,7 +88,13 @@ def explore(
 
 
 def _clusters(
-    media: Media, condition: Condition, level: int, page: ClusterPage, kind: str, thumbnail_uri: ThumbnailUri
+    media: Media,
+    condition: Condition,
+    level: int,
+    page: ClusterPage,
+    kind: str,
+    thumbnail_uri: ThumbnailUri,
+    language: str,
 ) -> list[Cluster]:
     """Return the clusters of a page that is not empty."""
     run = _asker(media, condition, page)
@@ -94,6 +104,7 @@ def _clusters(
     labels = _most_frequent(run, "labels")
     tags = _most_frequent(run, TAGS) if TAGS in media.table.schema.names else {}
     counts = _counts(media, run, page)
+    cluster_name = cluster_names(media, page, labels, language)
     return [
         _cluster(
             media.dataset_id,
@@ -103,12 +114,15 @@ def _clusters(
             n_objects=-1 if media.parents is None else size,
             counts=counts[number],
             previews=members,
-            labels=labels.get(number),
-            tags=_tag_names(tags.get(number), names),
+            labels=_values(labels.get(number)),
+            tags=_tag_names(_values(tags.get(number)), names),
+            name=name,
             score=score[0],
             kind=kind,
         )
-        for number, size, members, score in zip(page.numbers, page.sizes, previews, scores, strict=True)
+        for number, size, members, score, name in zip(
+            page.numbers, page.sizes, previews, scores, cluster_name, strict=True
+        )
     ]
 
 
@@ -165,17 +179,22 @@ def _counts(media: Media, run: Ask, page: ClusterPage) -> Counts:
     return {row["number"]: (row["i"], row["f"], row["v"]) for row in run(text).to_pylist()}
 
 
-def _most_frequent(run: Ask, column: str) -> dict[Any, list[Any]]:
-    """Return the most frequent values of a list column by cluster; clusters without values are left out."""
-    results: dict[Any, list[Any]] = defaultdict(list)
+def _most_frequent(run: Ask, column: str) -> dict[Any, list[tuple[Any, int]]]:
+    """Return the most frequent values of a list column, and their counts, by cluster; none for clusters without any."""
+    results: dict[Any, list[tuple[Any, int]]] = defaultdict(list)
     text = (
         f"SELECT number, value, count(*) AS n FROM (SELECT number, unnest({column}) AS value FROM ({{members}})) "
         "GROUP BY ALL ORDER BY number, n DESC, value"
     )
     for row in run(text).to_pylist():
         if len(values := results[row["number"]]) < _TOP:
-            values.append(row["value"])
+            values.append((row["value"], row["n"]))
     return results
+
+
+def _values(counted: list[tuple[Any, int]] | None) -> list[Any] | None:
+    """Return values without their counts."""
+    return [value for value, _ in counted] if counted else None
 
 
 def _tag_names(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
@@ -250,6 +269,7 @@ def _cluster(
     previews: list[Preview],
     labels: list[str] | None,
     tags: list[str] | None,
+    name: str | None,
     score: float,
     kind: str,
 ) -> Cluster:
@@ -270,4 +290,5 @@ def _cluster(
         previews=previews,
         labels=labels,
         user_tags=tags,
+        name=name,
     )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 StepArgument = Annotated[int | None, typer.Argument(help="The number of the step; `framedex journal` lists them.")]
 
+_BASKET_COLUMNS = ("media_id", "image_filename")
+
 
 def not_duplicates(
     name: NameArgument,
@@ -53,7 +55,7 @@ def tag(
     """Add a tag to images; a tag with a new name is created."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
-        _show_tag(dataset.tag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
+        _show_tag(dataset.tag(selected(dataset, vql, ids), tag_name), as_json=as_json)
 
 
 def untag(
@@ -67,7 +69,38 @@ def untag(
     """Remove a tag from images."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
-        _show_tag(dataset.untag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
+        _show_tag(dataset.untag(selected(dataset, vql, ids), tag_name), as_json=as_json)
+
+
+def basket(
+    name: NameArgument,
+    action: Annotated[str, typer.Argument(metavar="[list|add|remove|clear]", help="Action.")] = "list",
+    vql: VqlOption = None,
+    ids: IdsOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the basket of a dataset, or change it: add or remove images that --vql or --ids selects, or clear it."""
+    if action not in ("list", "add", "remove", "clear"):
+        raise InvalidInput(f"the action must be list, add, remove or clear, not {action!r}")
+    if action in ("list", "clear") and (vql is not None or ids):
+        raise InvalidInput(f"{action} takes no --vql and no --ids")
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        content = dataset.basket
+        if action == "add":
+            content.add(selected(dataset, vql, ids))
+        elif action == "remove":
+            content.remove(selected(dataset, vql, ids))
+        elif action == "clear":
+            content.clear()
+        rows = list(content.rows(_BASKET_COLUMNS)) if as_json or action == "list" else []
+        if as_json:
+            print_json(rows)
+        elif action == "list":
+            print_table(("image", "id"), ((row["image_filename"], row["media_id"]) for row in rows))
+        else:
+            say(f"basket: {counted(content.count(), 'images')}")
 
 
 def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
@@ -190,7 +223,7 @@ def _show_tag(record: "Tag", *, as_json: bool) -> None:
         say(f"{record.name}: {counted(record.count, 'images')}")
 
 
-def _selected(dataset: "framedex.Dataset", vql: str | None, ids: list[str] | None) -> "framedex.View | list[str]":
+def selected(dataset: "framedex.Dataset", vql: str | None, ids: list[str] | None) -> "framedex.View | list[str]":
     """Return the selection of an edit; a missing filter is refused, so that no whole dataset is edited by mistake."""
     if (vql is None) == (not ids):
         raise InvalidInput("select images by --vql or by --ids; --vql '[]' selects all")

@@ -67,13 +67,13 @@ def explore(
         rows = [
             (
                 int(c.size_display_value),
-                ", ".join(c.labels or []),
+                c.name or "",
                 ", ".join(p.file_name for p in c.previews[:3]),
                 c.cluster_id,
             )
             for c in result.clusters
         ]
-        print_table((counted(entity_type), "labels", "examples", "cluster"), rows)
+        print_table((counted(entity_type), "name", "examples", "cluster"), rows)
 
 
 def duplicates(

@@ -8,8 +8,9 @@ import typer
 
 from framedex import __version__
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
+from framedex.cli.decisions import decisions, label_is_right, withdraw_decision
 from framedex.cli.demo import demo
-from framedex.cli.edits import journal, limits, not_duplicates, redo, tag, tags, undo, untag
+from framedex.cli.edits import basket, journal, limits, not_duplicates, redo, tag, tags, undo, untag
 from framedex.cli.enrich import enrich, models
 from framedex.cli.inspect import duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
@@ -29,9 +30,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command_function in (
-    create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls,
-    show, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, cleanup, du, check,
-    recover, tasks, retry, vacuum, rm, views, trend, journal, undo, redo, plugins, demo,
+    create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
+    withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,
+    media_id, histogram, export, report, cleanup, du, check, recover, tasks, retry, vacuum, rm, views, trend, journal,
+    undo, redo, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -10,6 +10,7 @@ from framedex.records import EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.label_decisions import LabelDecisions, read_label_decisions
 from framedex.storage.table_names import INDEX_TABLES
 
 
@@ -69,6 +70,11 @@ class JobContext:
     def limits(self) -> Mapping[str, float]:
         """The limits of issues that users set, by issue type."""
         return self.head.summary.limits
+
+    @property
+    def label_decisions(self) -> LabelDecisions:
+        """The decisions that labels are right."""
+        return read_label_decisions(self.table, self.head.tables)
 
     @property
     def kept(self) -> dict[str, int]:

@@ -110,6 +110,7 @@ def remove_rows(job: JobContext, table: Table, gone: npt.NDArray[np.bool_], prog
         progress=progress,
         cannot_link=job.cannot_link,
         limits=job.limits,
+        label_decisions=job.label_decisions,
         copies=read_pairs(table, job.head.tables),
     )
 

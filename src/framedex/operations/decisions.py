@@ -1,13 +1,18 @@
-"""User decisions that images are not duplicates, each committed with the resulting duplicate groups."""
+"""User decisions about duplicates and labels, each committed with the groups or issues that follow."""
 
 from collections.abc import Sequence
 
 from framedex.jobs.edits.decisions import decide, read_decisions, withdraw
 from framedex.jobs.edits.journal import NewStep
+from framedex.jobs.edits.label_decisions import decide_labels, withdraw_labels
 from framedex.operations.context import Context
+from framedex.operations.edits import Selection, selected_rows
 from framedex.operations.short_edits import editing
-from framedex.records import DuplicateDecision
+from framedex.records import DuplicateDecision, LabelDecision
 from framedex.storage import datasets
+from framedex.storage.label_decisions import read_label_decisions
+
+_OF_LABELS = "decisions about labels are withdrawn by withdraw_decision and made by label_is_right"
 
 
 def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence[str]) -> DuplicateDecision:
@@ -26,7 +31,7 @@ def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence
 
 
 def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> None:
-    """Withdraw a decision and store the resulting groups, as one generation.
+    """Withdraw a decision about duplicates or labels, and store the resulting groups or issues, as one generation.
 
     Raises:
         NotFound: the dataset has no such decision.
@@ -34,6 +39,9 @@ def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> No
     """
     with editing(context, dataset_id, "withdraw_decision") as edit:
         media, head = edit.media(context), edit.job.head
+        if (of_labels := withdraw_labels(media, head, decision_id)) is not None:
+            edit.commit(*of_labels, step=NewStep("withdraw_decision", reason=_OF_LABELS))
+            return
         decisions = {each.decision_id: each for each in read_decisions(media.table.path, head.tables)}
         written = withdraw(media, head, decision_id)
         withdrawn = decisions[decision_id].model_dump(mode="json")
@@ -45,3 +53,26 @@ def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDeci
     with context.catalog.read() as connection:
         head = datasets.head(connection, dataset_id)
     return [] if head is None else read_decisions(context.layout.media(dataset_id), head.tables)
+
+
+def decide_labels_right(context: Context, dataset_id: str, selection: Selection) -> LabelDecision:
+    """Store that the present labels of some media are right, and the resulting issues, as one generation.
+
+    Raises:
+        InvalidInput: an id is not text, no media are selected, or a media item has no labels.
+        NotFound: a media item is not in the dataset.
+        Conflict: a task is in progress.
+    """
+    with editing(context, dataset_id, "label_is_right") as edit:
+        media = edit.media(context)
+        rows = selected_rows(media, selection)
+        decision, versions, summary = decide_labels(media, edit.job.head, rows, context.settings.user)
+        edit.commit(versions, summary, step=NewStep("label_is_right", int(rows.sum()), reason=_OF_LABELS))
+    return decision
+
+
+def label_decisions(context: Context, dataset_id: str) -> list[LabelDecision]:
+    """Return the decisions about labels, oldest first."""
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, dataset_id)
+    return [] if head is None else read_label_decisions(context.layout.media(dataset_id), head.tables).records()

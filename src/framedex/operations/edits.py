@@ -77,7 +77,7 @@ def delete_tag(context: Context, dataset_id: str, name_or_id: str) -> None:
 def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Assign a tag to media and return it; errors as in :func:`framedex.jobs.edits.tags.assign_tag`."""
     with _editing(context, dataset_id, "tag") as (edit, media):
-        rows, before = _selected_rows(media, selection), {each.tag_id for each in tags_of(media)}
+        rows, before = selected_rows(media, selection), {each.tag_id for each in tags_of(media)}
         result, written = tag_jobs.assign_tag(media, edit.job.head, rows, name_or_id, context.settings.user)
         change = {} if result.tag_id in before else {"tag_added": tag_facts(result)}
         edit.commit(*written, step=_tag_step("tag", media, written, rows, change))
@@ -87,7 +87,7 @@ def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str
 def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Remove a tag from media and return it; errors as in :func:`framedex.jobs.edits.tags.unassign_tag`."""
     with _editing(context, dataset_id, "untag") as (edit, media):
-        rows = _selected_rows(media, selection)
+        rows = selected_rows(media, selection)
         result, written = tag_jobs.unassign_tag(media, edit.job.head, rows, name_or_id)
         edit.commit(*written, step=_tag_step("untag", media, written, rows, {}))
     return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
@@ -126,7 +126,7 @@ def set_value(
         if isinstance(selection, Mapping):
             indices = _indices_of(media, list(selection))
         else:
-            indices = np.where(_selected_rows(media, selection), 0, -1)
+            indices = np.where(selected_rows(media, selection), 0, -1)
         versions, summary = update_values(media, edit.job.head, editable, array, indices)
         step = edited_values(operation, media, versions["media"], indices >= 0, [editable.name], {})
         edit.commit(versions, summary, step=step)
@@ -280,7 +280,7 @@ def _editing(context: Context, dataset_id: str, operation: str) -> Iterator[tupl
         yield edit, edit.media(context)
 
 
-def _selected_rows(media: Media, selection: Selection) -> Mask:
+def selected_rows(media: Media, selection: Selection) -> Mask:
     """Return the mask of selected rows: bool, shape (rows,).
 
     Raises:
@@ -289,6 +289,21 @@ def _selected_rows(media: Media, selection: Selection) -> Mask:
     if callable(selection):
         return mask_of(media, selection(media))
     return _indices_of(media, selection) >= 0
+
+
+def as_selection(selection: Any) -> Sequence[str]:
+    """Return the media ids of a selection that is no view: one id, or a sequence of ids.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    if isinstance(selection, str):
+        return [selection]
+    if isinstance(selection, Mapping) or not isinstance(selection, Sequence):
+        raise InvalidInput(
+            f"a selection must be a view, a media id or a sequence of media ids, not {type(selection).__name__}"
+        )
+    return selection
 
 
 def _indices_of(media: Media, ids: Sequence[str]) -> Indices:

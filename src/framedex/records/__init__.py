@@ -4,7 +4,7 @@ from framedex.records.base import Record
 from framedex.records.cleanup import CleanupResult, CleanupSummary
 from framedex.records.datasets import DatasetRecord, DatasetStatus, EmbeddingConfig, Weights
 from framedex.records.duplicates import DUPLICATE_LEVELS, Copy, DuplicateDecision, DuplicateGroup
-from framedex.records.edits import Field, FieldError, FieldResult, FieldType, FieldValue, Tag
+from framedex.records.edits import Field, FieldError, FieldResult, FieldType, FieldValue, LabelDecision, Tag
 from framedex.records.enrichment import (
     AppliedModels,
     EnrichmentContext,
@@ -68,6 +68,7 @@ __all__ = [
     "IssueSummary",
     "JournalStep",
     "LabelCount",
+    "LabelDecision",
     "ModelStatus",
     "Preview",
     "Record",

@@ -1,4 +1,4 @@
-"""Records of tags and custom fields."""
+"""Records of tags, decisions about labels, and custom fields."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +15,20 @@ class Tag(Record):
     created_at: datetime
     created_by: str
     count: int
+
+
+class LabelDecision(Record):
+    """A user's decision that the labels of media are right.
+
+    ``labels`` are those of each of ``media_ids``, in the same order, at the time of the decision. For a media item with
+    other labels now, the decision does not hold.
+    """
+
+    decision_id: str
+    media_ids: list[str]
+    labels: list[list[str]]
+    decided_by: str
+    decided_at: datetime
 
 
 class FieldType(StrEnum):

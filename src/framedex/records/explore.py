@@ -39,7 +39,11 @@ class Preview(Record):
 
 
 class Cluster(Record):
-    """One cluster of an Explore result; counts that do not apply are -1."""
+    """One cluster of an Explore result; counts that do not apply are -1.
+
+    ``name`` is the most frequent labels of the members with their shares; else words of captions and file names that
+    set the members apart from the rest of the dataset; None without such words.
+    """
 
     cluster_id: str
     type: str
@@ -56,6 +60,7 @@ class Cluster(Record):
     previews: list[Preview]
     labels: list[str] | None
     user_tags: list[str] | None
+    name: str | None = None
 
 
 class ExploreMetadata(Record):

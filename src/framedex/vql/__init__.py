@@ -10,7 +10,7 @@ from framedex.vql.expression import Expression
 from framedex.vql.key_test import SearchTest
 from framedex.vql.keys.duplicates import duplicate_level
 from framedex.vql.keys.similarity import SimilarityTest
-from framedex.vql.keys.tags import UNTAGGED
+from framedex.vql.keys.tags import BASKET, UNTAGGED
 from framedex.vql.keys.text import TextTest
 from framedex.vql.parsing import parse
 from framedex.vql.registry import *  # noqa: F403 - the function of each key
@@ -18,6 +18,7 @@ from framedex.vql.schema import json_schema
 from framedex.vql.scope import CustomField, Related, Scope
 
 __all__ = [
+    "BASKET",
     "UNTAGGED",
     "CustomField",
     "Expression",

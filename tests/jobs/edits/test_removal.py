@@ -76,7 +76,7 @@ def delete(dataset: Dataset, places: list[int]) -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["delete", "delete", "delete", "decide", "tag", "label", "neighbours"]),
+        st.sampled_from(["delete", "delete", "delete", "decide", "right", "tag", "label", "neighbours"]),
         st.lists(st.integers(0, ROWS - 1), min_size=2, max_size=12, unique=True),
     ),
     min_size=1,
@@ -97,9 +97,20 @@ def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: l
             for kind, places in steps:
                 apply(dataset, kind, places)
     assert_same(state(few), state(all_))
-    assert_judged(few)
+    assert_judged(few, right_ids(few))
     for dataset in (few, all_):
         delete_dataset(dataset._context, dataset.id)
+
+
+def right_ids(dataset: Dataset) -> set[str]:
+    """Return the ids of the media whose labels are those of a decision."""
+    labels = {row["media_id"]: row["labels"] for row in dataset.to_arrow(["media_id", "labels"]).to_pylist()}
+    return {
+        media_id
+        for decision in dataset.label_decisions()
+        for media_id, each in zip(decision.media_ids, decision.labels, strict=True)
+        if labels.get(media_id) == each
+    }
 
 
 def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
@@ -109,6 +120,8 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
         delete(dataset, places)
     elif kind == "decide":
         dataset.not_duplicates(list(dict.fromkeys(chosen))[:2])
+    elif kind == "right":
+        dataset.label_is_right(list(dict.fromkeys(chosen)))
     elif kind == "tag":
         dataset.tag(chosen, "seen")
     elif kind == "label":
@@ -148,6 +161,23 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
     assert clone.similar(clone.where([]).media_ids()[5]).count() > 0
     clone.add_media(part(vectors()[:3] + 0.5, ROWS))
     assert clone.count() == ROWS - 2
+
+
+def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours of deleted media are judged again, but not those whose labels are right by decision."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    dataset = source.clone()
+    listed = (
+        dataset.issues("label_outlier")["media_id"].to_pylist() + dataset.issues("mislabels")["media_id"].to_pylist()
+    )
+    dataset.label_is_right(listed)
+    table = open_media(dataset._context, dataset.id).table
+    indexed, ids = read_indexed_rows(table, None, 0.0), dataset.where([]).media_ids()
+    place = ids.index(listed[0])
+    near = indexed.positions[indexed.first[indexed.graph.rows[indexed.inverse[place]][:3]]].tolist()
+    dataset.delete_media(sorted({ids[row] for row in near} - {listed[0]}))
+    assert listed[0] not in dataset.issues("label_outlier")["media_id"].to_pylist()
+    assert_judged(dataset, right_ids(dataset))
 
 
 def test_remove_few__keeps_snapshots(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -380,7 +380,7 @@ class Dataset(
         return duplicate_decisions(self._context, self.id)
 
     def withdraw_decision(self, decision_id: str) -> None:
-        """Withdraw a decision; the groups change at once.
+        """Withdraw a decision about duplicates or labels; the groups or issues change at once.
 
         Raises:
             NotFound: the decision does not exist.

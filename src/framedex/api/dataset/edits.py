@@ -1,20 +1,23 @@
-"""Editing methods of :class:`framedex.Dataset`: tags, labels, captions, custom fields, limits of issues."""
+"""Editing methods of :class:`framedex.Dataset`: tags, labels, captions, custom fields, limits of issues, decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from framedex.api.view import View
+from framedex.api.view import Basket, View
 from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
 from framedex.operations import journal as steps
 from framedex.operations import limits as limit_edits
+from framedex.operations.basket import check_basket
 from framedex.operations.context import Context
+from framedex.operations.decisions import decide_labels_right, label_decisions
 from framedex.operations.edits import Selection
 from framedex.operations.starting import wait_for
-from framedex.records import Field, FieldResult, FieldValue, IssueLimit, JournalStep, Tag
+from framedex.records import Field, FieldResult, FieldValue, IssueLimit, JournalStep, LabelDecision, Tag
 from framedex.tasks import Task
+from framedex.vql import BASKET, tags
 
 Selected = View | str | Sequence[str]
 """Media to edit: a view, a media id, or several media ids."""
@@ -65,6 +68,16 @@ class DatasetEdits:
         """
         return steps.redo(self._context, self.id, step)
 
+    @property
+    def basket(self) -> Basket:
+        """The media in the basket, a view with the methods ``add``, ``remove`` and ``clear``.
+
+        Raises:
+            Conflict: a tag of an older version of the program has the reserved name ``basket``.
+        """
+        check_basket(self._context, self.id)
+        return Basket(self._context, self.id).where(tags(BASKET))
+
     def tags(self) -> list[Tag]:
         """Return the tags, oldest first, each with its number of media."""
         return editing.list_tags(self._context, self.id)
@@ -73,7 +86,8 @@ class DatasetEdits:
         """Create a tag without media, and return it.
 
         Args:
-            name: 1 to 255 printable characters; unique in the dataset; not ``untagged``, and not in the form of an id.
+            name: 1 to 255 printable characters; unique in the dataset; not ``untagged`` or ``basket``, and not in the
+                form of an id.
 
         Raises:
             InvalidInput: the name is invalid.
@@ -139,6 +153,27 @@ class DatasetEdits:
             Conflict: a task is running.
         """
         self._set_value("labels", selection, labels, "set_labels")
+
+    def label_is_right(self, selection: Selected) -> LabelDecision:
+        """Record the decision that the present labels of media are right.
+
+        The media leave the issues ``mislabels`` and ``label_outlier`` at once, and stay out of them after additions,
+        deletions and reindexing. They still vote on the labels of others. The decision is about a media item and its
+        labels at that time: it holds as long as the media item has these labels, in any order.
+
+        Args:
+            selection: a view of this dataset, a media id, or a sequence of media ids; not objects.
+
+        Raises:
+            InvalidInput: the selection is invalid or empty, or a media item has no labels.
+            NotFound: a media item does not exist.
+            Conflict: a task is running.
+        """
+        return decide_labels_right(self._context, self.id, self._selection(selection))
+
+    def label_decisions(self) -> list[LabelDecision]:
+        """Return the decisions made by :meth:`label_is_right`, oldest first."""
+        return label_decisions(self._context, self.id)
 
     def set_captions(self, captions: Mapping[str, str | None]) -> None:
         """Replace the captions of media, by media id; None removes a caption.
@@ -331,12 +366,4 @@ class DatasetEdits:
         return editing.field_result(self._context, task.id)
 
     def _selection(self, selection: Selected) -> Selection:
-        if isinstance(selection, View):
-            return selection.chooser(self.id)
-        if isinstance(selection, str):
-            return [selection]
-        if isinstance(selection, Mapping) or not isinstance(selection, Sequence):
-            raise InvalidInput(
-                f"a selection must be a view, a media id or a sequence of media ids, not {type(selection).__name__}"
-            )
-        return selection
+        return selection.chooser(self.id) if isinstance(selection, View) else editing.as_selection(selection)

@@ -1,7 +1,8 @@
-"""The classes View and RankedView, assembled from one module for each subject."""
+"""The classes View, RankedView and Basket, assembled from one module for each subject."""
 
+from framedex.api.view.basket import Basket
 from framedex.api.view.browsing import ExploreSearch
 from framedex.api.view.reading import SCORES
 from framedex.api.view.view import RankedView, View, check_media, selected_ids
 
-__all__ = ["SCORES", "ExploreSearch", "RankedView", "View", "check_media", "selected_ids"]
+__all__ = ["SCORES", "Basket", "ExploreSearch", "RankedView", "View", "check_media", "selected_ids"]

@@ -112,6 +112,7 @@ class Browsing(Reading):
             page_number=page_number,
             thumbnail_uri=lambda media_id: thumbnail_uri(folder, media_id),
             ranking=ranking,
+            language=self._context.settings.language,
         )
         return ExplorePage.of(result, view)
 

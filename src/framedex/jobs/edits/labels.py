@@ -22,6 +22,7 @@ from framedex.jobs.index.columns import (
 )
 from framedex.storage import tables
 from framedex.storage.generation import Generation
+from framedex.storage.label_decisions import LabelDecisions, read_label_decisions
 from framedex.storage.label_statistics import read_label_statistics, write_label_statistics
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_schema
@@ -45,12 +46,15 @@ class Judged:
     agreement: float | None = field(default=None)
 
 
-def judge_labels(table: Table, limits: LabelLimits, *, agreement: float | None = None) -> Judged:
+def judge_labels(
+    table: Table, limits: LabelLimits, decisions: LabelDecisions, *, agreement: float | None = None
+) -> Judged:
     """Compute the label issues of all media, or objects, from their stored neighbours.
 
     Args:
         table: the table, at its newest version, with labels that have changed since it was indexed.
         limits: limits of the issues.
+        decisions: decisions that labels are right.
         agreement: the agreement of the labels with the neighbours, if they have not changed; None to compute it.
 
     Returns:
@@ -58,10 +62,10 @@ def judge_labels(table: Table, limits: LabelLimits, *, agreement: float | None =
         have changed.
     """
     indexed = read_indexed_rows(table, None, 0.0)
-    labelled = read_label_codes(table, indexed.positions)
+    labelled = read_label_codes(table, indexed.positions, decisions)
     quality = label_quality(indexed.graph, indexed.inverse, labelled.labels, limits=limits, agreement=agreement)
     count = table.count()
-    columns = label_columns(quality, labelled.names, indexed.positions, count)
+    columns = label_columns(quality, labelled, indexed.positions, count)
     names = _names()
     schema = pa.schema([index_schema().field(name) for name in names])
     versions = {MEDIA: tables.put_columns(table, to_batches(columns, count, names), schema)}
@@ -84,25 +88,62 @@ def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
         head: the generation that is edited.
         edited: the rows whose labels were edited.
     """
-    table, limits, agreement = media.table, label_limits(head.summary.limits), head.summary.label_agreement
-    if table.count() <= _ALL or agreement is None or LABEL_STATISTICS not in head.tables:
-        return judge_labels(table, limits)
+    table, limits = media.table, label_limits(head.summary.limits)
+    decisions = read_label_decisions(table.path, head.tables)
+    if not _has_statistics(table, head):
+        return judge_labels(table, limits, decisions)
     if "labels" not in table.overlay.columns:  # the edits were many, and are in the files
-        return judge_labels(table, limits)
+        return judge_labels(table, limits, decisions)
     around = Neighbourhood(media)
-    sources = np.unique(around.original[edited])
-    sources = sources[sources >= 0]
+    sources = _sources(around, edited)
     changing = np.union1d(sources, around.listing(sources))
     if not are_few(table, len(changing)):
-        return judge_labels(table, limits)
+        return judge_labels(table, limits, decisions)
+    return _judge_few(media, head, around, changing, decisions)
+
+
+def judge_decided(media: Media, head: Generation, decided: Rows, decisions: LabelDecisions) -> Judged:
+    """Compute the label issues of media about which decisions changed; labels and neighbours have not.
+
+    Args:
+        media: the media, whose table is at its newest version.
+        head: the generation that is edited.
+        decided: the rows of the media.
+        decisions: all decisions after the change.
+    """
+    around = Neighbourhood(media)
+    changing = _sources(around, decided)
+    if _has_statistics(media.table, head) and are_few(media.table, len(changing)):
+        return _judge_few(media, head, around, changing, decisions)
+    summary = head.summary
+    return judge_labels(media.table, label_limits(summary.limits), decisions, agreement=summary.label_agreement)
+
+
+def _has_statistics(table: Table, head: Generation) -> bool:
+    """Return whether a table is large, and there are statistics by which few rows are judged."""
+    return table.count() > _ALL and head.summary.label_agreement is not None and LABEL_STATISTICS in head.tables
+
+
+def _sources(around: Neighbourhood, rows: Rows) -> Rows:
+    """Return the rows of the distinct vectors of some rows, ascending."""
+    sources = np.unique(around.original[rows])
+    return sources[sources >= 0]
+
+
+def _judge_few(
+    media: Media, head: Generation, around: Neighbourhood, changing: Rows, decisions: LabelDecisions
+) -> Judged:
+    """Compute and write the label issues of the media with some distinct vectors, by the statistics of the head."""
     part = graph_part(around.original, changing, *around.lists(changing))
-    values = judge_part(media, head, part, around.row_ids)
+    values = judge_part(media, head, part, around.row_ids, decisions)
     places = np.flatnonzero(part.changes)
-    version = write_few(table, around.row_ids[part.rows[places]], values.take(pa.array(places)))
-    return Judged({MEDIA: version}, agreement)
+    version = write_few(media.table, around.row_ids[part.rows[places]], values.take(pa.array(places)))
+    return Judged({MEDIA: version}, head.summary.label_agreement)
 
 
-def judge_part(media: Media, head: Generation, part: GraphPart, row_ids: RowIds) -> pa.RecordBatch:
+def judge_part(
+    media: Media, head: Generation, part: GraphPart, row_ids: RowIds, decisions: LabelDecisions
+) -> pa.RecordBatch:
     """Return the columns of the issues about labels for the media of a part, by the statistics of the last index.
 
     Args:
@@ -110,9 +151,11 @@ def judge_part(media: Media, head: Generation, part: GraphPart, row_ids: RowIds)
         head: a generation with statistics of labels.
         part: of the media.
         row_ids: uint64, shape (rows,): the ids of all media.
+        decisions: decisions that labels are right.
     """
-    column = media.take(row_ids[part.rows].tolist(), ["labels"]).column(0).combine_chunks()
-    labelled = label_codes(column)
+    rows = media.take(row_ids[part.rows].tolist(), ["media_id", "labels"])
+    media_ids, labels = (rows.column(name).combine_chunks() for name in ("media_id", "labels"))
+    labelled = label_codes(labels, decisions.hold(media_ids, labels))
     statistics = read_label_statistics(media.table.path, head.tables, labelled.names)
     assert statistics is not None, "the head has the table"
     # The arrays of an empty class list have one value, see `LabelEntries.count`.
@@ -125,7 +168,7 @@ def judge_part(media: Media, head: Generation, part: GraphPart, row_ids: RowIds)
         agreement=head.summary.label_agreement,
         statistics=LabelStatistics(typical, limit),
     )
-    columns = label_columns(quality, labelled.names, np.arange(len(part.rows)), len(part.rows))
+    columns = label_columns(quality, labelled, np.arange(len(part.rows)), len(part.rows))
     return to_batch(columns, _names())
 
 

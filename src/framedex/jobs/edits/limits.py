@@ -18,6 +18,7 @@ from framedex.jobs.index.columns import (
 )
 from framedex.storage import tables
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions, read_label_decisions
 from framedex.storage.media_rows import index_schema
 from framedex.storage.objects import OBJECTS, objects_path
 from framedex.storage.table_names import MEDIA
@@ -38,19 +39,20 @@ def change_limits(table: Path, head: Generation, limits: Mapping[str, float]) ->
     changed = [each for name, each in issue_types().items() if before.get(name) != limits.get(name)]
     versions = dict(head.tables)
     of_tables = {MEDIA: (table, summary), OBJECTS: (objects_path(table), summary.of_objects())}
+    decisions = {MEDIA: read_label_decisions(table, head.tables), OBJECTS: NO_LABEL_DECISIONS}
     for name, (path, own_summary) in of_tables.items():
         if name in head.tables:
             version = tables.roll_back(path, head.tables[name])
             assert version is not None, "the head has the table"
-            versions[name] = _judge(Table(path, version), changed, own_summary)
+            versions[name] = _judge(Table(path, version), changed, own_summary, decisions[name])
             tables.sync(path)
     return versions, summary
 
 
-def _judge(table: Table, changed: Sequence[IssueType], summary: Summary) -> int:
+def _judge(table: Table, changed: Sequence[IssueType], summary: Summary, decisions: LabelDecisions) -> int:
     """Write the confidences of some issue types; return the new version of the table."""
     if any(each.judged_by is JudgedBy.LABELS for each in changed):
-        judged = judge_labels(table, label_limits(summary.limits), agreement=summary.label_agreement)
+        judged = judge_labels(table, label_limits(summary.limits), decisions, agreement=summary.label_agreement)
         table = Table(table.path, judged.versions[MEDIA])
     limits = {
         each: np.inf if (limit := summary.limit(each.name, each.threshold)) is None else limit

@@ -26,6 +26,7 @@ from framedex.jobs.index.finish import means_path, read_sums
 from framedex.storage import tables
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, has_own_descriptor, read_pairs
 from framedex.storage.generation import Generation, Summary
+from framedex.storage.label_decisions import read_label_decisions
 from framedex.storage.media import Media
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
 from framedex.storage.overlay import REMOVED, Values, merge_values
@@ -212,7 +213,8 @@ def _label_changes(
         np.concatenate([lists.similarity, similarity])[order],
     )
     places = np.flatnonzero(part.changes)
-    values = judge_part(media, head, part, around.row_ids).take(pa.array(places))
+    decisions = read_label_decisions(media.table.path, head.tables)
+    values = judge_part(media, head, part, around.row_ids, decisions).take(pa.array(places))
     return _changes(values, around.row_ids[part.rows[places]])
 
 

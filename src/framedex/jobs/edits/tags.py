@@ -17,7 +17,7 @@ from framedex.storage.definitions import TAGS, TagDefinition, read_tags, write_t
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
-from framedex.vql import UNTAGGED
+from framedex.vql import BASKET, UNTAGGED
 
 NewState = tuple[dict[str, int], Summary]
 """Table versions and summary of a new generation."""
@@ -109,8 +109,11 @@ def find_tag(tags: Sequence[TagDefinition], name_or_id: str) -> TagDefinition:
 
     Raises:
         NotFound: the dataset has no such tag.
+        InvalidInput: the name stands for the basket.
     """
     if (tag := _lookup(tags, name_or_id)) is None:
+        if name_or_id == BASKET:
+            raise InvalidInput(f"{BASKET!r} is no tag, but the basket: ds.basket has its methods")
         names = ", ".join(repr(each.name) for each in tags[:10]) or "none yet"
         raise NotFound(f"no tag {name_or_id!r} in this dataset; there are: {names}")
     return tag
@@ -138,7 +141,7 @@ def _new_tag(head: Generation, tags: Sequence[TagDefinition], name: str, created
 
 
 def _check_tag_name(name: str, taken: Sequence[str]) -> None:
-    check_name("tag", name, taken=taken, reserved=(UNTAGGED,))
+    check_name("tag", name, taken=taken, reserved=(UNTAGGED, BASKET))
     try:
         uuid.UUID(name)
     except ValueError:

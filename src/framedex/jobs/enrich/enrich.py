@@ -149,6 +149,7 @@ def enrich(
         progress=progress.stages(last, 1.0),
         cannot_link=source.cannot_link,
         limits=source.limits,
+        label_decisions=source.label_decisions,
         copies=copies,
         comparison=None if copies is None else Comparison(job),
     )
@@ -217,7 +218,7 @@ class _Run:
                 table, self.media, plan.captioner, self.job.settings, progress, replaces=replaces
             )
         if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index includes it
-            judged = judge_labels(Table(path, version), label_limits(self.job.limits))
+            judged = judge_labels(Table(path, version), label_limits(self.job.limits), self.job.label_decisions)
             return judged.versions, summary.with_(label_agreement=judged.agreement)
         return {MEDIA: version}, summary
 

@@ -46,6 +46,7 @@ from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.copy_pairs import CopyPairs, Pairs, has_own_descriptor, raise_similarity, video_owners
 from framedex.storage.generation import IndexSummary
+from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_schema
 from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.tables import Table
@@ -61,6 +62,7 @@ def index_added(
     progress: Progress,
     cannot_link: Sequence[Sequence[str]] = (),
     limits: Mapping[str, float] = NO_LIMITS,
+    label_decisions: LabelDecisions = NO_LABEL_DECISIONS,
     copies: CopyPairs | None = None,
     near: Pairs | None = None,
     comparison: Comparison | None = None,
@@ -81,6 +83,7 @@ def index_added(
         progress: called with the stage and the completed share; raises to stop.
         cannot_link: sets of media ids; no two of a set are duplicates.
         limits: limits of issues that users set, by issue type.
+        label_decisions: decisions that labels are right.
         copies: pairs of copies among all rows; None if the media have no copy descriptors.
         near: near-duplicates by copy descriptor, with an added row: row, other row, similarity.
         comparison: compares the members of near-duplicate groups; None for none.
@@ -97,7 +100,7 @@ def index_added(
     scores, scale = _score_columns(indexed, extended, positions, count, summary.uniqueness_scale)
     columns |= scores
     columns |= graph_columns(extended.graph, extended.first, extended.inverse, positions, count)
-    codes = read_label_codes(table, positions)
+    codes = read_label_codes(table, positions, label_decisions)
     quality = label_quality(
         extended.graph,
         extended.inverse,
@@ -106,7 +109,7 @@ def index_added(
         agreement=summary.label_agreement,
         progress=stage_progress(progress, "checking labels", 0.8, 0.9),
     )
-    columns |= label_columns(quality, codes.names, positions, count)
+    columns |= label_columns(quality, codes, positions, count)
     limit = summary.issue_thresholds[OUTLIERS.name]
     defaults = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(table, columns, defaults, limits)

@@ -64,6 +64,7 @@ def index_changed(
                 progress=progress,
                 cannot_link=job.cannot_link,
                 limits=job.limits,
+                label_decisions=job.label_decisions,
                 copies=read_pairs(before, job.head.tables),
             )
             table, summary, sums = Table(job.table, removed.version), summary.with_index(removed.summary), removed.sums
@@ -86,6 +87,7 @@ def index_changed(
         progress=lambda stage, share: progress(stage, _COPIES + (1 - _COPIES) * share),
         cannot_link=job.cannot_link,
         limits=job.limits,
+        label_decisions=job.label_decisions,
         copies=None if kept is None else kept.joined(NO_PAIRS if found is None else found.pairs),
         near=None if found is None else found.near,
         comparison=None if found is None else Comparison(job, roots),
@@ -124,5 +126,6 @@ def rebuild_index(
         settled=summary.settled,
         cannot_link=job.cannot_link,
         limits=job.limits,
+        label_decisions=job.label_decisions,
     )
     return replace(indexed, unread=completed.unread, undescribed=completed.undescribed)

@@ -17,7 +17,7 @@ from framedex.analysis.issues import issue_confidence
 from framedex.analysis.label_entries import Labels
 from framedex.analysis.labels import LabelQuality
 from framedex.analysis.neighbours import NeighbourGraph
-from framedex.core.arrays import Floats, Vectors
+from framedex.core.arrays import Floats, Mask, Vectors
 from framedex.issue_types import (
     CORRUPTED,
     LABEL_OUTLIER,
@@ -30,6 +30,7 @@ from framedex.issue_types import (
 )
 from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from framedex.records import DUPLICATE_LEVELS
+from framedex.storage.label_decisions import LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, STANDING, index_schema, judged_columns
 from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.tables import Table
@@ -152,22 +153,37 @@ class LabelCodes:
     Attributes:
         labels: the codes.
         names: the name of each code, shape (labels.count,), in ascending order.
+        are_right: bool, shape (N,): whether a user decided that the labels of a media item are right.
     """
 
     labels: Labels
     names: pa.Array
+    are_right: Mask
 
 
-def read_label_codes(table: Table, positions: Positions) -> LabelCodes:
+def read_label_codes(table: Table, positions: Positions, decisions: LabelDecisions) -> LabelCodes:
     """Return the label codes of the rows at some positions."""
     column = table.scan(["labels"]).read_all().column("labels").combine_chunks()
-    return label_codes(column if len(positions) == len(column) else column.take(pa.array(positions)))
+    are_right = np.zeros(len(column), dtype=bool)
+    if decisions:
+        start = 0
+        for batch in table.scan(["media_id"]):
+            part = slice(start, start + batch.num_rows)
+            are_right[part] = decisions.hold(batch.column(0), column[part])
+            start = part.stop
+    if len(positions) < len(column):
+        column, are_right = column.take(pa.array(positions)), are_right[positions]
+    return label_codes(column, are_right)
 
 
-def label_codes(column: pa.ListArray) -> LabelCodes:
+def label_codes(column: pa.ListArray, are_right: Mask) -> LabelCodes:
     """Return the label codes of the values of the column ``labels``.
 
     Ties between labels are broken by their codes, so the codes follow the names and not the order of the rows.
+
+    Args:
+        column: the values.
+        are_right: see :class:`LabelCodes`.
     """
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     encoded = column.flatten().dictionary_encode()
@@ -176,18 +192,25 @@ def label_codes(column: pa.ListArray) -> LabelCodes:
     code_of = np.empty(len(order), dtype=np.int32)
     code_of[order.to_numpy()] = np.arange(len(order))
     codes = code_of[encoded.indices.to_numpy(zero_copy_only=False)]
-    return LabelCodes(Labels(codes, offsets, len(order)), encoded.dictionary.take(order))
+    return LabelCodes(Labels(codes, offsets, len(order)), encoded.dictionary.take(order), are_right)
 
 
-def label_columns(quality: LabelQuality, names: pa.Array, positions: Positions, count: int) -> Columns:
-    """Return the index columns of label quality, for all rows."""
-    suggested = scatter(quality.suggested, positions, count)
+def label_columns(quality: LabelQuality, codes: LabelCodes, positions: Positions, count: int) -> Columns:
+    """Return the index columns of label quality, for all rows.
+
+    Media whose labels are right by decision have no issue about labels. They keep their values, and vote.
+    """
+    suggested = scatter(np.where(codes.are_right, -1, quality.suggested), positions, count)
+    mislabelled, distant = (
+        np.where(codes.are_right, np.float32(np.nan), each)
+        for each in (quality.mislabel_confidence, quality.outlier_confidence)
+    )
     return {
         "label_support": scatter(quality.support, positions, count),
         "label_distance": scatter(quality.distance, positions, count),
-        "suggested_label": names.cast(pa.string()).take(pa.array(suggested, mask=suggested < 0)),
-        MISLABELS.confidence_column: scatter(quality.mislabel_confidence, positions, count),
-        LABEL_OUTLIER.confidence_column: scatter(quality.outlier_confidence, positions, count),
+        "suggested_label": codes.names.cast(pa.string()).take(pa.array(suggested, mask=suggested < 0)),
+        MISLABELS.confidence_column: scatter(mislabelled, positions, count),
+        LABEL_OUTLIER.confidence_column: scatter(distant, positions, count),
     }
 
 

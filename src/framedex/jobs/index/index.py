@@ -43,6 +43,7 @@ from framedex.storage.copy_pairs import (
     video_owners,
 )
 from framedex.storage.generation import IndexSummary
+from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
 from framedex.storage.tables import Table
 
@@ -107,6 +108,7 @@ def index(
     settled: int | None = None,
     cannot_link: Sequence[Sequence[str]] = (),
     limits: Mapping[str, float] = NO_LIMITS,
+    label_decisions: LabelDecisions = NO_LABEL_DECISIONS,
     copies: CopyPairs | None = None,
     comparison: Comparison | None = None,
 ) -> WrittenIndex:
@@ -122,6 +124,7 @@ def index(
         settled: the number of rows in the last rebuild; by default all rows.
         cannot_link: sets of media ids; no two of a set are duplicates.
         limits: limits of issues that users set, by issue type.
+        label_decisions: decisions that labels are right.
         copies: pairs of copies among the rows; None if the media have no copy descriptors.
         comparison: compares the members of near-duplicate groups; None for none.
     """
@@ -136,7 +139,18 @@ def index(
     vectors = keep_rows(vectors, first)
     graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
     columns, defaults, scale, judged = _graph_results(
-        table, vectors, graph, positions, inverse, cannot_link, label_limits(limits), progress, count, copies, near
+        table,
+        vectors,
+        graph,
+        positions,
+        inverse,
+        cannot_link,
+        label_limits(limits),
+        label_decisions,
+        progress,
+        count,
+        copies,
+        near,
     )
     weights = np.bincount(inverse, minlength=len(first))
     clusters = average_linkage(
@@ -173,6 +187,7 @@ def _graph_results(
     inverse: Positions,
     cannot_link: Sequence[Sequence[str]],
     limits_of_labels: LabelLimits,
+    label_decisions: LabelDecisions,
     progress: Progress,
     count: int,
     copies: CopyPairs | None,
@@ -198,7 +213,7 @@ def _graph_results(
             progress=stage_progress(progress, "finding duplicates", 0.35, 0.45),
         )
     )
-    labels = read_label_codes(table, positions)
+    labels = read_label_codes(table, positions, label_decisions)
     quality = label_quality(
         graph,
         inverse,
@@ -215,7 +230,7 @@ def _graph_results(
         "uniqueness": scatter(unique, positions, count),
         "outlier_distance": scatter(outliers, positions, count),
     }
-    columns |= label_columns(quality, labels.names, positions, count)
+    columns |= label_columns(quality, labels, positions, count)
     return columns, {OUTLIERS.name: limit}, scale, (quality.agreement, (labels.names, quality.statistics))
 
 

@@ -45,6 +45,7 @@ from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.copy_pairs import CopyPairs, Pairs, has_own_descriptor, raise_similarity, video_owners
 from framedex.storage.generation import IndexSummary
+from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
 from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.tables import Table
@@ -64,6 +65,7 @@ def index_removed(
     progress: Progress,
     cannot_link: Sequence[Sequence[str]] = (),
     limits: Mapping[str, float] = NO_LIMITS,
+    label_decisions: LabelDecisions = NO_LABEL_DECISIONS,
     copies: CopyPairs | None = None,
 ) -> WrittenIndex:
     """Compute and write the index columns of the remaining rows.
@@ -81,6 +83,7 @@ def index_removed(
         progress: called with the stage and the completed share; raises to stop.
         cannot_link: sets of media ids; no two of a set are duplicates.
         limits: limits of issues that users set, by issue type.
+        label_decisions: decisions that labels are right.
         copies: pairs of copies among all rows; None if the media have no copy descriptors.
     """
     progress("reading the index", 0.0)
@@ -96,7 +99,7 @@ def index_removed(
     scores, scale = _score_columns(indexed, remaining, deleted, summary.uniqueness_scale, count)
     columns |= scores
     columns |= graph_columns(remaining.graph, remaining.first, remaining.inverse, positions, count)
-    codes = read_label_codes(after, positions)
+    codes = read_label_codes(after, positions, label_decisions)
     quality = label_quality(
         remaining.graph,
         remaining.inverse,
@@ -105,7 +108,7 @@ def index_removed(
         agreement=summary.label_agreement,
         progress=stage_progress(progress, "checking labels", 0.7, 0.8),
     )
-    columns |= label_columns(quality, codes.names, positions, count)
+    columns |= label_columns(quality, codes, positions, count)
     limit = summary.issue_thresholds[OUTLIERS.name]
     defaults = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(after, columns, defaults, limits)

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal, Self
 
+from framedex.storage.table_names import IN_BASKET
 from framedex.vql.expression import Expression
 from framedex.vql.key_test import KeyTest
 from framedex.vql.sql_builder import SqlBuilder
@@ -10,10 +11,12 @@ from framedex.vql.values import Texts, listed
 
 UNTAGGED = "untagged"
 """A name in the place of a tag, for images that have none. No tag can have it."""
+BASKET = "basket"
+"""A name in the place of a tag, for images in the basket. No tag can have it, but for one of an older version."""
 
 
 class TagsTest(KeyTest):
-    """Images that have any of some tags, each given by its id or name; ``untagged`` stands for having none."""
+    """Images that have any of some tags, by id or name; ``untagged`` means none, ``basket`` being in the basket."""
 
     key = "tags"
     is_of_media = True
@@ -36,6 +39,8 @@ class TagsTest(KeyTest):
     def sql(self, query: SqlBuilder, path: str) -> str:
         """Return the test of a row to have any of the tags."""
         text = query.any_of("tags", self.numbers(query.scope.tags), "INTEGER")
+        if BASKET in self.names and BASKET not in query.scope.tags:
+            text = f"({text} OR {query.test(IN_BASKET, IN_BASKET)})"
         if UNTAGGED not in self.names:
             return text
         return f"({text} OR (NOT {query.test('tags', 'len(tags) > 0')}))"
@@ -55,5 +60,8 @@ class TagsTest(KeyTest):
 
 
 def tags(value: str | Sequence[str]) -> Expression:
-    """Return the test of a tag, by name or id, or of any of several; ``untagged`` stands for having none."""
+    """Return the test of a tag, by name or id, or of any of several.
+
+    ``untagged`` stands for having none, ``basket`` for the images in the basket.
+    """
     return Expression.of(TagsTest, "is", value)

@@ -1,0 +1,62 @@
+"""Commands about decisions: that labels are right; the list of decisions, and their withdrawal."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from framedex.cli.edits import selected
+from framedex.cli.options import IdsOption, JsonOption, NameArgument, VqlOption, WorkspaceOption, open_workspace
+from framedex.cli.output import counted, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from framedex.records import DuplicateDecision, LabelDecision
+
+
+def label_is_right(
+    name: NameArgument,
+    vql: VqlOption = None,
+    ids: IdsOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Record the decision that the present labels of images are right; they are no issue any more."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        decision = dataset.label_is_right(selected(dataset, vql, ids))
+        if as_json:
+            print_json(decision)
+            return
+        say(f"the labels of {counted(len(decision.media_ids), 'images')} are right; decision {decision.decision_id}")
+
+
+def decisions(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List the decisions about duplicates and labels, oldest first."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        duplicates, labels = dataset.duplicate_decisions(), dataset.label_decisions()
+    if as_json:
+        print_json({"duplicates": duplicates, "labels": labels})
+        return
+    rows = [("no duplicates", *_cells(record)) for record in duplicates]
+    rows += [("labels are right", *_cells(record)) for record in labels]
+    rows.sort(key=lambda row: row[2])
+    print_table(
+        ("decision", "images", "decided (UTC)", "by", "id"),
+        [(said, count, f"{when:%Y-%m-%d %H:%M}", by, identifier) for said, count, when, by, identifier in rows],
+    )
+
+
+def _cells(record: "DuplicateDecision | LabelDecision") -> tuple[int, datetime, str, str]:
+    return len(record.media_ids), record.decided_at, record.decided_by, record.decision_id
+
+
+def withdraw_decision(
+    name: NameArgument,
+    decision_id: Annotated[str, typer.Argument(help="Id of a decision, as `framedex decisions` lists it.")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Withdraw a decision about duplicates or labels."""
+    with open_workspace(workspace) as ws:
+        ws.dataset(name).withdraw_decision(decision_id)
+        say(f"decision {decision_id} is withdrawn")
