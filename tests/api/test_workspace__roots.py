@@ -23,6 +23,7 @@ from framedex.storage.tables import Table
 from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write
+from tests.videos import numbered, write_video
 
 
 def restricted(*roots: Path) -> Settings:
@@ -163,6 +164,21 @@ def test_roots__later_reads(workspace: Workspace, tmp_path: Path, root: Path) ->
         dataset.similar(str(secret)).media_ids()
     with pytest.raises(CannotDecode, match="outside of the folders"):
         dataset.similar(str(tmp_path / "outside" / "missing.png")).media_ids()
+
+
+def test_roots__videos(workspace: Workspace, tmp_path: Path, root: Path) -> None:
+    """Videos are opened in allowed folders only, at ingestion and for their frames."""
+    secret = write_video(tmp_path / "outside" / "secret.mp4", numbered(20))
+    film = write_video(root / "film.mp4", numbered(20, seed=3))
+    (root / "out.mp4").symlink_to(secret)
+    dataset = workspace.create_dataset("films", root)
+    assert errors(dataset)["out.mp4"] == f"cannot be read: {OUTSIDE}"
+    frame = dataset.media_id("film.mp4")
+    assert dataset.read(frame).shape[2] == 3
+    film.unlink()
+    film.symlink_to(secret)
+    with pytest.raises(NotFound, match="outside of the folders"):
+        dataset.read(frame)
 
 
 def test_roots__narrowed_later(tmp_path: Path, root: Path) -> None:
