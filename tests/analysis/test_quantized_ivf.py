@@ -114,6 +114,21 @@ def test_all() -> None:
     assert index.vector(int(rows[0])) == pytest.approx(ordered[rows[0]], abs=1e-4)
 
 
+@examples(40)
+@given(
+    seed=st.integers(0, 1000), rows=st.integers(1, 90), dimension=st.integers(1, 70), chosen=st.sets(st.integers(0, 89))
+)
+def test_similarities__depend_on_no_other_row(seed: int, rows: int, dimension: int, chosen: set[int]) -> None:
+    """A row has the same similarity to the last bit, whichever rows it is compared with."""
+    random = np.random.default_rng(seed)
+    index, _ = coded(unit(random.standard_normal((rows, dimension))), unit(random.standard_normal((3, dimension))), 2)
+    query = unit(random.standard_normal((1, dimension)))[0]
+    some = np.array([row for row in chosen if row < rows], np.int64)
+    with ThreadPoolExecutor(2) as threads:
+        everything = index.all(query, threads)
+    np.testing.assert_array_equal(index.similarities(query, some), everything[some])
+
+
 def test_empty() -> None:
     """An empty index gives no results."""
     index, _ = coded(np.empty((0, 3), np.float32), unit(np.eye(3, dtype=np.float32)), 1)

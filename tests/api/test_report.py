@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framedex import InvalidInput, NotIndexed, Workspace
+from framedex import Conflict, InvalidInput, Workspace
 from framedex.api.view.report import _lines
 from tests.gallery import BROKEN, NAMES, Gallery, Gate, embedded, grouped
 from tests.image_files import write
@@ -93,7 +93,7 @@ def test_dataset__without_content(workspace: Workspace, folder: Path) -> None:
     dataset = workspace.create_dataset("new", folder, gate, wait=False)
     assert dataset.task is not None
     assert "0 images · INDEXING" in dataset._repr_html_()
-    with pytest.raises(NotIndexed):
+    with pytest.raises(Conflict, match="nothing to show yet; its status is INDEXING"):
         dataset.report(folder / "report.html")
     assert not (folder / "report.html").exists()
     gate.opened.set()
