@@ -187,11 +187,15 @@ def test_vectors(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_frames(workspace: Workspace, tmp_path: Path) -> None:
-    """Frames are shown, also before their video ends."""
+    """Frames are shown, also before their video was read to its end."""
     for number in range(3):
         write_video(tmp_path / f"videos/{number}.mp4", numbered(9, seed=number), fps=1)
     dataset, gate = creating(workspace, tmp_path / "videos")
-    assert ROWS <= dataset.where([]).count() < 27
+    frames = dataset.where([]).to_arrow(["video_id", "frame_number"])
+    assert ROWS <= frames.num_rows < 27
+    assert frames["video_id"].null_count == 0
+    assert dataset.thumbnail(dataset.where([]).ids[0])[:2] == b"\xff\xd8"
+    assert [each.n_frames for each in dataset.explore(entity_type="VIDEOS").clusters] == [frames.num_rows]
     finished(dataset, gate)
     assert dataset.info.n_videos == 3
 
@@ -279,7 +283,7 @@ def test_intervals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
     for _ in range(100):
         now_s += 1
-        writer.add({})
+        writer.add({"kind": None})
     assert shown == [3, 7, 15, 31, 52, 73, 94]
 
 

@@ -384,7 +384,8 @@ class _Writer:
             batch = rows_to_batch(self.pending, self.schema)
             self.version = tables.append(self.path, [batch], self.schema)
             self.rows += len(self.pending)
-        if self.pending_videos:
+        # Frames of a video are shown before its end, so the table of videos must be there with the first of them.
+        if self.pending_videos or (not self.videos and any(row["kind"] is not None for row in self.pending)):
             self.videos = videos.append_videos(self.path, self.pending_videos)
             self.video_rows += len(self.pending_videos)
         self.pending, self.pending_videos = [], []
