@@ -9,7 +9,8 @@ Error:
 │   └── NotRetryable                a task that neither failed nor was aborted, or that cannot be repeated here
 ├── NotFound (KeyError)             no such dataset, media item or file
 ├── Conflict                        the name is taken, or the dataset's status does not allow it
-├── Forbidden                       the settings do not allow it
+├── Forbidden                       the settings or the user's permissions do not allow it
+├── NotAuthenticated                nobody is logged in, or the credentials are not valid
 ├── CannotDecode                    the bytes cannot be decoded as an image; the message has the reason
 ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
 │   ├── FormatTooNew                a newer version of Framedex wrote it
@@ -77,7 +78,11 @@ class Conflict(Error):
 
 
 class Forbidden(Error):
-    """An operation that the settings of this installation do not allow."""
+    """An operation that the settings of this installation, or the permissions of the user, do not allow."""
+
+
+class NotAuthenticated(Error):
+    """An operation that needs a user, without valid credentials of one."""
 
 
 class CannotDecode(Error):
