@@ -59,7 +59,7 @@ class Actor:
 
     @property
     def is_local(self) -> bool:
-        """Whether this is the local user, who acts while authentication is off."""
+        """True for the local user, who acts while authentication is off."""
         return self.user_id == LOCAL_USER_ID and self.via is Via.DISABLED
 
 

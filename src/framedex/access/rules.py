@@ -10,7 +10,7 @@ from framedex.errors import Forbidden, NotAuthenticated, NotFound
 
 
 class Answer(StrEnum):
-    """Whether an action is allowed."""
+    """An answer to whether an action is allowed."""
 
     YES = "yes"
     HIDDEN = "hidden"
