@@ -11,6 +11,7 @@ Error:
 ├── Conflict                        the name is taken, or the dataset's status does not allow it
 ├── Forbidden                       the settings or the user's permissions do not allow it
 ├── NotAuthenticated                nobody is logged in, or the credentials are not valid
+├── TooManyAttempts                 an attempt too soon after others that failed
 ├── CannotDecode                    the bytes cannot be decoded as an image; the message has the reason
 ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
 │   ├── FormatTooNew                a newer version of Framedex wrote it
@@ -83,6 +84,22 @@ class Forbidden(Error):
 
 class NotAuthenticated(Error):
     """An operation that needs a user, without valid credentials of one."""
+
+
+class TooManyAttempts(Error):
+    """An attempt that came too soon after others that failed.
+
+    Attributes:
+        retry_after_s: the number of seconds after which another attempt is allowed.
+    """
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[type["TooManyAttempts"], tuple[str, int], dict[str, Any]]:
+        """Return the arguments for unpickling; by default, the constructor would get the message alone."""
+        return type(self), (self.args[0], self.retry_after_s), self.__dict__
 
 
 class CannotDecode(Error):

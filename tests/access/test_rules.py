@@ -15,6 +15,7 @@ from framedex.access import (
     Via,
     allowed,
     local_actor,
+    operator_actor,
     require,
 )
 from framedex.errors import Forbidden, NotAuthenticated, NotFound
@@ -172,6 +173,13 @@ def test_local_user__is_no_account() -> None:
     """The id of the local user grants nothing where authentication is on."""
     impostor = Actor(local_actor("x").user_id)
     assert allowed(impostor, Action.DATASET_VIEW, DatasetSubject(HERE)).answer is HIDDEN
+
+
+def test_operator() -> None:
+    """Who has the files of the workspace may do everything."""
+    operator = operator_actor("root")
+    assert all(allowed(operator, action, subject(action, "none")) for action in Action)
+    assert not operator.is_local
 
 
 def test_wrong_subject() -> None:

@@ -12,6 +12,7 @@ from framedex.access.actors import (
     TenantSubject,
     Via,
     local_actor,
+    operator_actor,
 )
 from framedex.access.rules import Answer, Verdict, allowed, require
 
@@ -30,5 +31,6 @@ __all__ = [
     "Via",
     "allowed",
     "local_actor",
+    "operator_actor",
     "require",
 ]

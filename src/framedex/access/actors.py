@@ -32,6 +32,7 @@ class Via(StrEnum):
     SESSION = "session"
     TOKEN = "token"  # noqa: S105 - the name of a way
     DISABLED = "disabled"
+    FILES = "files"
 
 
 _NO_ROLES: Mapping[str, Role] = MappingProxyType({})
@@ -70,6 +71,11 @@ ANONYMOUS = Actor(None)
 def local_actor(name: str) -> Actor:
     """Return the local user, under the given name in records."""
     return Actor(LOCAL_USER_ID, name, via=Via.DISABLED)
+
+
+def operator_actor(name: str) -> Actor:
+    """Return the operator: who has the files of the workspace may do everything, and does it under a name."""
+    return Actor(LOCAL_USER_ID, name, via=Via.FILES)
 
 
 @dataclass(frozen=True)
