@@ -7,7 +7,7 @@ from framedex.core.naming import check_name
 from framedex.errors import InvalidInput, NotFound
 from framedex.hub import memberships
 from framedex.hub.context import HubContext
-from framedex.records import TenantMember, Organization, Tenant, TenantPermissions
+from framedex.records import Organization, Tenant, TenantMember, TenantPermissions
 from framedex.storage.service_db import accounts, audit, tenants
 from framedex.storage.service_db.database import DEFAULT_ID
 

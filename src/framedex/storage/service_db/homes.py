@@ -66,7 +66,7 @@ def grants_of(connection: sa.Connection, user_id: str) -> dict[str, Role]:
 
 
 def put_grant(connection: sa.Connection, dataset_id: str, user_id: str, role: Role, granted_by: str | None) -> None:
-    """Grant a user a role for a dataset, in the place of an earlier one."""
+    """Give a user a role for a dataset, in the place of an earlier one."""
     remove_grant(connection, dataset_id, user_id)
     values = {"dataset_id": dataset_id, "user_id": user_id, "role": role, "granted_by": granted_by, "created_at": now()}
     connection.execute(grants.insert().values(**values))

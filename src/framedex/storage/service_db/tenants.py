@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from framedex.access import Role
 from framedex.core.ids import new_id
 from framedex.errors import Conflict, InvalidInput, NotFound
-from framedex.records import TenantMember, Organization
+from framedex.records import Organization, TenantMember
 from framedex.storage.datasets import now
 from framedex.storage.service_db.schema import memberships, organizations, tenants, users
 
