@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
+from framedex.access import Action, Actor, Role, Via
 from framedex.api.workspace import Workspace
 from framedex.hub.context import HubContext
 from framedex.hub.credentials import Credentials
@@ -12,10 +13,12 @@ from framedex.hub.master_key import load_master_key
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
 from framedex.hub.sessions import Sessions
+from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
-from framedex.storage.service_db import audit
-from framedex.storage.service_db.database import open_service_db
+from framedex.records import Profile
+from framedex.storage.service_db import accounts, audit
+from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
 
 KEPT_DAYS = 90
 """The number of days for which the audit is kept."""
@@ -39,6 +42,7 @@ class Hub:
         users: the accounts.
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
+        tasks: tasks of datasets.
         sessions: log-ins.
         credentials: API keys.
 
@@ -61,7 +65,39 @@ class Hub:
         self._context = context
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
+        self.tasks = Tasks(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
+
+    def profile(self, actor: Actor) -> Profile:
+        """Return the own account of an actor.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+        """
+        self._context.require(actor, Action.OWN_ACCOUNT)
+        assert actor.user_id is not None, "the actor is logged in"
+        is_hub_user = actor.via in (Via.SESSION, Via.TOKEN)
+        tenant_id = self.tenants.primary(actor) if is_hub_user else DEFAULT_ID
+        row = None
+        if is_hub_user:
+            with self._database.read() as connection:
+                row = accounts.find_user(connection, actor.user_id)
+        return Profile(
+            user_id=actor.user_id,
+            username=actor.name if row is None else row.username,
+            email=None if row is None else row.email,
+            first_name=None if row is None else row.first_name,
+            last_name=None if row is None else row.last_name,
+            roles=sorted(actor.realm_roles),
+            workspace_role=Role.ADMIN if row is None else actor.roles.get(tenant_id or ""),
+            workspace_id=tenant_id,
+            auth=actor.via,
+            must_change_password=actor.password_is_temporary,
+        )
+
+    def derive(self, label: str, *parts: object) -> str:
+        """Return the secret of a label and some parts, from the master key."""
+        return self._context.key.derived(label, *parts)
 
     def sweep(self) -> None:
         """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets."""
