@@ -1,4 +1,4 @@
-"""The outermost layer: an id of each request, the host, security headers, a line in the log, an answer to each fault."""
+"""The outermost layer: request ids, the host, security headers, a line in the log, an answer to each fault."""
 
 import json
 import logging

@@ -16,8 +16,8 @@ from framedex.errors import InvalidInput
 _PREFIX = "FRAMEDEX_"
 
 
+class RunMode(StrEnum):
     """Kind of deployment: on machines of the user, or as a hosted platform."""
-    """Where the service runs: on the user's own machines, or as a hosted platform."""
 
     ONPREM = "ONPREM"
     CLOUD = "CLOUD"
