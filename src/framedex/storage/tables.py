@@ -408,10 +408,10 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
     return int(dataset.version)
 
 
-@engine_call
-@on_table("write")
 def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
     """Add columns to *table*, or replace columns of the same names and their edits; return the new version.
+
+    Columns that name rows by number are written with the numbers of the present rows.
 
     Args:
         table: the table, at its newest version.
@@ -419,6 +419,13 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
             then.
         schema: the columns of the batches.
     """
+    return _put_columns(table, batches, schema, _superseded(schema.names))
+
+
+@engine_call
+@on_table("write")
+def _put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema, superseded: set[str]) -> int:
+    """Write columns as :func:`put_columns` does; drop the edits of the superseded columns."""
     import lance
 
     failures: list[BaseException] = []
@@ -440,14 +447,18 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
         if failures:
             raise failures[0] from None
         raise
-    return _without_edits(dataset, table, schema.names)
+    return _without_edits(dataset, table, superseded)
 
 
-def _without_edits(dataset: Any, table: Table, columns: Sequence[str]) -> int:
+def _superseded(columns: Sequence[str]) -> set[str]:
+    """Return the columns of the overlay that have no meaning once some columns are computed again, or dropped."""
+    return {*columns, REMOVED} if set(ROW_NUMBERS) <= set(columns) else set(columns)
+
+
+def _without_edits(dataset: Any, table: Table, columns: set[str]) -> int:
     """Remove the edits of some columns from the newest version of a table; return its version."""
-    written = {*columns, REMOVED} if set(ROW_NUMBERS) <= set(columns) else set(columns)
-    if not table.overlay.columns.isdisjoint(written):
-        dataset.update_config({CONFIG_KEY: table.overlay.without(written).config})
+    if not table.overlay.columns.isdisjoint(columns):
+        dataset.update_config({CONFIG_KEY: table.overlay.without(columns).config})
     return int(dataset.version)
 
 
@@ -471,10 +482,13 @@ def put_values(table: Table, changes: Mapping[str, Values]) -> int:
 
 
 def fold_edits(table: Table) -> int:
-    """Write the edited columns of a table at its newest version into its data files; return the new version."""
+    """Write the edited columns of a table at its newest version into its data files; return the new version.
+
+    Columns that name rows by number keep their values, so the numbers of deleted rows stay in the overlay.
+    """
     edited = sorted(table.overlay.columns & set(table.schema.names))
     schema = pa.schema([table.schema.field(name) for name in edited])
-    return put_columns(table, iter(table.scan(edited)), schema) if edited else table.version
+    return _put_columns(table, iter(table.scan(edited)), schema, set(edited)) if edited else table.version
 
 
 @engine_call
@@ -500,7 +514,7 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
     dataset = lance.dataset(str(table.path), version=table.version)
     if present := [name for name in names if name in dataset.schema.names]:
         dataset.drop_columns(present)
-    return _without_edits(dataset, table, present)
+    return _without_edits(dataset, table, _superseded(present))
 
 
 @engine_call
@@ -556,7 +570,7 @@ def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     dataset = lance.dataset(str(table.path), version=table.version)
     if present := [name for name in without if name in dataset.schema.names]:
         dataset.drop_columns(present)
-        _without_edits(dataset, table, present)
+        _without_edits(dataset, table, _superseded(present))
     fragments = dataset.get_fragments()
     rows = max(dataset.count_rows(), 1)
     deleted = sum(fragment.num_deletions for fragment in fragments)

@@ -15,6 +15,8 @@ from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
 from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
+from framedex.operations.vacuum import vacuum
+from framedex.storage.overlay import REMOVED
 from framedex.storage.row_numbers import RowNumbers
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
@@ -100,6 +102,28 @@ def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: l
     assert_judged(few, right_ids(few))
     for dataset in (few, all_):
         delete_dataset(dataset._context, dataset.id)
+
+
+def copied(dataset: Dataset) -> list[int]:
+    """Return some rows of which others are copies."""
+    indexed = read_indexed_rows(open_media(dataset._context, dataset.id).table, None, 0.0)
+    repeated = np.flatnonzero(np.bincount(indexed.inverse) > 1)
+    return indexed.positions[indexed.first[repeated]][:5].tolist()
+
+
+def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vacuum writes edited columns into their files; the neighbours name the same media as before, also later."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    few, other = source.clone(source.snapshot("kept")), source.clone()
+    for dataset in (few, other):
+        delete(dataset, copied(dataset))
+    assert "original" in open_media(few._context, few.id).table.overlay.columns
+    vacuum(few._context, older_than_s=None)
+    assert not open_media(few._context, few.id).table.overlay.columns - {REMOVED}
+    assert_same(state(few), state(other))
+    for dataset in (few, other):
+        delete(dataset, [1, 40, 200])
+    assert_same(state(few), state(other))
 
 
 def right_ids(dataset: Dataset) -> set[str]:
