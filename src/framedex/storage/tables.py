@@ -269,7 +269,8 @@ class _UneditedTable(Table):
         return TableLayout(
             fields={each.name(): tuple(_numbers(each)) for each in self._lance.lance_schema.fields()},
             rows=tuple((each.id, each.physical_rows, _deletions(each)) for each in fragments),
-            files=tuple(tuple((file.path, frozenset(file.fields)) for file in each.files) for each in fragments),
+            # `path` defines a class at each access, which takes longer than all else here.
+            files=tuple(tuple((file._path, frozenset(file.fields)) for file in each.files) for each in fragments),
         )
 
     @property

@@ -1,6 +1,7 @@
 """Deletions of few media: they lead to the same values as deletions that compute the columns of all rows."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
 from framedex.analysis import removals
+from framedex.errors import Conflict
 from framedex.jobs import remove as remove_jobs
 from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
@@ -76,9 +78,10 @@ def delete(dataset: Dataset, places: list[int]) -> None:
     dataset.delete_media([ids[place] for place in sorted({place % len(ids) for place in places})])
 
 
+KINDS = ["delete", "delete", "delete", "decide", "right", "tag", "label", "neighbours", "undo", "fold", "forget"]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["delete", "delete", "delete", "decide", "right", "tag", "label", "neighbours"]),
+        st.sampled_from(KINDS),
         st.lists(st.integers(0, ROWS - 1), min_size=2, max_size=12, unique=True),
     ),
     min_size=1,
@@ -108,7 +111,8 @@ def copied(dataset: Dataset) -> list[int]:
     """Return some rows of which others are copies."""
     indexed = read_indexed_rows(open_media(dataset._context, dataset.id).table, None, 0.0)
     repeated = np.flatnonzero(np.bincount(indexed.inverse) > 1)
-    return indexed.positions[indexed.first[repeated]][:5].tolist()
+    rows: list[int] = indexed.positions[indexed.first[repeated]][:5].tolist()
+    return rows
 
 
 def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +130,23 @@ def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch:
     assert_same(state(few), state(other))
 
 
+def test_remove_few__after_a_restore(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore brings back a row that was gone when the columns were read; its list changes with its neighbours."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    restored, other = source.clone(source.snapshot("kept")), source.clone()
+    before = restored.snapshot("before")
+    indexed = read_indexed_rows(open_media(other._context, other.id).table, None, 0.0)
+    row = 10
+    near = indexed.positions[indexed.first[indexed.graph.rows[indexed.inverse[row]][0]]].tolist()
+    delete(restored, [row])
+    forget(restored)
+    delete(restored, [350])
+    restored.restore(before)
+    for dataset in (restored, other):
+        delete(dataset, [near])
+    assert_same(state(restored), state(other))
+
+
 def right_ids(dataset: Dataset) -> set[str]:
     """Return the ids of the media whose labels are those of a decision."""
     labels = {row["media_id"]: row["labels"] for row in dataset.to_arrow(["media_id", "labels"]).to_pylist()}
@@ -135,6 +156,11 @@ def right_ids(dataset: Dataset) -> set[str]:
         for media_id, each in zip(decision.media_ids, decision.labels, strict=True)
         if labels.get(media_id) == each
     }
+
+
+def forget(dataset: Dataset) -> None:
+    """Clear the cache of columns."""
+    dataset._context.columns._columns.clear()
 
 
 def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
@@ -150,6 +176,13 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
         dataset.tag(chosen, "seen")
     elif kind == "label":
         dataset.set_labels(chosen, "label 1")
+    elif kind == "undo":
+        with suppress(Conflict):
+            dataset.undo()
+    elif kind == "fold":
+        vacuum(dataset._context, older_than_s=None)
+    elif kind == "forget":  # as in a new process
+        forget(dataset)
     else:  # an image with all that is near to it
         table = open_media(dataset._context, dataset.id).table
         near = read_indexed_rows(table, None, 0.0)

@@ -9,9 +9,8 @@ from framedex.core.arrays import Mask
 from framedex.core.ids import new_id
 from framedex.errors import InvalidInput
 from framedex.issue_types import LABEL_OUTLIER, MISLABELS
-from framedex.jobs.edits.decisions import rows_of
 from framedex.jobs.edits.labels import judge_decided
-from framedex.jobs.edits.rows import read_row_ids, write_rows
+from framedex.jobs.edits.rows import find_ids, read_row_ids, write_rows
 from framedex.records import LabelDecision
 from framedex.storage import tables
 from framedex.storage.generation import Generation, Summary
@@ -74,7 +73,7 @@ def withdraw_labels(media: Media, head: Generation, decision_id: str) -> tuple[d
         return None
     remaining = decisions.without(decision_id)
     (record,) = withdrawn.records()
-    rows = np.array(sorted(rows_of(media, record.media_ids).values()), dtype=np.int64)
+    rows = np.flatnonzero(find_ids(media, record.media_ids).indices >= 0)
     versions = dict(head.tables)
     if len(rows):  # else they were deleted since
         versions |= judge_decided(media, head, rows, remaining).versions
