@@ -183,6 +183,10 @@ class ColumnCache:
                 self._columns.put(key, held, weight=held.nbytes)
         return held
 
+    def holds(self, key: Hashable) -> bool:
+        """Return whether a value of :meth:`hold` is in the cache."""
+        return key in self._columns
+
     def follow_deletion(self, before: Table, after: Table, row_ids: npt.NDArray[np.uint64]) -> None:
         """Store a deletion, so that columns of the table are taken from cached ones of tables before it.
 

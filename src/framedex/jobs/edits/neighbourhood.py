@@ -86,8 +86,9 @@ class Neighbourhood:
             near: int64, shape (R, k): the neighbours, most similar first; -1 at the end of a list.
             similarity: float32, shape (R, k).
         """
-        taken = self._media.table.take(self.row_ids[sources].tolist(), (_NEAR, _SIMILARITY))
-        near, similarity = (list_matrix(column.combine_chunks())[:, : self.k] for column in taken.columns)
+        near, similarity = (
+            self.numbered.lists(name, NEIGHBOURS, sources)[:, : self.k] for name in (_NEAR, _SIMILARITY)
+        )
         is_gone = (near < 0) | (self.original[near] < 0)
         return np.where(is_gone, -1, near).astype(np.int64), similarity.copy()
 

@@ -5,7 +5,8 @@ number are therefore read once, and serve one deletion after another; the rows t
 were edited meanwhile are few.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +20,13 @@ from framedex.jobs.edits.rows import find_ids
 from framedex.storage.column_keys import files_key
 from framedex.storage.copy_pairs import CopyPairs, read_pairs
 from framedex.storage.generation import Generation
+from framedex.storage.id_index import id_halves
 from framedex.storage.media import Media
 from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.tables import ROW_ID
 
 _ID = "media_id"
-_ID_BYTES, _HASHED_BYTES = 36, 8  # of a media id, and of its part that is looked up
+_UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _MANY = 64  # more ids than one of so many rows are looked up in one pass over all ids
 _NO_ROW = np.iinfo(np.uint64).max
 Rows = npt.NDArray[np.int64]
@@ -85,18 +87,17 @@ class NumberedRows:
             rows = np.flatnonzero(places >= 0)
             numbers[places[rows]] = self.numbers(rows)
             return numbers
-        likely = [place for place, each in enumerate(media_ids) if len(each) == _ID_BYTES and each.isascii()]
+        likely = [place for place, each in enumerate(media_ids) if _UUID.fullmatch(each)]
         if not likely:
             return numbers
-        wanted = _hashes(pa.array([media_ids[place] for place in likely], pa.string()))
-        hashes = self._hold("hashes of ids", _ID, _hashes).values
+        wanted = id_halves(pa.array([media_ids[place] for place in likely], pa.string()))
+        halves = self._hold("ids", _ID, id_halves).values
         is_wanted = np.zeros(2**16, dtype=bool)
-        is_wanted[wanted.astype(np.uint16)] = True
-        candidates = np.flatnonzero(is_wanted[hashes.astype(np.uint16)])
-        candidates = candidates[np.isin(hashes[candidates], wanted) & ~self._is_removed(candidates)]
-        ids = self.media.table.take(self.row_ids[candidates].tolist(), [_ID]).column(0).to_pylist()
-        number_of = dict(zip(ids, candidates.tolist(), strict=True))
-        numbers[likely] = [number_of.get(media_ids[place], -1) for place in likely]
+        is_wanted[wanted[:, 0].astype(np.uint16)] = True
+        candidates = np.flatnonzero(is_wanted[halves[:, 0].astype(np.uint16)])
+        candidates = candidates[np.isin(halves[candidates, 0], wanted[:, 0]) & ~self._is_removed(candidates)]
+        number_of = dict(zip(map(tuple, halves[candidates].tolist()), candidates.tolist(), strict=True))
+        numbers[likely] = [number_of.get(tuple(each), -1) for each in wanted.tolist()]
         return numbers
 
     def find_all(self, media_ids: Iterable[str]) -> dict[str, int]:
@@ -122,7 +123,7 @@ class NumberedRows:
         values[self.removed] = -1
         return values
 
-    def stored_lists(self, column: str, width: int) -> npt.NDArray[np.int32] | None:
+    def stored_lists(self, column: str, width: int) -> npt.NDArray[Any] | None:
         """Return a column of lists of numbers before its edits; null is a list of -1.
 
         Args:
@@ -130,12 +131,26 @@ class NumberedRows:
             width: the length of the lists.
 
         Returns:
-            int32, shape (count, width); arbitrary for deleted rows. None if it is too large for the cache.
+            shape (count, width); arbitrary for deleted rows. None if it is too large for the cache.
         """
         columns = self.media.columns
         if columns is None or not columns.fits(4 * width * self.count):
             return None
-        values: npt.NDArray[np.int32] = self._hold(column, column, list_matrix).values
+        values: npt.NDArray[Any] = self._hold(column, column, list_matrix).values
+        return values
+
+    def lists(self, column: str, width: int, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the lists of some rows, after their edits; arguments as for :meth:`stored_lists`."""
+        overlay, row_ids = self.media.table.overlay, self.row_ids[numbers]
+        is_held = self._is_held(column) or len(numbers) * _MANY > self.count
+        if not is_held or (stored := self.stored_lists(column, width)) is None:
+            return list_matrix(self.media.table.take(row_ids.tolist(), [column]).column(0).combine_chunks())
+        values: npt.NDArray[Any] = stored[numbers]
+        if column in overlay.columns:
+            edited, lists = overlay.values(column)
+            places = np.minimum(np.searchsorted(edited, row_ids), len(edited) - 1)
+            is_edited = np.flatnonzero(edited[places] == row_ids)
+            values[is_edited] = list_matrix(lists.take(pa.array(places[is_edited])))
         return values
 
     @cached_property
@@ -148,17 +163,23 @@ class NumberedRows:
 
     def _hold(self, kind: str, column: str, convert: Callable[[pa.Array], Any]) -> "_Held":
         """Return the values of a column in the files by number, from the cache if possible."""
-        columns, table = self.media.columns, self.media.table
+        columns = self.media.columns
 
         def make() -> _Held:
             return self._row_ids_by_number() if kind == ROW_ID else self._by_number(column, convert)
 
         if columns is None or not columns.is_on:
             return make()
-        key = "by number", kind, str(table.path), files_key(table, {"original", column})
+        key = self._key(kind, column)
         # A restore brings rows back that were deleted when the values were read.
         held: _Held = columns.hold(key, make, serves=lambda held: held.serves(self.removed))
         return held
+
+    def _key(self, kind: str, column: str) -> Hashable:
+        return "by number", kind, str(self.media.table.path), files_key(self.media.table, {"original", column})
+
+    def _is_held(self, column: str) -> bool:
+        return self.media.columns is not None and self.media.columns.holds(self._key(column, column))
 
     def _by_number(self, column: str, convert: Callable[[pa.Array], Any]) -> "_Held":
         numbers, start, values = None, 0, None
@@ -233,12 +254,3 @@ def list_matrix(lists: pa.FixedSizeListArray) -> npt.NDArray[Any]:
     matrix = np.full((len(lists), width), -1, dtype=present.dtype)
     matrix[lists.is_valid().to_numpy(zero_copy_only=False)] = present
     return matrix
-
-
-def _hashes(ids: pa.StringArray) -> npt.NDArray[np.uint32]:
-    """Return a hash of each media id: of its first digits, which are those of a hash."""
-    _, offsets, content = ids.buffers()
-    first = int(np.frombuffer(offsets, np.int32)[ids.offset])
-    text = np.frombuffer(content, np.uint8)[first : first + len(ids) * _ID_BYTES].reshape(-1, _ID_BYTES)
-    digits = np.ascontiguousarray(text[:, :_HASHED_BYTES]).view(np.uint64).ravel()
-    return ((digits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)).astype(np.uint32)

@@ -21,7 +21,6 @@ from framedex.jobs.edits.decisions import regroup
 from framedex.jobs.edits.labels import judge_part
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, among, graph_part
 from framedex.jobs.edits.numbered_rows import NumberedRows
-from framedex.jobs.edits.rows import are_few
 from framedex.jobs.index.columns import limited_confidence, to_batch
 from framedex.jobs.index.finish import means_path, read_sums
 from framedex.storage import tables
@@ -37,6 +36,8 @@ from framedex.storage.videos import VIDEOS
 
 _ALL = 20_000  # rows up to which the index columns of all are written: it takes a tenth of a second
 _MOST = 2_000  # deleted rows
+_FEW, _SHARE = 1024, 4  # rows of a table whose lists may change: at most so many, or this part of the rows
+_MOST_EDITED = 2**17  # values of a column beside its file, and at most half of its values
 _SCORES = ("uniqueness", "outlier_distance")
 _CHANGING = frozenset((*_SCORES, "duplicate_similarity"))
 Rows = npt.NDArray[np.int64]
@@ -75,7 +76,7 @@ def remove_few(job: JobContext, media: Media, row_ids: RowIds) -> Removed | None
     if (gone[copies.a[shown_beside]] | gone[copies.b[shown_beside]]).any():
         return None  # a collage may belong to another group then
     lists = _Lists.without(around, rows, gone)
-    if lists is None or not are_few(media.table, len(lists.changing)):
+    if lists is None or len(lists.changing) > max(_FEW, head.n_images // _SHARE):
         return None
     part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
     changes = _index_changes(media, around, lists, rows)
@@ -247,11 +248,11 @@ def _write_sums(job: JobContext, media: Media, row_ids: RowIds) -> dict[str, int
     sums = read_sums(job.table, job.head)
     if sums is None:
         return {}
-    vectors = media.table.take(row_ids.tolist(), ["embedding"]).column(0).combine_chunks()
+    rows = media.table.take(row_ids.tolist(), ["embedding", *CLUSTERS])
+    vectors = rows.column("embedding").combine_chunks()
     is_present = vectors.is_valid().to_numpy(zero_copy_only=False)
     content = tables.flat(vectors, vectors.type.list_size)[is_present]
-    clusters = media.table.take(row_ids[is_present].tolist(), CLUSTERS)
-    labels = np.stack([clusters.column(name).to_numpy() for name in CLUSTERS], axis=1)
+    labels = np.stack([rows.column(name).to_numpy()[is_present] for name in CLUSTERS], axis=1)
     changed = sums.with_rows(content, np.full(len(content), -1), labels)
     places = np.flatnonzero(changed.weights != sums.weights)
     return {MEANS: _put_sums(job, changed, places)} if len(places) else {}
@@ -276,7 +277,8 @@ def _write(media: Media, changes: Mapping[str, Values], row_ids: RowIds) -> int:
     after = Table(table.path, tables.delete_row_ids(edited, row_ids.tolist()))
     if media.columns is not None:
         media.columns.follow_deletion(table, after, row_ids)
-    if not all(are_few(after, after.overlay.count(name)) for name in changes):
+    most = max(_FEW, min(after.count() // 2, _MOST_EDITED))
+    if any(after.overlay.count(name) > most for name in changes):
         return tables.fold_edits(after)
     return after.version
 
