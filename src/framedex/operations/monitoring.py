@@ -9,7 +9,7 @@ The views of a dataset share their work: the rows of the batches are read once, 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -74,14 +74,18 @@ def evaluate_all(context: Context, names: Sequence[str] = ()) -> list[Alert]:
     return alerts
 
 
-def evaluate_dataset(context: Context, dataset_id: str) -> list[Alert]:
+def evaluate_dataset(context: Context, dataset_id: str, *, check: Callable[[], object] = lambda: None) -> list[Alert]:
     """Evaluate the saved views of a dataset in all batches that are due; return the alerts that this raised.
 
     A view whose evaluation fails keeps the reason, and its batches stay due.
+
+    Args:
+        context: the workspace.
+        dataset_id: the dataset.
+        check: called between the steps of the evaluation; raises Aborted to stop, and then nothing is stored.
     """
-    with context.catalog.read() as connection:
-        if not view_rows.has_monitored_views(connection, dataset_id):
-            return []
+    if not has_due_batches(context, dataset_id):
+        return []
     try:
         media = open_media(context, dataset_id)
     except Conflict:  # nothing was committed yet
@@ -96,9 +100,21 @@ def evaluate_dataset(context: Context, dataset_id: str) -> list[Alert]:
         views = [each for each in due if (each.record.filters.entity_type == EntityType.OBJECTS) == of_objects]
         if views:
             entities = open_objects(media) if of_objects else media
-            evaluations += _Evaluation(context, entities, views).run()
+            evaluations += _Evaluation(context, entities, views, check).run()
+    check()
     with context.catalog.write() as connection:
         return view_rows.store_evaluations(connection, dataset_id, evaluations, added)
+
+
+def has_due_batches(context: Context, dataset_id: str) -> bool:
+    """Return whether a dataset has batches to evaluate, by the catalog alone."""
+    with context.catalog.read() as connection:
+        if not view_rows.has_monitored_views(connection, dataset_id):
+            return False
+        if (head := context.heads.read(connection, dataset_id)) is None:
+            return False
+        batches = sorted(map(int, head.generation.summary.added_at))
+        return bool(view_rows.due_views(connection, dataset_id, batches))
 
 
 @dataclass(frozen=True)
@@ -123,10 +139,11 @@ class _Evaluation:
         context: the workspace.
         media: the media, or the objects.
         views: the views with their batches.
+        check: called between steps; raises Aborted to stop.
     """
 
-    def __init__(self, context: Context, media: Media, views: Sequence[DueView]) -> None:
-        self._context, self._media, self._views = context, media, views
+    def __init__(self, context: Context, media: Media, views: Sequence[DueView], check: Callable[[], object]) -> None:
+        self._context, self._media, self._views, self._check = context, media, views, check
         self._columns = frozenset(media.table.schema.names)
         self._searcher = open_searcher(context, media)
         self._uses: Counter[SearchTest] = Counter()
@@ -159,9 +176,9 @@ class _Evaluation:
             *(ViewEvaluation(view_id, {}, None, error) for view_id, error in failures.items()),
         ]
 
-    @staticmethod
-    def _tried(failures: dict[str, str], view: DueView, step: Any) -> Any:
+    def _tried(self, failures: dict[str, str], view: DueView, step: Any) -> Any:
         """Return the result of a step for a view; None if it failed, with the reason in *failures*."""
+        self._check()
         try:
             return step(view)
         except Exception as error:  # one view stops no other
@@ -233,6 +250,7 @@ class _Evaluation:
         for start in range(0, len(missing), _TOGETHER):
             group = missing[start : start + _TOGETHER]
             kinds = [self._kinds(each.condition) for each in group]
+            self._check()
             try:
                 counts = self._media.counts([each for several in kinds for each in several])
             except Exception:  # each alone, so that the failure of one stops no other
