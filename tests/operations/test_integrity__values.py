@@ -55,7 +55,7 @@ OF_TASKS = [
     "UPDATE journal SET file = '../../../catalog.db'",
     "UPDATE journal SET created_at = 'xx'",
     "UPDATE journal SET n_media = -1",
-    "INSERT INTO leases SELECT id, 'x', 'x', 'x', 'x', 'x' FROM datasets",
+    "INSERT INTO leases SELECT id, id, 'x', 'x', 'x', 'x' FROM datasets",
 ]
 
 
