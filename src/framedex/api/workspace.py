@@ -345,7 +345,7 @@ class Workspace(WorkspaceHandle):
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
     def check(self, *names: str, repair: bool = False) -> CheckResult:
-        """Verify the catalog, the tables, the uploaded files and the caches of datasets; return the findings.
+        """Verify the catalog, the tables, journals, uploaded files and caches of datasets; return the findings.
 
         All data is read once, in blocks. Other processes may read and write at the same time.
 

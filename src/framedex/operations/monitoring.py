@@ -24,6 +24,7 @@ from framedex.core.arrays import RowIds
 from framedex.core.path_columns import relation_with, stored
 from framedex.errors import Conflict, Error
 from framedex.operations.context import Context, open_media
+from framedex.operations.row_counts import count_rows, tests_of
 from framedex.operations.saved_views import filter_of
 from framedex.operations.searches import open_searcher
 from framedex.records import Alert, EntityType, ViewStats
@@ -252,7 +253,7 @@ class _Evaluation:
             kinds = [self._kinds(each.condition) for each in group]
             self._check()
             try:
-                counts = self._media.counts([each for several in kinds for each in several])
+                counts = count_rows(self._context, self._media, [each for several in kinds for each in several])
             except Exception:  # each alone, so that the failure of one stops no other
                 counts = []
             for place, each in enumerate(group):
@@ -277,13 +278,50 @@ class _Evaluation:
         for start in range(0, len(rows) if prepared else 0, _BLOCK_ROWS):
             ids = rows[start : start + _BLOCK_ROWS]
             block = self._media.take(ids.tolist(), columns).append_column(ROW_ID, pa.array(ids))
-            for each in prepared:
-                if each.view.record.id not in failures:
-                    self._tried(failures, each.view, partial(self._count, each, block, counts, videos))
+            self._count_block(
+                [each for each in prepared if each.view.record.id not in failures], block, counts, videos, failures
+            )
         for view_id, seen in videos.items():
             for batch, _ in seen:
                 counts[view_id][batch] += 1
         return counts
+
+    def _count_block(
+        self,
+        prepared: Sequence[_Prepared],
+        block: pa.Table,
+        counts: dict[str, dict[int, int]],
+        videos: Mapping[str, set[tuple[int, str]]],
+        failures: dict[str, str],
+    ) -> None:
+        """Add the results of views in a block of rows; one query counts those of many views."""
+        alone = [
+            each
+            for each in prepared
+            if each.condition.relations or each.view.record.filters.entity_type == EntityType.VIDEOS
+        ]
+        others = [each for each in prepared if each not in alone]
+        for start in range(0, len(others), _TOGETHER):
+            group = others[start : start + _TOGETHER]
+            self._check()
+            try:
+                self._count_together(group, block, counts)
+            except Exception:  # each alone, so that the failure of one stops no other
+                alone += group
+        for each in alone:
+            self._tried(failures, each.view, partial(self._count, each, block, counts, videos))
+
+    def _count_together(
+        self, group: Sequence[_Prepared], block: pa.Table, counts: Mapping[str, dict[int, int]]
+    ) -> None:
+        columns = frozenset[str]().union(*(each.condition.columns for each in group))
+        tests, params = tests_of([each.condition for each in group])
+        text = f"SELECT {_BATCH}, {tests} FROM {relation_with(columns, 'media')} GROUP BY {_BATCH}"
+        for row in self._query(text, Condition("TRUE", tuple(params)), block).to_pylist():
+            for number, each in enumerate(group):
+                of_view = counts[each.view.record.id]
+                if row[_BATCH] in of_view:
+                    of_view[row[_BATCH]] += row[f"n{number}"]
 
     def _count(
         self,
