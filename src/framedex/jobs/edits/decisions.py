@@ -94,7 +94,8 @@ def restore_decision(media: Media, head: Generation, decision: DuplicateDecision
     """
     decisions = read_decisions(media.table.path, head.tables)
     others = [each for each in decisions if each.decision_id != decision.decision_id]
-    return _apply(media, head, [*others, decision], decision.media_ids)
+    ordered = sorted([*others, decision], key=lambda each: each.decided_at)
+    return _apply(media, head, ordered, decision.media_ids)
 
 
 def withdraw(media: Media, head: Generation, decision_id: str) -> tuple[dict[str, int], Summary]:
