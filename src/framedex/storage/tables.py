@@ -26,6 +26,7 @@ from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
 from framedex.storage.overlay import CONFIG_KEY, REMOVED, ROW_NUMBERS, Overlay, Values
+from framedex.storage.row_numbers import RowNumbers
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
@@ -471,10 +472,26 @@ def put_values(table: Table, changes: Mapping[str, Values]) -> int:
 
 
 def fold_edits(table: Table) -> int:
-    """Write the edited columns of a table at its newest version into its data files; return the new version."""
-    edited = sorted(table.overlay.columns & set(table.schema.names))
+    """Write the edited columns of a table at its newest version into its data files; return the new version.
+
+    Where rows were deleted, the columns that name rows by number then have the numbers of the present rows.
+    """
+    overlay, names = table.overlay, set(table.schema.names)
+    edited = sorted(overlay.columns & names | (set(ROW_NUMBERS) & names if REMOVED in overlay.columns else set()))
+    if not edited:
+        return table.version
     schema = pa.schema([table.schema.field(name) for name in edited])
-    return put_columns(table, iter(table.scan(edited)), schema) if edited else table.version
+    numbers = RowNumbers.of(overlay)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table.scan(edited):
+            columns = [
+                numbers.renumbered(column) if name in ROW_NUMBERS and len(numbers.removed) else column
+                for name, column in zip(edited, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return put_columns(table, batches(), schema)
 
 
 @engine_call

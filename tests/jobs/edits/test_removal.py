@@ -15,6 +15,8 @@ from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
 from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
+from framedex.operations.vacuum import vacuum
+from framedex.storage.overlay import REMOVED
 from framedex.storage.row_numbers import RowNumbers
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
@@ -151,12 +153,12 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
     assert results == [True, True]
     assert clone.count() == ROWS - 4
     table = open_media(clone._context, clone.id).table
-    assert RowNumbers.of(table).removed.tolist() == [0, 3, 99, 300]
+    assert RowNumbers.of(table.overlay).removed.tolist() == [0, 3, 99, 300]
     before = state(clone)
     monkeypatch.setattr(removal, "_MOST", 0)  # the long way goes on from there
     clone.tag(clone.where([]).media_ids()[:3], "seen")
     delete(clone, [7])
-    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table).removed)
+    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table.overlay).removed)
     assert len(state(clone)["inverse"]) == len(before["inverse"]) - 1
     assert clone.similar(clone.where([]).media_ids()[5]).count() > 0
     clone.add_media(part(vectors()[:3] + 0.5, ROWS))
@@ -178,6 +180,25 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatc
     dataset.delete_media(sorted({ids[row] for row in near} - {listed[0]}))
     assert listed[0] not in dataset.issues("label_outlier")["media_id"].to_pylist()
     assert_judged(dataset, right_ids(dataset))
+
+
+def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folding the edits of deletions, also of rows whose copies stay, leaves neighbours and copies as they were."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    clone = source.clone()
+    indexed = read_indexed_rows(open_media(clone._context, clone.id).table, None, 0.0)
+    counts = np.bincount(indexed.inverse)
+    with_copies = indexed.positions[indexed.first[np.flatnonzero(counts > 1)[:3]]]
+    delete(clone, [*with_copies.tolist(), 9])
+    edited = open_media(clone._context, clone.id).table.overlay
+    assert {"original", "neighbours", REMOVED} <= edited.columns
+    before = state(clone)
+    vacuum(clone._context, older_than_s=None)
+    assert not open_media(clone._context, clone.id).table.overlay.layers
+    assert_same(state(clone), before)
+    delete(clone, [20, 30])
+    vacuum(clone._context, older_than_s=None)
+    assert clone.check().findings == []
 
 
 def test_remove_few__keeps_snapshots(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ class Neighbourhood:
     """
 
     def __init__(self, media: Media) -> None:
-        self._media, self._numbers = media, RowNumbers.of(media.table)
+        self._media, self._numbers = media, RowNumbers.of(media.table.overlay)
 
     @cached_property
     def row_ids(self) -> RowIds:

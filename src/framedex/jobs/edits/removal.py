@@ -153,7 +153,7 @@ class _Lists:
 
 def _index_changes(media: Media, row_ids: RowIds, lists: _Lists, rows: Rows) -> dict[str, Values]:
     """Return the changed columns that name rows, and the numbers of the deleted rows."""
-    numbers = RowNumbers.of(media.table)
+    numbers = RowNumbers.of(media.table.overlay)
     width = index_schema().field("neighbours").type.list_size
     near = np.full((len(lists.changing), width), -1, np.int64)
     similarity = np.full(near.shape, -1, np.float32)
