@@ -205,6 +205,49 @@ def test_undo__of_a_deletion(workspace: Workspace, dataset: Dataset) -> None:
     assert dataset.check().findings == []
 
 
+def test_undo__of_a_tag_that_a_restore_removed(dataset: Dataset) -> None:
+    """A tag that is made after a restore is another tag than one that the restore removed: undoing cannot mix them."""
+    ids = ids_of(dataset)
+    kept = dataset.snapshot("kept")
+    dataset.tag(ids[0], "first")
+    dataset.untag(ids[0], "first")
+    dataset.restore(kept)
+    dataset.tag(ids[1], "second")
+    with pytest.raises(Conflict, match="a tag of these media was deleted"):
+        dataset.undo(2)
+    assert [(each.name, each.count) for each in dataset.tags()] == [("second", 1)]
+
+
+def test_undo__of_a_field_that_a_restore_removed(dataset: Dataset) -> None:
+    """A field that is made after a restore does not take values of one that the restore removed."""
+    ids = ids_of(dataset)
+    kept = dataset.snapshot("kept")
+    dataset.add_field("first", "float", values={ids[0]: 1.0})
+    dataset.set_field("first", {ids[0]: None})
+    dataset.restore(kept)
+    dataset.add_field("second", "float", values={ids[1]: 2.0})
+    with pytest.raises(Conflict, match="do not exist any more"):
+        dataset.undo(2)
+    assert dataset.to_arrow(["second"])["second"].to_pylist()[:2] == [None, 2.0]
+
+
+def test_redo__of_a_decision_about_deleted_media(dataset: Dataset) -> None:
+    """A decision about media that are gone is not made again; that is a conflict, as for other steps."""
+    ids = ids_of(dataset)
+    dataset.not_duplicates(ids[3:5])
+    dataset.undo()
+    dataset.delete_media(ids[3])
+    with pytest.raises(Conflict, match=r"step 1 .* cannot be redone: media of the decision"):
+        dataset.redo(1)
+
+
+def test_undo__of_a_renaming_to_the_same_name(dataset: Dataset) -> None:
+    """A step that changed nothing can be undone, too."""
+    dataset.create_tag("first")
+    dataset.rename_tag("first", "first")
+    assert dataset.undo().operation == dataset.redo().operation == "rename_tag"
+
+
 def test_undo__of_a_restore(dataset: Dataset) -> None:
     """A restore is undone, too."""
     ids = ids_of(dataset)

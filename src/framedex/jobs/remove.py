@@ -35,7 +35,7 @@ def remove(job: JobContext, media_ids: Sequence[str], *, progress: TaskProgress)
     Raises:
         NotFound: a media item is not in the dataset.
     """
-    return remove_selected(job, lambda media: row_ids_of(media, media_ids), progress=progress)
+    return remove_selected(job, lambda media: _row_ids(media, media_ids), progress=progress)
 
 
 def remove_selected(
@@ -120,7 +120,7 @@ def remove_rows(job: JobContext, table: Table, gone: npt.NDArray[np.bool_], prog
     )
 
 
-def row_ids_of(media: Media, media_ids: Sequence[str]) -> RowIds:
+def _row_ids(media: Media, media_ids: Sequence[str]) -> RowIds:
     """Return the row ids of some media, in row order: uint64.
 
     Raises:

@@ -26,6 +26,7 @@ from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
 from framedex.storage.overlay import CONFIG_KEY, REMOVED, ROW_NUMBERS, Overlay, Values
+from framedex.storage.row_numbers import RowNumbers
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
@@ -409,10 +410,10 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
     return int(dataset.version)
 
 
+@engine_call
+@on_table("write")
 def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
     """Add columns to *table*, or replace columns of the same names and their edits; return the new version.
-
-    Columns that name rows by number are written with the numbers of the present rows.
 
     Args:
         table: the table, at its newest version.
@@ -420,13 +421,6 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
             then.
         schema: the columns of the batches.
     """
-    return _put_columns(table, batches, schema, _superseded(schema.names))
-
-
-@engine_call
-@on_table("write")
-def _put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema, superseded: set[str]) -> int:
-    """Write columns as :func:`put_columns` does; drop the edits of the superseded columns."""
     import lance
 
     failures: list[BaseException] = []
@@ -448,18 +442,14 @@ def _put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sch
         if failures:
             raise failures[0] from None
         raise
-    return _without_edits(dataset, table, superseded)
+    return _without_edits(dataset, table, schema.names)
 
 
-def _superseded(columns: Sequence[str]) -> set[str]:
-    """Return the columns of the overlay that have no meaning once some columns are computed again, or dropped."""
-    return {*columns, REMOVED} if set(ROW_NUMBERS) <= set(columns) else set(columns)
-
-
-def _without_edits(dataset: Any, table: Table, columns: set[str]) -> int:
+def _without_edits(dataset: Any, table: Table, columns: Sequence[str]) -> int:
     """Remove the edits of some columns from the newest version of a table; return its version."""
-    if not table.overlay.columns.isdisjoint(columns):
-        dataset.update_config({CONFIG_KEY: table.overlay.without(columns).config})
+    written = {*columns, REMOVED} if set(ROW_NUMBERS) <= set(columns) else set(columns)
+    if not table.overlay.columns.isdisjoint(written):
+        dataset.update_config({CONFIG_KEY: table.overlay.without(written).config})
     return int(dataset.version)
 
 
@@ -485,11 +475,24 @@ def put_values(table: Table, changes: Mapping[str, Values]) -> int:
 def fold_edits(table: Table) -> int:
     """Write the edited columns of a table at its newest version into its data files; return the new version.
 
-    Columns that name rows by number keep their values, so the numbers of deleted rows stay in the overlay.
+    Where rows were deleted, the columns that name rows by number then have the numbers of the present rows.
     """
-    edited = sorted(table.overlay.columns & set(table.schema.names))
+    overlay, names = table.overlay, set(table.schema.names)
+    edited = sorted(overlay.columns & names | (set(ROW_NUMBERS) & names if REMOVED in overlay.columns else set()))
+    if not edited:
+        return table.version
     schema = pa.schema([table.schema.field(name) for name in edited])
-    return _put_columns(table, iter(table.scan(edited)), schema, set(edited)) if edited else table.version
+    numbers = RowNumbers.of(overlay)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table.scan(edited):
+            columns = [
+                numbers.renumbered(column) if name in ROW_NUMBERS and len(numbers.removed) else column
+                for name, column in zip(edited, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return put_columns(table, batches(), schema)
 
 
 @engine_call
@@ -515,7 +518,7 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
     dataset = lance.dataset(str(table.path), version=table.version)
     if present := [name for name in names if name in dataset.schema.names]:
         dataset.drop_columns(present)
-    return _without_edits(dataset, table, _superseded(present))
+    return _without_edits(dataset, table, present)
 
 
 @engine_call
@@ -571,7 +574,7 @@ def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     dataset = lance.dataset(str(table.path), version=table.version)
     if present := [name for name in without if name in dataset.schema.names]:
         dataset.drop_columns(present)
-        _without_edits(dataset, table, _superseded(present))
+        _without_edits(dataset, table, present)
     fragments = dataset.get_fragments()
     rows = max(dataset.count_rows(), 1)
     deleted = sum(fragment.num_deletions for fragment in fragments)

@@ -123,7 +123,7 @@ def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch:
         delete(dataset, copied(dataset))
     assert "original" in open_media(few._context, few.id).table.overlay.columns
     vacuum(few._context, older_than_s=None)
-    assert not open_media(few._context, few.id).table.overlay.columns - {REMOVED}
+    assert not open_media(few._context, few.id).table.overlay.columns
     assert_same(state(few), state(other))
     for dataset in (few, other):
         delete(dataset, [1, 40, 200])
@@ -208,12 +208,12 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
     assert results == [True, True]
     assert clone.count() == ROWS - 4
     table = open_media(clone._context, clone.id).table
-    assert RowNumbers.of(table).removed.tolist() == [0, 3, 99, 300]
+    assert RowNumbers.of(table.overlay).removed.tolist() == [0, 3, 99, 300]
     before = state(clone)
     monkeypatch.setattr(removal, "_MOST", 0)  # the long way goes on from there
     clone.tag(clone.where([]).media_ids()[:3], "seen")
     delete(clone, [7])
-    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table).removed)
+    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table.overlay).removed)
     assert len(state(clone)["inverse"]) == len(before["inverse"]) - 1
     assert clone.similar(clone.where([]).media_ids()[5]).count() > 0
     clone.add_media(part(vectors()[:3] + 0.5, ROWS))
@@ -235,6 +235,22 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatc
     dataset.delete_media(sorted({ids[row] for row in near} - {listed[0]}))
     assert listed[0] not in dataset.issues("label_outlier")["media_id"].to_pylist()
     assert_judged(dataset, right_ids(dataset))
+
+
+def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folding the edits of deletions, also of rows whose copies stay, leaves neighbours and copies as they were."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    clone = source.clone()
+    delete(clone, [*copied(clone)[:3], 9])
+    edited = open_media(clone._context, clone.id).table.overlay
+    assert {"original", "neighbours", REMOVED} <= edited.columns
+    before = state(clone)
+    vacuum(clone._context, older_than_s=None)
+    assert not open_media(clone._context, clone.id).table.overlay.layers
+    assert_same(state(clone), before)
+    delete(clone, [20, 30])
+    vacuum(clone._context, older_than_s=None)
+    assert clone.check().findings == []
 
 
 def test_remove_few__keeps_snapshots(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

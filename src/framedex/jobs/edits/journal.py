@@ -205,8 +205,8 @@ def _with_decision(
     if (decision := change.get("decision_added" if forward else "decision_withdrawn")) is not None:
         try:
             state = restore_decision(media, head, DuplicateDecision.model_validate(decision))
-        except NotFound as error:
-            raise Conflict(str(error)) from None
+        except NotFound:
+            raise Conflict("media of the decision are not in the dataset any more") from None
     if (decision := change.get("decision_withdrawn" if forward else "decision_added")) is not None:
         try:
             state = withdraw(media, head, decision["decision_id"])
@@ -286,7 +286,7 @@ def _with_tag_name(media: Media, state: NewState, renamed: Mapping[str, str], *,
     tags = read_tags(media.table.path, versions)
     if not any(each.tag_id == renamed["tag_id"] and each.name == old for each in tags):
         raise Conflict(f"the tag {old!r} was renamed or deleted meanwhile")
-    if any(each.name == new for each in tags):
+    if any(each.name == new and each.tag_id != renamed["tag_id"] for each in tags):
         raise Conflict(f"another tag is named {new!r} now")
     changed = [replace(each, name=new) if each.tag_id == renamed["tag_id"] else each for each in tags]
     return {**versions, TAGS: write_tags(media.table.path, changed)}, summary

@@ -40,7 +40,7 @@ class NumberedRows:
     """
 
     def __init__(self, media: Media) -> None:
-        self.media, self._numbers = media, RowNumbers.of(media.table)
+        self.media, self._numbers = media, RowNumbers.of(media.table.overlay)
 
     @property
     def removed(self) -> Rows:
