@@ -1,5 +1,7 @@
 """Snapshots over HTTP: each status, and to whom a clone belongs."""
 
+from pathlib import Path
+
 import pytest
 
 from framedex import Dataset, Workspace
@@ -10,6 +12,12 @@ from tests.service.client import OWN, Client
 from tests.service.conftest import OPERATOR
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
+
+
+@pytest.fixture
+def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
+    """A dataset of three images."""
+    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
 
 
 def url(dataset: Dataset, rest: str = "") -> str:

@@ -1,14 +1,23 @@
 """Tasks over HTTP: the list and its filters, of what the user may see; abort and retry."""
 
+from pathlib import Path
+
 import pytest
 
 from framedex import Dataset, Workspace
 from framedex.hub import Hub
 from framedex.service.server_paths import without_folders
+from tests.gallery import fill
 from tests.service.client import OWN, Client
 from tests.service.conftest import OPERATOR
 
 TASKS = "/api/v1/tasks"
+
+
+@pytest.fixture
+def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
+    """A dataset of three images."""
+    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
 
 
 def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:

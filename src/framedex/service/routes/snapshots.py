@@ -29,14 +29,14 @@ class SnapshotTexts(BaseModel):
 
 @router.get(_LIST)
 @needs(Action.DATASET_VIEW, feature=_FEATURE)
-def list_snapshots(dataset_id: str, dataset: OpenedDataset) -> list[Snapshot]:
+def get_snapshots(dataset_id: str, dataset: OpenedDataset) -> list[Snapshot]:
     """Return the snapshots, newest first."""
     return dataset.snapshots()
 
 
 @router.post(_LIST)
 @needs(Action.DATASET_EDIT, feature=_FEATURE)
-def create_snapshot(dataset_id: str, dataset: OpenedDataset, body: SnapshotTexts | None = None) -> Snapshot:
+def post_snapshot(dataset_id: str, dataset: OpenedDataset, body: SnapshotTexts | None = None) -> Snapshot:
     """Create a snapshot of the current state."""
     texts = body or SnapshotTexts()
     return dataset.snapshot(texts.name, description=texts.description or "")
@@ -44,7 +44,7 @@ def create_snapshot(dataset_id: str, dataset: OpenedDataset, body: SnapshotTexts
 
 @router.patch(_ONE)
 @needs(Action.DATASET_EDIT, feature=_FEATURE)
-def update_snapshot(dataset_id: str, snapshot_id: str, dataset: OpenedDataset, body: SnapshotTexts) -> Snapshot:
+def patch_snapshot(dataset_id: str, snapshot_id: str, dataset: OpenedDataset, body: SnapshotTexts) -> Snapshot:
     """Change the name or the description of a snapshot."""
     with _existing():
         return dataset.update_snapshot(snapshot_id, name=body.name, description=body.description)
@@ -52,7 +52,7 @@ def update_snapshot(dataset_id: str, snapshot_id: str, dataset: OpenedDataset, b
 
 @router.post(_ONE + "/restore", status_code=202, response_class=Response)
 @needs(Action.DATASET_EDIT, feature=_FEATURE)
-def restore_snapshot(dataset_id: str, snapshot_id: str, dataset: OpenedDataset) -> Response:
+def post_snapshot_restore(dataset_id: str, snapshot_id: str, dataset: OpenedDataset) -> Response:
     """Start to restore a snapshot, or ``current``."""
     with _existing():
         dataset.restore(snapshot_id, wait=False)
@@ -61,7 +61,7 @@ def restore_snapshot(dataset_id: str, snapshot_id: str, dataset: OpenedDataset) 
 
 @router.post(_ONE + "/clone", status_code=202, response_class=Response)
 @needs(Action.DATASET_CLONE, feature=_FEATURE)
-def clone_snapshot(
+def post_snapshot_clone(
     dataset_id: str, snapshot_id: str, service: Service, actor: CurrentActor, dataset: OpenedDataset
 ) -> Response:
     """Start to create a dataset from a snapshot, or from ``current``."""
@@ -72,7 +72,7 @@ def clone_snapshot(
 
 @router.delete(_ONE, response_class=Response)
 @needs(Action.DATASET_EDIT, feature=_FEATURE)
-def delete_snapshot(dataset_id: str, snapshot_id: str, dataset: OpenedDataset) -> Response:
+def delete_snapshot_by_id(dataset_id: str, snapshot_id: str, dataset: OpenedDataset) -> Response:
     """Delete a snapshot, except the current one."""
     with _existing():
         dataset.delete_snapshot(snapshot_id)

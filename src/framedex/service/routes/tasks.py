@@ -19,7 +19,7 @@ _MAX_PAGE = 2**31
 
 @router.get("/tasks")
 @needs(Action.TASK_VIEW)
-def list_tasks(
+def get_tasks(
     service: Service,
     actor: CurrentActor,
     dataset_id: _Text = None,
@@ -46,7 +46,7 @@ def list_tasks(
 
 @router.get("/tasks/filters")
 @needs(Action.TASK_VIEW)
-def task_filters(
+def get_task_filters(
     service: Service, actor: CurrentActor, start_time_from: _Text = None, start_time_to: _Text = None
 ) -> TaskFilters:
     """Return the values that occur in the tasks of datasets that the user may view."""
@@ -55,14 +55,14 @@ def task_filters(
 
 @router.post("/tasks/{task_id}/abort")
 @needs(Action.TASK_ABORT)
-def abort_task(task_id: str, task: OpenedTask, actor: CurrentActor) -> TaskRecord:
+def post_task_abort(task_id: str, task: OpenedTask, actor: CurrentActor) -> TaskRecord:
     """Abort a task, and wait until it has ended."""
     return _shown(task.abort(), is_local=actor.is_local)
 
 
 @router.post("/tasks/{task_id}/retry")
 @needs(Action.TASK_RETRY, invalid_status=400)
-def retry_task(task_id: str, task: OpenedTask, actor: CurrentActor) -> TaskRecord:
+def post_task_retry(task_id: str, task: OpenedTask, actor: CurrentActor) -> TaskRecord:
     """Run a task that failed or was aborted again."""
     try:
         task.retry()
