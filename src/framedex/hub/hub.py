@@ -8,6 +8,7 @@ from framedex.access import Action, Actor, Role, TenantSubject, Via
 from framedex.api.workspace import Workspace
 from framedex.core.checks import check_integer
 from framedex.hub.context import HubContext
+from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
 from framedex.hub.master_key import load_master_key
@@ -46,6 +47,7 @@ class Hub:
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
+        copies: copies of datasets.
         sessions: log-ins.
         credentials: API keys.
 
@@ -70,7 +72,7 @@ class Hub:
         self._context = context
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
-        self.tasks = Tasks(context, self.datasets)
+        self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
 
     def profile(self, actor: Actor) -> Profile:
