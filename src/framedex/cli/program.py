@@ -17,6 +17,7 @@ from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
 from framedex.cli.options import NAMESPACE
 from framedex.cli.output import printable, say
+from framedex.cli.people import organizations, users, workspaces
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
 from framedex.cli.serve import serve
@@ -42,6 +43,9 @@ bench = typer.Typer(help="Measure quality and speed on a dataset of yours.")
 bench.command("search")(bench_search)
 bench.callback()(lambda: None)  # a group, though it has one command so far
 app.add_typer(bench, name="bench")
+app.add_typer(users, name="users")
+app.add_typer(workspaces, name="workspaces")
+app.add_typer(organizations, name="organizations")
 
 
 def _print_version(wanted: bool) -> None:
