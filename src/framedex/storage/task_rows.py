@@ -29,6 +29,7 @@ def insert_task(
     task_type: TaskType,
     created_by: str,
     config: dict[str, Any] | None = None,
+    task_id: str | None = None,
 ) -> str:
     """Add a task of this process in status INITIALIZING and return its id.
 
@@ -38,8 +39,16 @@ def insert_task(
         task_type: type of the task.
         created_by: the user who started it.
         config: parameters with which any process can run the task; None if only this one can.
+        task_id: id of the task; None for a new one.
+
+    Raises:
+        Conflict: a task has the id.
     """
-    task_id, start = new_id(), now()
+    start = now()
+    if task_id is None:
+        task_id = new_id()
+    elif connection.execute(sa.select(tasks.c.id).where(tasks.c.id == task_id)).first() is not None:
+        raise Conflict(f"task {task_id} was started already")
     connection.execute(
         tasks.insert().values(
             id=task_id,

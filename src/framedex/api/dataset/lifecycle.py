@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.api.view import View, selected_ids
-from framedex.core.naming import check_dataset_name
+from framedex.core.naming import check_dataset_name, check_description
 from framedex.jobs.remove import remove
 from framedex.operations import snapshots
 from framedex.operations.context import Context
@@ -138,6 +138,16 @@ class DatasetLifecycle:
         check_dataset_name(name)
         with self._context.catalog.write() as connection:
             datasets.rename_dataset(connection, self.id, name)
+
+    def describe(self, description: str) -> None:
+        """Replace the description of the dataset, a free text; empty for none.
+
+        Raises:
+            InvalidInput: it is not text, or has more than 10,000 characters.
+        """
+        check_description(description)
+        with self._context.catalog.write() as connection:
+            datasets.set_description(connection, self.id, description)
 
 
 def _config(ids: Sequence[str]) -> dict[str, Any] | None:

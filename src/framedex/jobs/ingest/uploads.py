@@ -19,7 +19,8 @@ from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, op
 from framedex.media.files import allowed_folders
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
-from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
+from framedex.storage.blobs import Upload, blob_path, upload_folder, uploaded
+from framedex.storage.schema import BLOBS_ROOT
 
 _PART = 2**20
 REPEATED = "repeated names, of which the last one counts"
