@@ -23,8 +23,6 @@ from framedex.service.settings import ServiceSettings, auth_is_off
 from framedex.service.state import ServiceState
 from framedex.service.uris import Uris
 
-MAX_JSON_BYTES = 2**20
-"""The maximum size of the body of a request whose route names no other."""
 _NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
@@ -75,12 +73,11 @@ def create_app(
         lifespan=lifespan,
         generate_unique_id_function=_operation_id,
         telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
-        max_body_size=MAX_JSON_BYTES,
         form_limits={"max_files": 1000, "max_fields": 50},
     )
     app.state.service, app.state.metrics = state, metrics
     add_handlers(app)
-    for router in _routers():
+    for router in routers():
         app.include_router(router)
     add_documentation(app)
     if settings.cors_origins:
@@ -95,7 +92,7 @@ def create_app(
     return app
 
 
-def _routers() -> Sequence[APIRouter]:
+def routers() -> Sequence[APIRouter]:
     """Return the routers of all modules of routes, by the name of the module."""
     names = sorted(module.name for module in iter_modules(route_modules.__path__))
     return [import_module(f"{route_modules.__name__}.{name}").router for name in names]
