@@ -1,6 +1,9 @@
 """Datasets of users: to whom they belong, who may see them, and with whom they are shared."""
 
-from framedex.access import Action, Actor, DatasetSubject, Role, allowed
+from collections.abc import Mapping
+from typing import Any
+
+from framedex.access import Action, Actor, DatasetSubject, Role, TenantSubject, Via, allowed
 from framedex.api.dataset import Dataset
 from framedex.core.ids import is_dataset_id
 from framedex.errors import InvalidInput, NotFound
@@ -53,6 +56,17 @@ class Datasets:
         _, subject = self._find(actor, dataset_id)
         return DatasetSubject(subject.tenant_id, subject.owner_id, subject.grant, is_own)
 
+    def record(self, actor: Actor, dataset_id: str) -> DatasetRecord:
+        """Return the record of a dataset; ``owned_by`` is the address of its owner, also where that changed.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+            NotFound: there is no such dataset, or the actor must not learn of it.
+        """
+        record = self.open(actor, dataset_id).info
+        with self._context.database.read() as connection:
+            return _owned(record, homes.owners(connection, dataset_id))
+
     def _find(self, actor: Actor, dataset_id: str) -> tuple[Dataset, DatasetSubject]:
         self._context.require(actor, Action.OWN_ACCOUNT)  # nobody learns anything without a log-in
         if not is_dataset_id(dataset_id):
@@ -71,16 +85,18 @@ class Datasets:
     def visible(self, actor: Actor) -> list[DatasetRecord]:
         """Return the datasets that the actor may view, of all tenants, the newest first.
 
+        ``owned_by`` is the address of the owner, as in :meth:`record`.
+
         Raises:
             NotAuthenticated: nobody is logged in.
         """
         self._context.require(actor, Action.OWN_ACCOUNT)
         with self._context.database.read() as connection:
-            all_homes = homes.homes(connection)
+            all_homes, owners = homes.homes(connection), homes.owners(connection)
             grants = {} if actor.user_id is None else homes.grants_of(connection, actor.user_id)
         records = self._context.workspace.datasets(all_namespaces=True)
         return [
-            record
+            _owned(record, owners)
             for record in records
             if allowed(
                 actor,
@@ -88,6 +104,66 @@ class Datasets:
                 DatasetSubject(*all_homes.get(record.id, (DEFAULT_ID, None)), grants.get(record.id)),
             )
         ]
+
+    def create(
+        self,
+        actor: Actor,
+        name: str,
+        source: Any = None,
+        *,
+        wait: bool = False,
+        tenant_id: str | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """Create a dataset that the actor owns and return it.
+
+        Names are unique within a tenant: the dataset is in the namespace of its tenant.
+
+        Args:
+            actor: who does it; the operator and the local user own nothing.
+            name: up to 255 characters, without slashes.
+            source: of the media, as for :meth:`framedex.Workspace.create_dataset`; None for a draft.
+            wait: return when the task is done; a dataset whose task fails stays, for a retry.
+            tenant_id: the tenant; None for the one that the actor joined first.
+            options: further arguments of :meth:`framedex.Workspace.create_dataset`.
+
+        Raises:
+            Forbidden: the actor may not create datasets in the tenant.
+            InvalidInput: the name, the source or another argument cannot be used. No dataset is created.
+            NotFound: the tenant does not exist.
+            Conflict: a dataset of the tenant has that name.
+            TaskFailed: *wait* is set, and the task failed.
+        """
+        has_account = actor.via in (Via.SESSION, Via.TOKEN)
+        with self._context.database.read() as connection:
+            if tenant_id is None:
+                primary = tenants.primary_tenant(connection, actor.user_id or "") if has_account else DEFAULT_ID
+                tenant_id = primary or ""
+            self._context.require(actor, Action.TENANT_CREATE_DATASET, TenantSubject(tenant_id), target=name)
+            tenants.find_tenant(connection, tenant_id)
+        workspace = self._context.workspace.acting_as(actor.name)
+        workspace = workspace.in_namespace("" if tenant_id == DEFAULT_ID else tenant_id)
+        if source is None:
+            dataset = workspace.create_draft(name)
+        else:
+            dataset = workspace.create_dataset(name, source, wait=False, **options)
+        self.adopt(dataset.id, tenant_id, actor.user_id if has_account else None)
+        if wait and dataset.task is not None:
+            dataset.task.wait()
+        return dataset
+
+    def delete(self, actor: Actor, dataset_id: str) -> None:
+        """Delete a dataset. The source files are not changed.
+
+        Raises:
+            NotFound: there is no such dataset, or the actor must not learn of it.
+            Forbidden: the actor may not delete it, or the settings do not allow deleting datasets.
+            Conflict: a task of the dataset is running.
+        """
+        self.open(actor, dataset_id, Action.DATASET_DELETE)
+        self._context.workspace.delete_dataset(dataset_id)
+        with self._context.database.write() as connection:
+            audit.insert_entry(connection, actor.user_id, "dataset.delete", dataset_id=dataset_id)
 
     def adopt(self, dataset_id: str, tenant_id: str, owner_id: str | None) -> None:
         """Store to whom a new dataset belongs.
@@ -159,3 +235,8 @@ class Datasets:
         existing = [record.id for record in self._context.workspace.datasets(all_namespaces=True)]
         with self._context.database.write() as connection:
             return homes.forget_datasets(connection, existing)
+
+
+def _owned(record: DatasetRecord, owners: Mapping[str, str]) -> DatasetRecord:
+    """Return the record of a dataset with the address of its present owner."""
+    return record.model_copy(update={"owned_by": owners.get(record.id, record.owned_by)})

@@ -9,7 +9,9 @@ from framedex.api.workspace import Workspace
 from framedex.hub.context import HubContext
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
+from framedex.hub.enrichments import Enrichments
 from framedex.hub.master_key import load_master_key
+from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
 from framedex.hub.sessions import Sessions
@@ -43,6 +45,8 @@ class Hub:
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
+        enrichments: enriched copies of datasets.
+        metadata: custom fields in two steps.
         sessions: log-ins.
         credentials: API keys.
 
@@ -66,6 +70,7 @@ class Hub:
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
         self.tasks = Tasks(context, self.datasets)
+        self.enrichments, self.metadata = Enrichments(context, self.datasets), Metadata(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
 
     def profile(self, actor: Actor) -> Profile:
@@ -103,6 +108,7 @@ class Hub:
         """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets."""
         self.sessions.sweep()
         self.datasets.sweep()
+        self.metadata.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 

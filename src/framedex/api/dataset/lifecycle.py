@@ -135,19 +135,28 @@ class DatasetLifecycle:
             InvalidInput: the name is invalid.
             Conflict: the name is taken.
         """
-        check_dataset_name(name)
-        with self._context.catalog.write() as connection:
-            datasets.rename_dataset(connection, self.id, name)
+        self.update(name=name)
 
-    def describe(self, description: str) -> None:
-        """Replace the description of the dataset, a free text; empty for none.
+    def update(self, *, name: str | None = None, description: str | None = None) -> None:
+        """Change the name or the description of the dataset, or both.
+
+        Args:
+            name: as for :meth:`Workspace.create_dataset`; None for the present one.
+            description: free text of up to 10,000 characters, empty for none; None for the present one.
 
         Raises:
-            InvalidInput: it is not text, or has more than 10,000 characters.
+            InvalidInput: a text cannot be used; nothing is changed.
+            Conflict: the name is taken; nothing is changed.
         """
-        check_description(description)
+        if name is not None:
+            check_dataset_name(name)
+        if description is not None:
+            check_description(description)
         with self._context.catalog.write() as connection:
-            datasets.set_description(connection, self.id, description)
+            if name is not None:
+                datasets.rename_dataset(connection, self.id, name)
+            if description is not None:
+                datasets.set_description(connection, self.id, description)
 
 
 def _config(ids: Sequence[str]) -> dict[str, Any] | None:

@@ -35,6 +35,21 @@ def homes(connection: sa.Connection) -> dict[str, tuple[str, str | None]]:
     return {row.dataset_id: (row.tenant_id, row.owner_id) for row in rows}
 
 
+def owners(connection: sa.Connection, dataset_id: str | None = None) -> dict[str, str]:
+    """Return the e-mail addresses of the owners, or else their names, by the ids of the datasets.
+
+    Args:
+        connection: of the service's database.
+        dataset_id: the only dataset to look for; None for all.
+    """
+    query = sa.select(dataset_homes.c.dataset_id, users.c.email, users.c.username).join(
+        users, users.c.id == dataset_homes.c.owner_id
+    )
+    if dataset_id is not None:
+        query = query.where(dataset_homes.c.dataset_id == dataset_id)
+    return {row.dataset_id: row.email or row.username for row in connection.execute(query).all()}
+
+
 def transfer_datasets(
     connection: sa.Connection, owner_id: str, new_owner_id: str | None, *, tenant_id: str | None = None
 ) -> None:
