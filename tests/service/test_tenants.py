@@ -42,6 +42,7 @@ def tenants(workspace: Workspace, tmp_path: Path) -> Iterator[tuple[Client, dict
         query = {"file_name": "x", "export_format": "json"}
         export = client.get(f"/api/v1/dataset/{others.id}/export_context_async", params=query, headers=OWN).json()
         client.cookies.clear()
+        others.add_field("weight", "float")
         media = others.where([]).media_ids()[0]
         ids = {
             "dataset_id": others.id,
@@ -51,7 +52,7 @@ def tenants(workspace: Workspace, tmp_path: Path) -> Iterator[tuple[Client, dict
             "snapshot_id": others.snapshots()[0].snapshot_id,
             "export_id": export["id"],
             "tag": others.tag(media and [media], NAME).tag_id,
-            "field": others.add_field("weight", "float").field_id,
+            "field": others.fields()[0].field_id,
         }
         ids |= {"tag_id": ids["tag"], "field_id": ids["field"], "field_name": "weight"}
         client.log_in("bob")

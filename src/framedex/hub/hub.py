@@ -12,6 +12,7 @@ from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
 from framedex.hub.master_key import load_master_key
+from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
 from framedex.hub.sessions import Sessions
@@ -47,7 +48,8 @@ class Hub:
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
-        copies: copies of datasets.
+        copies: clones and enriched copies of datasets.
+        metadata: custom fields in two steps.
         sessions: log-ins.
         credentials: API keys.
 
@@ -73,6 +75,7 @@ class Hub:
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
+        self.metadata = Metadata(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
 
     def profile(self, actor: Actor) -> Profile:
@@ -131,6 +134,7 @@ class Hub:
         """
         self.sessions.sweep()
         self.datasets.sweep()
+        self.metadata.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 

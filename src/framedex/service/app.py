@@ -20,6 +20,7 @@ from framedex.service.maintenance import Maintenance
 from framedex.service.metrics import Metrics
 from framedex.service.middleware import RequestMiddleware
 from framedex.service.settings import ServiceSettings, auth_is_off
+from framedex.service.staging import remove_staged
 from framedex.service.state import ServiceState
 from framedex.service.uris import Uris
 
@@ -56,6 +57,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(remove_staged, workspace.path)
         maintenance.start()
         try:
             yield
