@@ -57,6 +57,7 @@ wheels: dist
 
 schema: $(VENV)/.base
 	$(BIN)/python -m framedex.vql docs
+	$(BIN)/python -m framedex.settings docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/clusters.py
