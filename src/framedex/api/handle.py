@@ -25,6 +25,11 @@ class WorkspaceHandle:
         return self._context.namespace
 
     @property
+    def read_only(self) -> bool:
+        """True if the workspace refuses changes: it was opened for reading, or before a fork."""
+        return self._context.catalog.read_only
+
+    @property
     def settings(self) -> Settings:
         """The settings at this moment. :meth:`change_settings` changes some of them."""
         return self._context.settings
