@@ -32,7 +32,8 @@ class Hub:
 
     Users, sessions and keys are in ``service.db`` beside the catalog, which the first hub of a workspace makes. All
     methods take the actor on whose behalf they act: that of a session, of an API key, or the operator
-    (:func:`framedex.access.operator_actor`).
+    (:func:`framedex.access.operator_actor`). Of a workspace that was opened for reading the users can be read, and
+    present sessions and keys work.
 
     Args:
         workspace: the open workspace, which stays open.
@@ -67,8 +68,8 @@ class Hub:
         ingest_path_role: Role = Role.ADMIN,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        passwords, key = Passwords(), load_master_key(workspace.path)
-        self._database = open_service_db(workspace.path)
+        passwords, key = Passwords(), load_master_key(workspace.path, read_only=workspace.read_only)
+        self._database = open_service_db(workspace.path, read_only=workspace.read_only)
         is_single = not (workspace.settings.multi_workspace if is_multi is None else is_multi)
         context = HubContext(workspace, self._database, passwords, key, is_single, Role(ingest_path_role), clock)
         self._context = context
