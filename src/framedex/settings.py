@@ -175,6 +175,8 @@ class Settings(BaseSettings):
         threads: the number of threads that read and decode.
         pixels_in_flight: the maximum number of decoded pixels of all threads at the same time; bounds memory.
         user: the e-mail address for ``created_by`` of records.
+        multi_workspace: whether a :class:`framedex.hub.Hub` has many tenants with one admin or more each; else a new
+            admin takes the place of the one before.
         add_media_enabled, dataset_snapshots_enabled, dataset_share_enabled, delete_dataset_enabled: whether media can
             be added to datasets, and whether datasets can have snapshots, can be shared, and can be deleted. As in the
             interface, the prefix may be omitted: ``DATASET_SNAPSHOTS_ENABLED``.
@@ -207,6 +209,7 @@ class Settings(BaseSettings):
     threads: int = Field(default_factory=lambda: max(2, available_cpus()), gt=0, le=256)
     pixels_in_flight: int = Field(default=32_000_000, gt=0)
     user: Annotated[str, AfterValidator(check_user)] = "local"
+    multi_workspace: bool = False
     add_media_enabled: bool = Field(
         default=True,
         validation_alias=AliasChoices("ADD_MEDIA_ENABLED", f"{_PREFIX}ADD_MEDIA_ENABLED", "add_media_enabled"),

@@ -262,10 +262,11 @@ class Workspace(WorkspaceHandle):
 
         Args:
             query: any of ``dataset_id, dataset_name, task_type, status, created_by`` (exact values), ``datasets`` (ids;
-                only tasks of these datasets, of which there can be thousands), ``start_time_from, start_time_to``
-                (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time, status, task_type,
-                dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``), ``page`` (from 1) and
-                ``page_size`` (5 to 50, default 20).
+                only tasks of these datasets, of which there can be thousands), ``deleted_by`` (with *datasets*: also
+                the tasks that this user started in datasets that were deleted since), ``start_time_from,
+                start_time_to`` (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time,
+                status, task_type, dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``),
+                ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
 
         Raises:
             InvalidInput: an argument is unknown or out of range.
@@ -279,6 +280,7 @@ class Workspace(WorkspaceHandle):
         start_time_to: datetime | str | None = None,
         *,
         datasets: Collection[str] | None = None,
+        deleted_by: str | None = None,
     ) -> TaskFilters:
         """Return the values that occur in the tasks of a period, for use as filters.
 
@@ -286,11 +288,12 @@ class Workspace(WorkspaceHandle):
             start_time_from: the first start time of tasks, as for :meth:`tasks`.
             start_time_to: the last start time.
             datasets: ids of datasets; only tasks of these count.
+            deleted_by: with *datasets*: also the tasks that this user started in datasets that were deleted since.
 
         Raises:
             InvalidInput: a time cannot be parsed, or *datasets* is not a list of ids.
         """
-        return task_filters(self._context, start_time_from, start_time_to, datasets)
+        return task_filters(self._context, start_time_from, start_time_to, datasets, deleted_by)
 
     def task(self, task_id: str) -> Task:
         """Return a task of any process, for inspection, waiting, aborting or retrying.

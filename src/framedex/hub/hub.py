@@ -4,12 +4,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
-from framedex.access import Action, Actor, Role, Via
+from framedex.access import Action, Actor, Role, TenantSubject, Via
 from framedex.api.workspace import Workspace
+from framedex.core.checks import check_integer
 from framedex.hub.context import HubContext
+from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
-from framedex.hub.enrichments import Enrichments
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
@@ -18,7 +19,7 @@ from framedex.hub.sessions import Sessions
 from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
-from framedex.records import Profile
+from framedex.records import AuditEntry, Profile
 from framedex.storage.service_db import accounts, audit
 from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
 
@@ -36,8 +37,10 @@ class Hub:
     Args:
         workspace: the open workspace, which stays open.
         is_multi: whether there are many tenants, each with one admin or more; else a promotion to admin demotes the
-            admin before.
+            admin before. None for the setting ``multi_workspace``.
         provider: where accounts live beside the database; by default nowhere.
+        ingest_path_role: the least role, editor or admin, with which members create datasets from folders of the
+            server.
         clock: returns the present time in UTC.
 
     Attributes:
@@ -45,8 +48,8 @@ class Hub:
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
-        enrichments: enriched copies of datasets.
         metadata: custom fields in two steps.
+        copies: copies of datasets.
         sessions: log-ins.
         credentials: API keys.
 
@@ -59,18 +62,20 @@ class Hub:
         self,
         workspace: Workspace,
         *,
-        is_multi: bool = False,
+        is_multi: bool | None = None,
         provider: IdentityProvider | None = None,
+        ingest_path_role: Role = Role.ADMIN,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         passwords, key = Passwords(), load_master_key(workspace.path)
         self._database = open_service_db(workspace.path)
-        context = HubContext(workspace, self._database, passwords, key, is_single=not is_multi, clock=clock)
+        is_single = not (workspace.settings.multi_workspace if is_multi is None else is_multi)
+        context = HubContext(workspace, self._database, passwords, key, is_single, Role(ingest_path_role), clock)
         self._context = context
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
-        self.tasks = Tasks(context, self.datasets)
-        self.enrichments, self.metadata = Enrichments(context, self.datasets), Metadata(context, self.datasets)
+        self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
+        self.metadata = Metadata(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
 
     def profile(self, actor: Actor) -> Profile:
@@ -104,8 +109,29 @@ class Hub:
         """Return the secret of a label and some parts, from the master key."""
         return self._context.key.derived(label, *parts)
 
+    def audit(self, actor: Actor, *, limit: int = 100, offset: int = 0) -> list[AuditEntry]:
+        """Return a page of what users did that matters for security, the newest first.
+
+        Args:
+            actor: who asks.
+            limit: of the page, 1 to 1,000.
+            offset: of the page.
+
+        Raises:
+            Forbidden: the actor is no admin of the default tenant.
+            InvalidInput: the limit or the offset is out of range.
+        """
+        self._context.require(actor, Action.ADMIN_SETTINGS, TenantSubject(DEFAULT_ID))
+        check_integer("limit", limit, minimum=1, maximum=1000)
+        check_integer("offset", offset, minimum=0)
+        with self._database.read() as connection:
+            return audit.list_entries(connection, limit=limit, offset=offset)
+
     def sweep(self) -> None:
-        """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets."""
+        """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets.
+
+        Datasets that were created in the namespace of a tenant and have no home, because their process ended, get one.
+        """
         self.sessions.sweep()
         self.datasets.sweep()
         self.metadata.sweep()

@@ -72,5 +72,12 @@ def _make(path: Path) -> None:
 
 
 def _link(partial: Path, path: Path) -> None:
+    """Move a file to a path, unless the path exists."""
     with suppress(FileExistsError):
-        path.hardlink_to(partial)
+        try:
+            path.hardlink_to(partial)
+        except FileExistsError:
+            raise
+        except OSError:  # the file system has no links
+            if not path.exists():
+                partial.replace(path)

@@ -1,7 +1,7 @@
 """The application: its routes, its layers, its start and its end."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -66,6 +66,23 @@ def create_app(
             await anyio.to_thread.run_sync(maintenance.stop)
             await anyio.to_thread.run_sync(on_stop)
 
+    app = api(lifespan)
+    app.state.service, app.state.metrics = state, metrics
+    add_documentation(app)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            allow_credentials=True,
+        )
+    app.add_middleware(RequestMiddleware, state=state, observe=metrics.observe)
+    return app
+
+
+def api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+    """Return an application with all routes, without a workspace that it could serve."""
     app = FastAPI(
         title="Framedex",
         version=__version__,
@@ -77,20 +94,9 @@ def create_app(
         telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
         form_limits={"max_files": 1000, "max_fields": 50},
     )
-    app.state.service, app.state.metrics = state, metrics
     add_handlers(app)
     for router in routers():
         app.include_router(router)
-    add_documentation(app)
-    if settings.cors_origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(settings.cors_origins),
-            allow_methods=["*"],
-            allow_headers=["*"],
-            allow_credentials=True,
-        )
-    app.add_middleware(RequestMiddleware, state=state, observe=metrics.observe)
     return app
 
 

@@ -176,6 +176,7 @@ class TaskQuery:
     Attributes:
         equal: required values by column: ``dataset_id, dataset_name, task_type, status, created_by``.
         datasets: ids of the datasets; None for all datasets, also deleted ones.
+        deleted_by: with *datasets*: also the tasks that this user started in datasets that were deleted since.
         start_from, start_to: bounds of the start time, both inclusive.
         sort_by: name of a column.
         descending: whether the order is descending.
@@ -183,6 +184,7 @@ class TaskQuery:
 
     equal: Mapping[str, str] = field(default_factory=dict)
     datasets: Sequence[str] | None = None
+    deleted_by: str | None = None
     start_from: datetime | None = None
     start_to: datetime | None = None
     sort_by: str = "start_time"
@@ -193,7 +195,11 @@ class TaskQuery:
         conditions = [tasks.c[name] == value for name, value in self.equal.items()]
         if self.datasets is not None:  # one parameter, because SQLite limits their number
             ids = sa.func.json_each(json.dumps(list(self.datasets))).table_valued("value")
-            conditions.append(tasks.c.dataset_id.in_(sa.select(ids.c.value)))
+            allowed: sa.ColumnElement[bool] = tasks.c.dataset_id.in_(sa.select(ids.c.value))
+            if self.deleted_by is not None:
+                is_deleted = tasks.c.dataset_id.not_in(sa.select(datasets.c.id))
+                allowed = sa.or_(allowed, sa.and_(tasks.c.created_by == self.deleted_by, is_deleted))
+            conditions.append(allowed)
         if self.start_from is not None:
             conditions.append(tasks.c.start_time >= self.start_from)
         if self.start_to is not None:

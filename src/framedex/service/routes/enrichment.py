@@ -75,7 +75,7 @@ def enrich_dataset(
 ) -> EnrichedDataset:
     """Create a copy of a dataset with the results of models; its task runs on after the answer."""
     try:
-        copy = service.hub.enrichments.enrich(actor, dataset.id, body.enrichment_models)
+        copy = service.hub.copies.enrich(actor, dataset.id, body.enrichment_models)
     except NotFound as error:  # a model: the dataset was found before
         raise Refusal(422, without_folders(str(error))) from None
     return EnrichedDataset(dataset_id=copy.id, id=copy.id)

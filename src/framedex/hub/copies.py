@@ -1,0 +1,69 @@
+"""Copies of datasets, by the rules of a hub: who may make them, and to whom they belong."""
+
+from collections.abc import Mapping
+
+from framedex.access import Action, Actor, TenantSubject
+from framedex.api.dataset import Dataset
+from framedex.hub.actors import own_id
+from framedex.hub.context import HubContext
+from framedex.hub.datasets import Datasets
+
+
+class Copies:
+    """The copies of datasets that users of a hub make.
+
+    Args:
+        context: the open parts of the hub.
+        datasets: the datasets of the hub.
+    """
+
+    def __init__(self, context: HubContext, datasets: Datasets) -> None:
+        self._context, self._datasets = context, datasets
+
+    def clone(self, actor: Actor, dataset_id: str, snapshot: str = "current") -> Dataset:
+        """Start to create a dataset from a snapshot, and return it with its task.
+
+        The copy belongs to the tenant of its source, and to the actor.
+
+        Args:
+            actor: who does it; the operator and the local user own nothing.
+            dataset_id: the source.
+            snapshot: the id of a snapshot, or ``current``.
+
+        Raises:
+            NotFound: there is no such dataset, or no such snapshot, or the actor must not learn of it.
+            Forbidden: the actor may not copy the dataset or create datasets in its tenant, or snapshots are disabled.
+            Conflict: the dataset's status does not allow clones.
+        """
+        source, tenant_id = self._source(actor, dataset_id, Action.DATASET_CLONE)
+        copy = source.clone(snapshot, wait=False)
+        self._datasets.adopt(copy.id, tenant_id, own_id(actor))
+        return copy
+
+    def enrich(self, actor: Actor, dataset_id: str, models: Mapping[str, str]) -> Dataset:
+        """Start to create an enriched copy of a dataset, and return the copy with its task.
+
+        The copy belongs to the tenant of its source, and to the actor.
+
+        Args:
+            actor: who does it; the operator and the local user own nothing.
+            dataset_id: the source.
+            models: ids of models by type of enrichment.
+
+        Raises:
+            NotFound: there is no such dataset or model, or the actor must not learn of it.
+            Forbidden: the actor may not enrich the dataset, or create datasets in its tenant.
+            InvalidInput: a type does not exist, or a model cannot be applied.
+            Conflict: the dataset is not READY, a task is running, or a model depends on others.
+        """
+        source, tenant_id = self._source(actor, dataset_id, Action.DATASET_ENRICH)
+        copy = source.enrich(models, wait=False)
+        self._datasets.adopt(copy.id, tenant_id, own_id(actor))
+        return copy
+
+    def _source(self, actor: Actor, dataset_id: str, action: Action) -> tuple[Dataset, str]:
+        """Return a dataset that the actor may copy within its tenant, and the id of the tenant."""
+        source = self._datasets.open(actor, dataset_id, action)
+        tenant_id = self._datasets.subject(actor, dataset_id).tenant_id
+        self._context.require(actor, Action.TENANT_CREATE_DATASET, TenantSubject(tenant_id))
+        return source, tenant_id
