@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from framedex.access import Action, Actor, Via
+from framedex.access import Action, Actor
 from framedex.core.ids import is_dataset_id
 from framedex.errors import Conflict, NotFound
+from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
 from framedex.records import FieldResult, TaskStatus
@@ -65,8 +66,7 @@ class Metadata:
         dataset.check_field(name, field_type, enum_options=enum_options, is_multi=is_multi)
         field = {"name": name, "field_type": field_type, "enum_options": enum_options, "is_multi": is_multi}
         with self._context.database.write() as connection:
-            created_by = actor.user_id if actor.via in (Via.SESSION, Via.TOKEN) else None
-            return insert_metadata_task(connection, dataset_id, field, created_by)
+            return insert_metadata_task(connection, dataset_id, field, own_id(actor))
 
     def fill(self, actor: Actor, dataset_id: str, task_id: str, rows: Sequence[Any]) -> FieldResult:
         """Start the task that adds a defined field with its values, and return its progress.

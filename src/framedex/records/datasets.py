@@ -21,7 +21,7 @@ class DatasetStatus(StrEnum):
 
 
 class SourceType(StrEnum):
-    """Place of the media that a dataset was created from: a bucket, this machine, or the workspace itself."""
+    """Location of the media that a dataset was created from: a bucket, this machine, or the workspace itself."""
 
     BUCKET = "BUCKET"
     LOCAL = "LOCAL"

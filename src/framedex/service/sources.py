@@ -69,7 +69,7 @@ def check_role(service: ServiceState, role_arn: str | None) -> str | None:
 
 @contextmanager
 def reading_source(source: str | None) -> Iterator[None]:
-    """Answer a source outside of what may be read, or out of reach, by the sentence of the interface.
+    """Refuse a source outside of what may be read, or out of reach, by the sentence of the interface.
 
     Args:
         source: the path or the URI; None for no such source.

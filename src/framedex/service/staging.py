@@ -333,7 +333,7 @@ class _Parser:
         if self._name == ARCHIVE:
             return
         if file.size > limit:
-            raise Refusal(413, f"The file {file_name(file.name)[:100]!r} is too large: it may have {limit:,} bytes")
+            raise Refusal(413, f"The file {last_part(file.name)[:100]!r} is too large: it may have {limit:,} bytes")
 
     def _on_part_end(self) -> None:
         if self._file is None:
@@ -363,6 +363,6 @@ def _decoded(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def file_name(name: str) -> str:
+def last_part(name: str) -> str:
     """Return the last part of the name that a client gave a file."""
     return name.replace("\\", "/").rpartition("/")[2]

@@ -19,7 +19,7 @@ from framedex.service.errors import Refusal
 from framedex.service.forms import FILE, FILES, form_body, parse_fields
 from framedex.service.parameters import OpenedDataset, Service
 from framedex.service.sources import check_bucket, check_role, reading_source
-from framedex.service.staging import ARCHIVE, StagedForm, file_name, staged_form
+from framedex.service.staging import ARCHIVE, StagedForm, last_part, staged_form
 from framedex.service.state import ServiceState
 
 router = routes("additions")
@@ -66,13 +66,13 @@ def reindex_dataset(dataset: OpenedDataset, dataset_id: str) -> Response:
 
 
 def _check_media(name: str) -> None:
-    if not is_media(file_name(name)):
-        raise InvalidInput(f"Unsupported file format: {file_name(name)!r}")
+    if not is_media(last_part(name)):
+        raise InvalidInput(f"Unsupported file format: {last_part(name)!r}")
 
 
 def _check_archive(name: str) -> None:
-    if not file_name(name).lower().endswith(SUFFIXES):
-        raise InvalidInput(f"an archive is a {', '.join(SUFFIXES)} file, not {file_name(name)!r}")
+    if not last_part(name).lower().endswith(SUFFIXES):
+        raise InvalidInput(f"an archive is a {', '.join(SUFFIXES)} file, not {last_part(name)!r}")
 
 
 def _texts(form: StagedForm) -> dict[str, str]:
@@ -102,7 +102,7 @@ def _source(service: ServiceState, fields: AdditionFields, form: StagedForm) -> 
         return {"s3_uri": uri, "assume_role": role}
     if archives:
         return {"archive": OwnPath(archives[0].path), "assume_role": role}
-    return {"files": [(file_name(file.name), file) for file in files], "assume_role": role}
+    return {"files": [(last_part(file.name), file) for file in files], "assume_role": role}
 
 
 def _start(dataset: Dataset, fields: AdditionFields, source: Mapping[str, Any], form: StagedForm) -> None:
@@ -112,5 +112,5 @@ def _start(dataset: Dataset, fields: AdditionFields, source: Mapping[str, Any], 
     except InvalidInput as error:
         if not (archives := form.files.get(ARCHIVE)):
             raise
-        shown = str(error).replace(str(archives[0].path), file_name(archives[0].name))
+        shown = str(error).replace(str(archives[0].path), last_part(archives[0].name))
         raise type(error)(shown) from None

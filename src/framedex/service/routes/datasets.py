@@ -19,6 +19,12 @@ from framedex.service.sources import check_bucket, reading_source
 router = routes("datasets")
 
 _NO_ARCHIVES = "Archives are not supported for the initial creation of a dataset"
+_TOGGLES = {
+    "ADD_MEDIA": "add_media_enabled",
+    "SNAPSHOTS": "dataset_snapshots_enabled",
+    "SHARE": "dataset_share_enabled",
+    "DELETE_DATASET": "delete_dataset_enabled",
+}
 _DELETION = ("delete_dataset_enabled", "Deleting datasets is not enabled")
 
 
@@ -119,7 +125,7 @@ def change_dataset(
 
 @router.delete("/dataset/{dataset_id}")
 @needs(Action.DATASET_DELETE, feature=_DELETION)
-def delete_dataset(service: Service, actor: CurrentActor, dataset_id: str) -> Message:
+def delete_user_dataset(service: Service, actor: CurrentActor, dataset_id: str) -> Message:
     """Delete a dataset with all that is stored for it; its source stays."""
     service.hub.datasets.delete(actor, dataset_id)
     return Message(message="Dataset deleted")
@@ -142,7 +148,7 @@ def get_dataset_stats(dataset: OpenedDataset, dataset_id: str) -> DatasetStats:
 @router.get("/dataset/{dataset_id}/preview", status_code=307, response_class=Response)
 @needs(Action.DATASET_VIEW, signed=True)
 def get_dataset_preview(dataset: OpenedDataset, links: FileLinks, dataset_id: str) -> Response:
-    """Redirect to the thumbnail of the first image of a dataset."""
+    """Send the client to the thumbnail of the first image of a dataset."""
     row = next(dataset.view.limit(1).rows(["media_id"]), None)
     if row is None:
         raise NotFound("The dataset has no image")
@@ -154,19 +160,8 @@ def get_dataset_preview(dataset: OpenedDataset, links: FileLinks, dataset_id: st
 @needs(Action.DATASET_VIEW, heavy=True)
 def get_user_config(service: Service, dataset: OpenedDataset, dataset_id: str) -> UserConfig:
     """Return which searches and which changes a client may offer for a dataset."""
-    searches, settings = dataset.text_searches(), service.workspace.settings
-    toggles = {
-        "ADD_MEDIA": settings.add_media_enabled,
-        "SNAPSHOTS": settings.dataset_snapshots_enabled,
-        "SHARE": settings.dataset_share_enabled,
-        "DELETE_DATASET": settings.delete_dataset_enabled,
-    }
-    options = {
-        "labels_search": searches.labels,
-        "captions_search": searches.captions,
-        "semantic_search": searches.semantic,
-    }
-    texts = Feature(feature_key="TEXTUAL_SEARCH_IMAGE", feature_options=options)
-    return UserConfig(
-        features=[texts, *(Feature(feature_key=key, feature_options={"enabled": on}) for key, on in toggles.items())]
-    )
+    searches = {f"{kind}_search": is_possible for kind, is_possible in dataset.text_searches()}
+    texts = Feature(feature_key="TEXTUAL_SEARCH_IMAGE", feature_options=searches)
+    settings = service.workspace.settings
+    toggles = {key: {"enabled": bool(getattr(settings, name))} for key, name in _TOGGLES.items()}
+    return UserConfig(features=[texts, *(Feature(feature_key=key, feature_options=on) for key, on in toggles.items())])

@@ -13,7 +13,7 @@ from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.forms import FILES, form_body
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
-from framedex.service.staging import file_name, staged_form
+from framedex.service.staging import last_part, staged_form
 
 router = routes("ingestion")
 
@@ -61,7 +61,7 @@ async def upload_data_files(
     """Add files to a transaction, all of them or none. The field is ``files``, once for each file."""
     workspace = service.workspace
     transaction = await run_in_threadpool(_taking_files, dataset, transaction_id)
-    checks = {"files": lambda name: check_format(file_name(name))}
+    checks = {"files": lambda name: check_format(last_part(name))}
     async with staged_form(request, workspace.path, workspace.settings, files=checks) as form:
         files = form.files.get("files", [])
         if not files:

@@ -63,7 +63,7 @@ class FieldSchema(BaseModel):
 @router.post(_TASKS)
 @needs(Action.DATASET_EDIT)
 def create_metadata_task(service: Service, actor: CurrentActor, dataset_id: str, body: FieldRequest) -> MetadataTask:
-    """Define a custom field; nothing runs until its values are sent, within 24 hours."""
+    """Store the definition of a custom field; nothing runs until its values are sent, within 24 hours."""
     task_id = service.hub.metadata.define(
         actor,
         dataset_id,
