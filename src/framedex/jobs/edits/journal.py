@@ -51,13 +51,16 @@ class NewStep:
     values: pa.Table | None = None
     reason: str | None = None
 
-    def recorder(self, job: JobContext) -> Callable[[Any], None]:
-        """Write the values of the step; return what adds it to the journal in the transaction of the commit."""
+    def recorder(self, job: JobContext) -> Callable[[Any], int]:
+        """Write the values of the step; return what adds it to the journal, in the transaction of the commit.
+
+        That function returns the number of the step.
+        """
         file = None if self.values is None else write_journal_file(job.table.parent, self.values)
         settings = job.settings
 
-        def record(connection: Any) -> None:
-            journal_rows.insert_step(
+        def record(connection: Any) -> int:
+            return journal_rows.insert_step(
                 connection,
                 job.dataset_id,
                 operation=self.operation,
