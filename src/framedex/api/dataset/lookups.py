@@ -1,4 +1,4 @@
-"""Look-ups of :class:`framedex.Dataset`: its labels, the copies of one item, the item at a location."""
+"""Look-ups of :class:`framedex.Dataset`: its state, its labels, the copies of one item, the item at a location."""
 
 import os
 
@@ -14,6 +14,15 @@ class DatasetLookups:
 
     _context: Context
     id: str
+
+    @property
+    def generation(self) -> str:
+        """The id of the present state, which each change replaces.
+
+        Raises:
+            Conflict: the dataset has nothing to show yet.
+        """
+        return open_media(self._context, self.id, early=True).generation.id
 
     def labels(self) -> list[LabelCount]:
         """Return the labels of the media with their counts; see :meth:`View.labels`.
