@@ -11,10 +11,12 @@ from framedex.hub.context import HubContext
 from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
+from framedex.hub.events import Events
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
+from framedex.hub.results import Results
 from framedex.hub.sessions import Sessions
 from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
@@ -53,6 +55,8 @@ class Hub:
         metadata: custom fields in two steps.
         sessions: log-ins.
         credentials: API keys.
+        results: results and clean-up plans that are kept for users.
+        events: what changes, for listeners.
 
     Raises:
         WorkspaceError: the database cannot be used, or others can read it.
@@ -78,6 +82,7 @@ class Hub:
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
         self.metadata = Metadata(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
+        self.results, self.events = Results(), Events(context, self.datasets)
 
     def profile(self, actor: Actor) -> Profile:
         """Return the own account of an actor.
@@ -141,6 +146,7 @@ class Hub:
 
     def close(self) -> None:
         """Close the database; the workspace stays open."""
+        self.events.close()
         self._database.close()
 
     def __enter__(self) -> "Hub":
