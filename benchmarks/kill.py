@@ -27,11 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from common import save, table
+from kill_jobs import AGAIN, BEFORE, JOBS, MAKES, OF_FEW, OF_MANY, WAITING, prepare
 
 POINTS = ("begun", "before commit", "in commit", "after commit")
-"""Where a job may end itself: when its task began, before and within the transaction of the commit, and after it."""
-IMAGES, ADDED = 160, 60
-_SIDE = 96
+"""Where a job may end itself: when its task began or it got the lease of the dataset, before and within the transaction
+of the commit, and after it."""
+_WAITS_S = 0.3
 
 
 def do(job: str, workspace: Path, point: str) -> None:
@@ -39,7 +40,7 @@ def do(job: str, workspace: Path, point: str) -> None:
     import framedex
 
     if point:
-        _die_at(point)
+        _die_at(point, after_s=_WAITS_S if job in WAITING else 0.0)
     _seem_large(job)
     with framedex.Workspace(workspace) as opened:
         print("begun", flush=True)
@@ -47,19 +48,41 @@ def do(job: str, workspace: Path, point: str) -> None:
         print("done", flush=True)
 
 
+def wait(job: str, workspace: Path) -> None:
+    """Open a workspace, wait for a line, and do what waits for the lease that a job holds."""
+    import framedex
+
+    with framedex.Workspace(workspace) as opened:
+        print("begun", flush=True)
+        sys.stdin.readline()
+        WAITING[job](opened)
+
+
+def before(job: str, workspace: Path) -> None:
+    """Do what comes before a job."""
+    import framedex
+
+    with framedex.Workspace(workspace) as opened:
+        BEFORE[job](opened)
+
+
 def _seem_large(job: str) -> None:
-    """Have a deletion of few media take the way that it takes in a large dataset, in a retry, too."""
-    if job == _OF_FEW:
-        from framedex.jobs.edits import removal
+    """Have jobs take the ways that they take in a large dataset, in a retry, too."""
+    from framedex.jobs.edits import removal, rows
 
+    if job == OF_FEW:
         removal._ALL = 0
+    if job == OF_MANY:
+        rows._FEW, rows._FEW_SHARE = 0, 10**9
 
 
-def _die_at(point: str) -> None:
-    """Have this process end itself by SIGKILL at a point of the job."""
+def _die_at(point: str, *, after_s: float) -> None:
+    """Have this process end itself by SIGKILL at a point of the job, where it stays for a while."""
+    from framedex.operations import short_edits
     from framedex.storage import catalog, datasets, task_rows
 
     def die() -> None:
+        time.sleep(after_s)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def before(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,6 +103,7 @@ def _die_at(point: str) -> None:
     match point:
         case "begun":
             task_rows.insert_task = _at_end_of(catalog, task_rows.insert_task, die)
+            short_edits.load_job_context = before(short_edits.load_job_context)
         case "before commit":
             datasets.commit_generation = before(datasets.commit_generation)
         case "in commit":
@@ -108,114 +132,6 @@ def _at_end_of(catalog: Any, function: Callable[..., Any], die: Callable[[], Non
     return patched
 
 
-def _folder(workspace: Any, name: str) -> Path:
-    return workspace.path.parent / name
-
-
-def _create(workspace: Any) -> None:
-    workspace.create_dataset("new", _folder(workspace, "images"), "gist", wait=False).task.wait()
-
-
-def _add(workspace: Any) -> None:
-    workspace.dataset("pets").add_media(_folder(workspace, "more"))
-
-
-def _add_and_index(workspace: Any) -> None:
-    workspace.dataset("pets").add_media(_folder(workspace, "more"), auto_reindex=True)
-
-
-def _reindex(workspace: Any) -> None:
-    workspace.dataset("pets").reindex(thresholds=(0.02, 0.05, 0.1, 0.2, 0.4))
-
-
-def _delete(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[10:50])
-
-
-def _restore(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.restore(dataset.snapshots()[-1])
-
-
-def _clone(workspace: Any) -> None:
-    workspace.dataset("pets").clone()
-
-
-def _field(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
-    dataset.set_field("score", {media_id: float(place) for place, media_id in enumerate(ids)})
-
-
-def _tag(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.tag(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[::2], "even")
-
-
-def _label(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.set_labels(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[::3], ["third"])
-
-
-def _decide(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    groups = sorted(dataset.duplicates(), key=lambda group: group.paths)
-    dataset.not_duplicates(groups[0].media_ids)
-
-
-def _undo(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.undo(next(each.step for each in dataset.journal() if each.operation == "set_labels"))
-
-
-def _delete_few(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[50:53])
-
-
-def _fold(workspace: Any) -> None:
-    workspace.vacuum()
-
-
-def _snapshot(workspace: Any) -> None:
-    workspace.dataset("pets").snapshot("kept")
-
-
-def _process(workspace: Any) -> None:
-    dataset = workspace.dataset("sent")
-    transaction = dataset.find_upload(dataset.uploads()[0].id)
-    transaction.process(encoder="gist", wait=False).wait()
-
-
-def _process_more(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.find_upload(dataset.uploads()[0].id).process()
-
-
-JOBS: dict[str, Callable[[Any], None]] = {
-    "create": _create,
-    "add_media": _add,
-    "add_media and reindex": _add_and_index,
-    "reindex": _reindex,
-    "delete_media": _delete,
-    "restore": _restore,
-    "clone": _clone,
-    "set_field": _field,
-    "tag": _tag,
-    "set_labels": _label,
-    "not_duplicates": _decide,
-    "snapshot": _snapshot,
-    "undo": _undo,
-    "delete_media of few": _delete_few,
-    "vacuum, which folds edits": _fold,
-    "process a draft": _process,
-    "process an addition": _process_more,
-}
-_OF_FEW = "delete_media of few"
-_MAKES = {"create": "new", "clone": "pets (cloned)", "process a draft": "sent"}
-
-
 def look(job: str, workspace: Path, expected: Path) -> None:
     """Look at a workspace after a job was killed, finish the job, and print what was found, as JSON."""
     import framedex
@@ -224,9 +140,10 @@ def look(job: str, workspace: Path, expected: Path) -> None:
     faults: list[str] = []
     _seem_large(job)
     with framedex.Workspace(workspace) as opened:
-        target = _MAKES.get(job, "pets")
+        target = MAKES.get(job, "pets")
         tasks = [task for task in opened.tasks(page_size=50).tasks if task.task_id not in wanted["tasks"]]
-        happened = "done" if _state(opened, target) == wanted["after"] else "not done"
+        is_done = _state(opened, target, job) == wanted["after"] and job != AGAIN
+        happened = "done" if is_done else "not done"
         faults += _check_before_retry(opened, job, target, wanted, tasks)
         if tasks and tasks[0].status == "FAILED":
             happened = "retried"
@@ -234,21 +151,23 @@ def look(job: str, workspace: Path, expected: Path) -> None:
             opened.task(tasks[0].task_id).wait(120)
         elif happened == "not done":
             JOBS[job](opened)
-        found = _state(opened, target)
+        found = _state(opened, target, job)
         if found != wanted["after"]:
             faults.append(f"the end differs from that of an undisturbed run: {_difference(found, wanted['after'])}")
-        if job in _MAKES and _state(opened, "pets") != wanted["before"]:
+        if job in MAKES and _state(opened, "pets") != wanted["before"]:
             faults.append("the other dataset is not as it was")
         if (status := opened.dataset(target).info.status_new) != wanted["status"]:
             faults.append(f"at the end the status is {status}, not {wanted['status']}")
+        if (views := _views(opened.dataset(target))) != wanted["views"]:
+            faults.append(f"the saved views show {views}, not {wanted['views']}")
         faults += _usable(opened.dataset(target))
     print(json.dumps({"happened": happened, "faults": faults}))
 
 
 def _check_before_retry(opened: Any, job: str, target: str, wanted: dict[str, Any], tasks: list[Any]) -> list[str]:
     faults = []
-    state = _state(opened, target)
-    before = None if job in _MAKES else wanted["before"]
+    state = _state(opened, target, job)
+    before = None if job in MAKES else wanted["before"]
     if state not in (before, wanted["after"]):
         faults.append(f"a state between before and after: {_difference(state, before)}")
     if len(tasks) > 1:
@@ -265,8 +184,11 @@ def _check_before_retry(opened: Any, job: str, target: str, wanted: dict[str, An
     return faults
 
 
-def _state(opened: Any, name: str) -> dict[str, Any] | None:
-    """Return all that a dataset shows, by the paths of its media; None where there is nothing to see."""
+def _state(opened: Any, name: str, job: str = "") -> dict[str, Any] | None:
+    """Return all that a dataset shows, by the paths of its media; None where there is nothing to see.
+
+    Where two processes edit at once, either may be first: then steps of the journal have no number.
+    """
     import framedex
     from framedex.operations.context import open_media
 
@@ -286,11 +208,28 @@ def _state(opened: Any, name: str) -> dict[str, Any] | None:
         "tags": sorted((tag.name, tag.count) for tag in dataset.tags()),
         "fields": sorted(field.field_name for field in dataset.fields()),
         "decisions": [sorted(paths[each] for each in made.media_ids) for made in dataset.duplicate_decisions()],
+        "labels that are right": [
+            [paths.get(each, each), labels]
+            for made in dataset.label_decisions()
+            for each, labels in zip(made.media_ids, made.labels, strict=True)
+        ],
+        "basket": sorted(paths[each] for each in dataset.basket.media_ids()),
         "journal": [[step.step, step.operation, step.undone_at is not None] for step in dataset.journal()],
         "snapshots": sorted(f"{each.reason} {each.n_images}" for each in dataset.snapshots()),
     }
+    if job in WAITING:
+        state["journal"] = sorted(step[1:] for step in state["journal"])
     found: dict[str, Any] = json.loads(json.dumps(state))
     return found
+
+
+def _views(dataset: Any) -> list[Any]:
+    """Return what the saved views of a dataset show, and their alerts."""
+    shown = [
+        [each.name, each.record.total_results, [[point.batch, point.count] for point in each.trend().points]]
+        for each in dataset.views()
+    ]
+    return [*sorted(shown), *sorted([alert.view_name, alert.result_count] for alert in dataset.alerts())]
 
 
 def _ids(media: Any) -> tuple[list[str], list[str]]:
@@ -331,35 +270,6 @@ def _usable(dataset: Any) -> list[str]:
     return faults
 
 
-def prepare(folder: Path) -> None:
-    """Make images and the workspace that all jobs begin with."""
-    import cv2
-    import numpy as np
-
-    import framedex
-
-    random_numbers = np.random.default_rng(0)
-    for name, count in (("images", IMAGES), ("more", ADDED)):
-        (folder / name).mkdir()
-        for number in range(count):
-            coarse = random_numbers.integers(0, 255, (6, 6, 3)).astype(np.uint8)
-            image = cv2.resize(coarse, (_SIDE, _SIDE), interpolation=cv2.INTER_CUBIC)
-            cv2.imwrite(str(folder / name / f"{number:04}.png"), image)
-            if number % 8 == 0:
-                cv2.imwrite(str(folder / name / f"{number:04}b.jpg"), image)
-    with framedex.Workspace(folder / "workspace") as workspace:
-        dataset = workspace.create_dataset("pets", folder / "images", "gist")
-        ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
-        dataset.set_labels(ids[:40], ["cat"])
-        dataset.set_labels(ids[40:80], ["dog"])
-        dataset.tag(ids[:10], "first")
-        dataset.add_field("score", "float", values=dict.fromkeys(ids[:20], 1.0))
-        files = [(path.name, path) for path in sorted((folder / "more").iterdir())]
-        for transaction in (workspace.create_draft("sent").open_upload(), dataset.open_upload()):
-            transaction.add(files[:40])
-            transaction.add(files[30:])
-
-
 @dataclass(frozen=True)
 class Trial:
     """One killed run.
@@ -396,6 +306,7 @@ def main() -> None:
         for job in options.jobs:
             took = _undisturbed(Path(home), job)
             done = _trials(Path(home), job, options.moments, took)
+            shutil.rmtree(Path(home) / "base of one")
             trials += done
             counts = [sum(trial.happened == each for trial in done) for each in ("not done", "retried", "done")]
             rows.append([job, took, len(done), *counts, sum(bool(trial.faults) for trial in done)])
@@ -427,8 +338,17 @@ def _run(*arguments: object) -> str:
 
 def _undisturbed(home: Path, job: str) -> float:
     """Do a job once to its end; keep what it led to, and return how long it took."""
+    (home / "base of one").mkdir()
+    shutil.copytree(home / "base" / "workspace", home / "base of one" / "workspace")
+    for folder in ("images", "more"):
+        (home / "base of one" / folder).symlink_to(home / "base" / folder)
+    if job in BEFORE:
+        _run("before", job, home / "base of one" / "workspace")
     where = _copy(home, f"{job} undisturbed")
-    before = json.loads(_run("state", where / "workspace", "pets"))
+    waiting = _start_waiting(job, where)
+    if waiting is not None:
+        waiting.communicate("now\n", timeout=600)
+    before = json.loads(_run("state", where / "workspace", "pets", job))
     started = time.monotonic()
     process = _start(job, where, "")
     assert process.stdout is not None
@@ -437,8 +357,9 @@ def _undisturbed(home: Path, job: str) -> float:
     process.communicate(timeout=600)
     took = time.monotonic() - began
     assert process.returncode == 0, f"{job} failed after {time.monotonic() - started:.1f} s"
-    after = json.loads(_run("state", where / "workspace", _MAKES.get(job, "pets")))
+    after = json.loads(_run("state", where / "workspace", MAKES.get(job, "pets"), job))
     known = {"before": before["state"], "tasks": before["tasks"], "after": after["state"], "status": after["status"]}
+    known["views"] = after["views"]
     (home / f"{job}.json").write_text(json.dumps(known))
     shutil.rmtree(where)
     return took
@@ -446,18 +367,26 @@ def _undisturbed(home: Path, job: str) -> float:
 
 def _trial(home: Path, job: str, point: str, place: int, took: float) -> Trial:
     where = _copy(home, f"{job} {place}")
+    waiting = _start_waiting(job, where)
     process = _start(job, where, point)
     assert process.stdout is not None
     process.stdout.readline()
+    if waiting is not None and waiting.stdin is not None:
+        waiting.stdin.write("now\n")
+        waiting.stdin.flush()
     after_s = random.uniform(0, 1.05 * took)
     if not point:
         time.sleep(after_s)
         process.kill()
     process.communicate(timeout=600)
+    faults = []
+    if waiting is not None and (problem := waiting.communicate(timeout=600)[1]) is not None and waiting.returncode:
+        faults.append(f"the process that waited ended with {waiting.returncode}: {problem[-1000:]}")
     try:
         found = json.loads(_run("look", job, where / "workspace", home / f"{job}.json").splitlines()[-1])
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         found = {"happened": "retried", "faults": [str(error)]}
+    found["faults"] += faults
     if not found["faults"]:
         shutil.rmtree(where)
     return Trial(job, point, after_s, found["happened"], found["faults"])
@@ -467,10 +396,22 @@ def _copy(home: Path, name: str) -> Path:
     """Return a copy of the workspace; its images are where they were."""
     where = home / name
     where.mkdir()
-    shutil.copytree(home / "base" / "workspace", where / "workspace")
+    shutil.copytree(home / "base of one" / "workspace", where / "workspace")
     for folder in ("images", "more"):
         (where / folder).symlink_to(home / "base" / folder)
     return where
+
+
+def _start_waiting(job: str, where: Path) -> "subprocess.Popen[str] | None":
+    """Start a process that will wait for the lease of a job; return it once it is ready, None for other jobs."""
+    if job not in WAITING:
+        return None
+    command = [sys.executable, __file__, "wait", job, str(where / "workspace")]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
 
 
 def _start(job: str, where: Path, point: str) -> "subprocess.Popen[str]":
@@ -478,14 +419,15 @@ def _start(job: str, where: Path, point: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def print_state(workspace: Path, name: str) -> None:
+def print_state(workspace: Path, name: str, job: str) -> None:
     """Print what a dataset shows, as JSON."""
     import framedex
 
     with framedex.Workspace(workspace) as opened:
         tasks = [task.task_id for task in opened.tasks(page_size=50).tasks]
-        status = opened.dataset(name).info.status_new
-        print(json.dumps({"state": _state(opened, name), "status": status, "tasks": tasks}))
+        dataset = opened.dataset(name)
+        state, status = _state(opened, name, job), dataset.info.status_new
+        print(json.dumps({"state": state, "status": status, "tasks": tasks, "views": _views(dataset)}))
 
 
 if __name__ == "__main__":
@@ -494,8 +436,12 @@ if __name__ == "__main__":
             do(job, Path(workspace), point)
         case ["look", job, workspace, expected]:
             look(job, Path(workspace), Path(expected))
-        case ["state", workspace, name]:
-            print_state(Path(workspace), name)
+        case ["wait", job, workspace]:
+            wait(job, Path(workspace))
+        case ["before", job, workspace]:
+            before(job, Path(workspace))
+        case ["state", workspace, name, job]:
+            print_state(Path(workspace), name, job)
         case ["prepare", folder]:
             prepare(Path(folder))
         case _:
