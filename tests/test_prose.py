@@ -35,7 +35,7 @@ VERBS = set(
     Measure Merge Migrate Move Name Normalize Note Offer Open Order Parse Pass Pause Place Plan Prepare Print
     Process Propose Prune Publish Put Raise Rank Read Rebuild Record Recover Reduce Refine Refuse Register
     Reindex Release Remove Rename Render Renew Repair Repeat Replace Report Request Reserve Reset Resolve
-    Restart Restore Resume Retry Return Rewrite Roll Rotate Round Run Sample Save Say Scale Scan Schedule Search
+    Restart Restore Resume Retry Return Revoke Rewrite Roll Rotate Round Run Sample Save Say Scale Scan Schedule Search
     See Select Send Separate Set Settle Share Show Shrink Silence Sort Split Stack Start Stop Store Stream
     Subsample Suppress Switch Sync Tag Take Test Tile Touch Train Transform Try Turn Undo Update Upload Use
     Validate Verify Vote Wait Walk Warn Withdraw Work Write Yield

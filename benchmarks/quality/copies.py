@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import parents  # noqa: F401 - makes the modules of the benchmarks importable
-from edits import EDITS, Edit, collage, original, phone_frame, screenshot
 from halves import HALVES, half, photos_of
+from image_edits import EDITS, Edit, collage, original, phone_frame, screenshot
 from PIL import Image
 
 from common import PINS, RESULTS, arguments, environment, run_worker, save, table, verdict

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import parents  # noqa: F401 - makes the modules of the benchmarks importable
-from edits import EDITS
 from halves import HALVES, half
+from image_edits import EDITS
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from common import arguments, save, table, verdict

@@ -9,7 +9,9 @@ Error:
 │   └── NotRetryable                a task that neither failed nor was aborted, or that cannot be repeated here
 ├── NotFound (KeyError)             no such dataset, media item or file
 ├── Conflict                        the name is taken, or the dataset's status does not allow it
-├── Forbidden                       the settings do not allow it
+├── Forbidden                       the settings or the user's permissions do not allow it
+├── NotAuthenticated                nobody is logged in, or the credentials are not valid
+├── TooManyAttempts                 an attempt too soon after others that failed
 ├── CannotDecode                    the bytes cannot be decoded as an image; the message has the reason
 ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
 │   ├── FormatTooNew                a newer version of Framedex wrote it
@@ -77,7 +79,27 @@ class Conflict(Error):
 
 
 class Forbidden(Error):
-    """An operation that the settings of this installation do not allow."""
+    """An operation that the settings of this installation, or the permissions of the user, do not allow."""
+
+
+class NotAuthenticated(Error):
+    """An operation that needs a user, without valid credentials of one."""
+
+
+class TooManyAttempts(Error):
+    """An attempt that came too soon after others that failed.
+
+    Attributes:
+        retry_after_s: the number of seconds after which another attempt is allowed.
+    """
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[type["TooManyAttempts"], tuple[str, int], dict[str, Any]]:
+        """Return the arguments for unpickling; by default, the constructor would get the message alone."""
+        return type(self), (self.args[0], self.retry_after_s), self.__dict__
 
 
 class CannotDecode(Error):

@@ -15,7 +15,8 @@ from alembic.migration import MigrationContext
 
 from framedex.errors import Conflict, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage import datasets
-from framedex.storage.catalog import HEAD_REVISION, Catalog, migrate, open_catalog
+from framedex.storage.catalog import CATALOG, Catalog, open_catalog
+from framedex.storage.database import migrate
 from framedex.storage.schema import metadata, source_roots
 
 
@@ -47,7 +48,7 @@ def run_sql(path: Path, statement: str) -> list[Any]:
 
 def test_open__makes_a_catalog_of_the_head_revision(catalog: Catalog, catalog_path: Path) -> None:
     """A new catalog has the newest schema, is in WAL mode, and nothing else is left beside it."""
-    assert run_sql(catalog_path, "SELECT version_num FROM alembic_version") == [(HEAD_REVISION,)]
+    assert run_sql(catalog_path, "SELECT version_num FROM alembic_version") == [(CATALOG.newest,)]
     assert run_sql(catalog_path, "PRAGMA journal_mode") == [("wal",)]
     assert not list(catalog_path.parent.glob("*.partial")) + list(catalog_path.parent.glob(".*"))
     assert names(catalog) == []
@@ -76,11 +77,11 @@ def described(connection: sa.Connection) -> dict[str, Any]:
 def test_migrations__lead_to_the_schema_that_the_code_uses(catalog: Catalog, tmp_path: Path) -> None:
     """A fully migrated database has the tables of the code, as a new catalog has."""
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(tmp_path / "migrated.db")))
-    migrate(engine)
+    migrate(engine, CATALOG)
     with engine.connect() as migrated, catalog.read() as made:
         context = MigrationContext.configure(migrated, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
-        assert context.get_current_revision() == HEAD_REVISION
+        assert context.get_current_revision() == CATALOG.newest
         assert described(migrated) == described(made)
         assert set(described(made)) == {*metadata.tables, "alembic_version"}
     engine.dispose()
@@ -91,7 +92,7 @@ def test_migrations__are_repeatable(catalog: Catalog, catalog_path: Path) -> Non
     with catalog.write() as connection:
         datasets.insert_dataset(connection, "pets", owned_by="me")
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(catalog_path)))
-    migrate(engine)
+    migrate(engine, CATALOG)
     engine.dispose()
     assert names(catalog) == ["pets"]
 

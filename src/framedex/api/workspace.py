@@ -234,11 +234,11 @@ class Workspace(WorkspaceHandle):
             found = datasets.find_dataset(connection, name_or_id, namespace=self.namespace)
         return Dataset(self._context, found.id)
 
-    def datasets(self) -> list[DatasetRecord]:
-        """Return the records of all datasets of the handle's namespace, newest first."""
+    def datasets(self, *, all_namespaces: bool = False) -> list[DatasetRecord]:
+        """Return the records of all datasets of the handle's namespace, or of all namespaces, newest first."""
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
-            return datasets.list_datasets(connection, self.namespace)
+            return datasets.list_datasets(connection, None if all_namespaces else self.namespace)
 
     def delete_dataset(self, name_or_id: str) -> None:
         """Delete a dataset with all data that Framedex stores for it. The source files are not changed.

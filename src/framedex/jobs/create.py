@@ -1,5 +1,7 @@
 """The job that creates a dataset: ingest, index, commit."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from framedex.jobs.context import JobContext
@@ -11,6 +13,7 @@ from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint
 from framedex.jobs.ingest.reading import (
+    checkpoint_saver,
     declared_classes,
     lists_of,
     new_copy_columns,
@@ -24,12 +27,12 @@ from framedex.jobs.ingest.reading import (
 )
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
-from framedex.storage import tables
+from framedex.storage import datasets, tables
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.objects import objects_path
 from framedex.storage.tables import Table
-from framedex.storage.videos import VIDEOS, videos_path
+from framedex.storage.videos import VIDEOS, media_of_videos, videos_path
 from framedex.tasks import Commit, TaskProgress
 
 _WITH_BOXES = 0.7
@@ -44,8 +47,11 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         job: the context of the new dataset.
         progress: of the task.
     """
-    table = job.table
+    table, roots = job.table, source_roots(content)
+    early = partial(_early_commit, job, roots)
     checkpoint = _resume(table, progress)
+    if checkpoint.rows:
+        checkpoint_saver(progress, head=None, early=early)(checkpoint)
     boxes = read_content_boxes(content, progress)
     end = reading_share(content)
     read_end = end * _WITH_BOXES if boxes else end
@@ -63,11 +69,11 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         else None,
         checkpoint=checkpoint,
         of_copies=new_copy_columns(content),
+        early=early,
     )
     lists, version = lists_of(content, boxes), ingested.version
     if ingested.rows:
         version = write_image_ids(Table(table, version), lists)
-    roots = source_roots(content)
     versions = media_versions(version, ingested.videos)
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
@@ -103,6 +109,18 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         classes=declared_classes(lists),
         roots=roots,
         kept_by=job.settings.user if job.settings.dataset_snapshots_enabled else None,
+    )
+
+
+def _early_commit(job: JobContext, roots: Sequence[str], checkpoint: Checkpoint) -> Commit | None:
+    """Return the commit that shows the rows up to a checkpoint, without an index; None for no rows."""
+    if not checkpoint.rows:
+        return None
+    versions = media_versions(checkpoint.version, checkpoint.videos)
+    n_of_videos = media_of_videos(Table(job.table, checkpoint.version))
+    summary = Summary(early=True, n_videos=checkpoint.video_rows, n_of_videos=n_of_videos, added_at=with_time({}, 0))
+    return lambda connection: datasets.commit_early(
+        connection, job.dataset_id, tables=versions, n_images=checkpoint.rows, summary=summary, roots=roots
     )
 
 

@@ -17,7 +17,7 @@ def check_basket(context: Context, dataset_id: str) -> None:
     Raises:
         Conflict: a tag of an older version of the program has this name.
     """
-    if any(tag.name == BASKET for tag in tags_of(open_media(context, dataset_id))):
+    if any(tag.name == BASKET for tag in tags_of(open_media(context, dataset_id, early=True))):
         raise Conflict(
             f"this dataset has a tag named {BASKET!r}, from a version without the basket; rename the tag first: "
             f'ds.rename_tag("{BASKET}", …)'

@@ -5,18 +5,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from framedex.core.lru_cache import LruCache
-from framedex.errors import Conflict, NotIndexed
-from framedex.records import EmbeddingConfig
+from framedex.errors import Conflict, NotFound, NotIndexed
+from framedex.records import DatasetRecord, EmbeddingConfig
 from framedex.search.vectors.indices import VectorIndices
 from framedex.settings import LiveSettings, Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
 from framedex.storage.column_cache import ColumnCache
+from framedex.storage.early_table import EarlyTable
 from framedex.storage.heads import Heads
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.objects import open_objects
 from framedex.storage.sql import Sql
+from framedex.storage.table_names import MEDIA
 from framedex.tasks import Exports, Runner
 
 
@@ -64,8 +66,13 @@ class Context:
         return replace(self, namespace=namespace)
 
 
-def open_media(context: Context, dataset_id: str) -> Media:
+def open_media(context: Context, dataset_id: str, *, early: bool = False) -> Media:
     """Return a dataset's media at its current head; they stay the same while the caller uses them.
+
+    Args:
+        context: the open workspace.
+        dataset_id: the dataset.
+        early: whether the rows that its creation has read so far, without an index, will do.
 
     Raises:
         Conflict: the dataset has no head yet.
@@ -73,12 +80,39 @@ def open_media(context: Context, dataset_id: str) -> Media:
     with context.catalog.read() as connection:
         head = context.heads.read(connection, dataset_id)
         if head is None:
-            record = datasets.find_dataset(connection, dataset_id)
-            raise Conflict(
-                f"dataset {record.display_name!r} has nothing to show yet; its status is {record.status_new}"
-            )
-    table = context.columns.open(context.layout.media(dataset_id), head.generation.tables["media"])
+            first = context.heads.read_early(connection, dataset_id)
+            if first is None or not early:
+                raise _no_head(datasets.find_dataset(connection, dataset_id), is_read=first is not None)
+            head = first
+    path, version = context.layout.media(dataset_id), head.generation.tables[MEDIA]
+    if not head.generation.summary.early:
+        table = context.columns.open(path, version)
+    else:
+        try:
+            table = EarlyTable(path, version)
+        except NotFound:  # the creation ended meanwhile
+            return open_media(context, dataset_id)
     return Media(dataset_id, head.generation, table, context.sql, head.roots, columns=context.columns)
+
+
+def check_indexed(context: Context, media: Media) -> None:
+    """Check that media have an index.
+
+    Raises:
+        Conflict: the dataset is being created, and they are what was read so far.
+    """
+    if media.generation.summary.early:
+        with context.catalog.read() as connection:
+            raise _no_head(datasets.find_dataset(connection, media.generation.dataset_id), is_read=True)
+
+
+def _no_head(record: DatasetRecord, *, is_read: bool) -> Conflict:
+    if not is_read:
+        return Conflict(f"dataset {record.display_name!r} has nothing to show yet; its status is {record.status_new}")
+    return Conflict(
+        f"dataset {record.display_name!r} can be explored and filtered, but has no index yet; its status is "
+        f"{record.status_new}"
+    )
 
 
 def read_embedding_config(context: Context, dataset_id: str) -> EmbeddingConfig:
@@ -94,11 +128,11 @@ def read_embedding_config(context: Context, dataset_id: str) -> EmbeddingConfig:
     return config
 
 
-def open_entities(context: Context, dataset_id: str, *, objects: bool) -> Media:
+def open_entities(context: Context, dataset_id: str, *, objects: bool, early: bool = False) -> Media:
     """Return a dataset's media as :func:`open_media` does, or its objects, of which there can be none.
 
     Raises:
         Conflict: the dataset has no head yet.
     """
-    media = open_media(context, dataset_id)
+    media = open_media(context, dataset_id, early=early)
     return open_objects(media) if objects else media

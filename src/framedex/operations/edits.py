@@ -41,7 +41,7 @@ Selection = Callable[[Media], Condition | RowIds] | Sequence[str]
 
 def list_tags(context: Context, dataset_id: str) -> list[Tag]:
     """Return the tags of a dataset, oldest first, with the number of media of each."""
-    media = open_media(context, dataset_id)
+    media = open_media(context, dataset_id, early=True)
     tags = tags_of(media)
     counts = count_tags(media) if tags else {}
     return [_tag(tag, counts) for tag in tags]

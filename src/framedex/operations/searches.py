@@ -12,7 +12,7 @@ from framedex.core.progress import Progress
 from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_image
-from framedex.operations.context import Context
+from framedex.operations.context import Context, check_indexed
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
 from framedex.search.query_images import Box, as_vector, crop, encode_image, encoder_of, is_file, read_pixels
@@ -32,7 +32,12 @@ _BY = ("auto", "words", "meaning", "both")
 
 
 def open_searcher(context: Context, media: Media, progress: Progress | None = None) -> Searcher:
-    """Return a searcher for a state of a dataset's media, or objects."""
+    """Return a searcher for a state of a dataset's media, or objects.
+
+    Raises:
+        Conflict: the dataset is being created and has no index yet.
+    """
+    check_indexed(context, media)
     layout, dataset_id = context.layout, media.dataset_id
     owner = dataset_id if media.parents is None else media.parents.dataset_id
     caches = Caches(

@@ -28,6 +28,17 @@ from framedex.records.explore import (
 from framedex.records.exports import ExportRecord, ExportResult, ExportStatus
 from framedex.records.journal import JournalStep
 from framedex.records.maintenance import CheckResult, Finding, RecoveryResult, VacuumResult
+from framedex.records.people import (
+    ApiCredentials,
+    AuditEntry,
+    DatasetMember,
+    Organization,
+    Tenant,
+    TenantMember,
+    TenantPermissions,
+    User,
+    UserSession,
+)
 from framedex.records.snapshots import Snapshot, SnapshotReason
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
@@ -37,12 +48,15 @@ __all__ = [
     "CLUSTER_LEVELS",
     "DUPLICATE_LEVELS",
     "Alert",
+    "ApiCredentials",
     "AppliedModels",
+    "AuditEntry",
     "CheckResult",
     "CleanupResult",
     "CleanupSummary",
     "Cluster",
     "Copy",
+    "DatasetMember",
     "DatasetRecord",
     "DatasetStatus",
     "DuplicateDecision",
@@ -70,6 +84,7 @@ __all__ = [
     "LabelCount",
     "LabelDecision",
     "ModelStatus",
+    "Organization",
     "Preview",
     "Record",
     "RecoveryResult",
@@ -82,9 +97,14 @@ __all__ = [
     "TaskRecord",
     "TaskStatus",
     "TaskType",
+    "Tenant",
+    "TenantMember",
+    "TenantPermissions",
     "TrendPoint",
     "UploadRecord",
     "UploadState",
+    "User",
+    "UserSession",
     "VacuumResult",
     "ValueHistogram",
     "ViewFilters",

@@ -1,45 +1,29 @@
-"""The SQLite catalog: opening, schema migration and transactions."""
+"""The catalog of a workspace: the database with all small transactional data about datasets."""
 
-import os
-import sqlite3
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
 
 import sqlalchemy as sa
 
 from framedex.core import forks
-from framedex.core.atomic import atomic_file
-from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
+from framedex.errors import WorkspaceError
 from framedex.records import DatasetStatus
-from framedex.storage.disk import hard_link
+from framedex.storage.database import Database, Schema, create_database
 from framedex.storage.manifest import TransactionManifests, note_change, unsettled
-from framedex.storage.row_values import WrongValue, stored_json
 from framedex.storage.schema import datasets, metadata
-from framedex.storage.sqlite_errors import LITTLE_BYTES, OF_THE_DISK, base_code, failure_reason, free_bytes
+from framedex.storage.sqlite_errors import LITTLE_BYTES, free_bytes
 from framedex.storage.turns import Turns
 
-HEAD_REVISION = "0007"
-# Alembic's table with the revision of the database.
-_ALEMBIC_VERSION = sa.Table(
-    "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
+CATALOG = Schema(
+    "catalog", metadata, "framedex.storage:migrations", ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 )
-_KNOWN_REVISIONS = frozenset({"0001", "0002", "0003", "0004", "0005", "0006", "0007"})
-_MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
-_WAIT_S = 60.0
-_IDLE = 16  # connections that stay open
 _RESERVE_BYTES = LITTLE_BYTES
-_UNSAFE = set[Path]()  # catalogs that were in use while this process was forked
 
 
-class Catalog:
-    """An open catalog. Reads never wait; writes run one short transaction at a time.
-
-    Threads write in the order of their requests. After a fork the child can read but not write.
+class Catalog(Database):
+    """An open catalog, whose transactions also write the manifests of the datasets that they change.
 
     Args:
         path: the catalog file.
@@ -47,29 +31,9 @@ class Catalog:
     """
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
-        self._path, self._read_only, self._is_forked = path, read_only, False
-        self._engine, self._turns, self.gate = _engine(path, read_only=read_only), Turns(), forks.Gate()
+        super().__init__(path, CATALOG, read_only=read_only)
         self._dataset_turns: defaultdict[str, Turns] = defaultdict(Turns)
         self._dataset_lock = forks.Lock()
-        forks.close_before_forks(self)
-        forks.renew_after_forks(self)
-
-    @property
-    def read_only(self) -> bool:
-        """True if the catalog refuses writes."""
-        return self._read_only or self._is_forked
-
-    def check_writable(self) -> None:
-        """Check that the catalog accepts writes.
-
-        Raises:
-            ReadOnly: the workspace was opened for reading.
-            WorkspaceError: it was opened before a fork, by the parent of this process.
-        """
-        if self._is_forked:
-            raise WorkspaceError(f"{self._path} {forks.REASON}; nothing was changed")
-        if self._read_only:
-            raise ReadOnly(f"{self._path} was opened for reading; nothing was changed")
 
     def turns_of(self, dataset_id: str) -> Turns:
         """Return the order in which threads of this process write the tables of a dataset."""
@@ -77,37 +41,19 @@ class Catalog:
             return self._dataset_turns[dataset_id]
 
     @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
-        """Yield a connection with a consistent view of the catalog."""
-        with self._connection("read") as connection:
-            connection.exec_driver_sql("BEGIN")
-            yield connection
+    def _committing(self, connection: sa.Connection) -> Iterator[Callable[[], None]]:
+        manifests = TransactionManifests(connection, self._path.parent / "datasets")
 
-    @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
-        """Yield a connection in a transaction, which is committed at the end or rolled back if the block raises.
+        def commit() -> None:
+            manifests.write()
+            connection.commit()
 
-        Raises:
-            ReadOnly: the workspace was opened for reading.
-            WorkspaceError: it was opened before a fork, or the catalog cannot be written.
-        """
-        self.check_writable()
-        # Wait for the turn before opening a connection: the thread whose turn it is may need a second one to read.
-        with self._turn(), self._connection("write") as connection:
-            if (fault := _fault_of(connection)) is not None:
-                raise WorkspaceError(f"cannot write the catalog {self._path}: {failure_reason(fault, self._path)}")
-            # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            manifests = TransactionManifests(connection, self._path.parent / "datasets")
-            try:
-                yield connection
-                manifests.write()
-                connection.commit()
-            except BaseException:
-                connection.rollback()
-                manifests.discard()
-                raise
-            manifests.confirm()
+        try:
+            yield commit
+        except BaseException:
+            manifests.discard()
+            raise
+        manifests.confirm()
 
     def settle_manifests(self) -> None:
         """Write missing manifests, and those of datasets whose last commit was interrupted before its confirmation.
@@ -121,28 +67,6 @@ class Catalog:
         for dataset_id in unsettled(folder, dataset_ids):
             with suppress(WorkspaceError), self.write() as connection:
                 note_change(connection, dataset_id)
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        try:
-            with self._turns.turn(timeout_s=_WAIT_S):
-                yield
-        except TimeoutError as error:
-            raise WorkspaceError(f"cannot write the catalog {self._path}: {error}") from error
-
-    @contextmanager
-    def _connection(self, verb: str) -> Iterator[sa.Connection]:
-        """Yield a connection; convert errors of the engine to our own."""
-        with _own_errors(f"cannot {verb} the catalog {self._path}", self._path), self.gate.using():
-            self._check_safe()
-            with self._engine.connect() as connection:
-                yield connection
-                if _fault_of(connection) is not None:  # a new connection may succeed once the disk has space
-                    connection.invalidate()
-
-    def _check_safe(self) -> None:
-        if self._path in _UNSAFE:
-            raise WorkspaceError(f"{self._path} was in use {forks.UNSAFE}")
 
     @contextmanager
     def reserve_freed(self) -> Iterator[None]:
@@ -163,48 +87,10 @@ class Catalog:
         with suppress(OSError):
             path.write_bytes(bytes(_RESERVE_BYTES))
 
-    def shrink(self) -> None:
-        """Shrink the file and its log to the space that they need, unless other connections use them."""
-        with suppress(WorkspaceError), self._connection("shrink") as connection:
-            connection.exec_driver_sql("VACUUM")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def check_revision(self) -> None:
-        """Check that this version supports the schema, and migrate it if it is older.
-
-        Raises:
-            WorkspaceError: the file is not a catalog, or cannot be opened.
-            FormatTooNew: a newer version of Framedex changed the schema.
-            ReadOnly: an older version wrote the catalog, and it was opened for reading only.
-        """
-        with _own_errors(f"cannot open {self._path}", self._path), self.gate.using():
-            self._check_safe()
-            _check_revision(self._engine, self._path, read_only=self.read_only)
-
-    def close_idle(self) -> None:
-        """Close unused connections; further ones are opened on demand."""
-        self._engine.dispose()
-
     def renew(self) -> None:
         """Refuse writes in the child of a fork: tasks, threads and turns belong to the parent."""
-        self._is_forked, self._turns, self._dataset_turns = True, Turns(), defaultdict(Turns)
-        if not self.gate.is_safe:
-            _UNSAFE.add(self._path)
-
-    def close(self) -> None:
-        """Close all connections."""
-        with self.gate.using():
-            self._engine.dispose()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling, for the catalog and for all objects that hold it.
-
-        Raises:
-            InvalidInput: always.
-        """
-        raise InvalidInput(
-            f"{str(self._path.parent)!r} is open and cannot be pickled; open the workspace in the worker"
-        )
+        super().renew()
+        self._dataset_turns = defaultdict(Turns)
 
 
 def open_catalog(path: Path, *, read_only: bool) -> Catalog:
@@ -234,218 +120,10 @@ def open_catalog(path: Path, *, read_only: bool) -> Catalog:
     return catalog
 
 
-class _Connection(sqlite3.Connection):
-    """A connection to a catalog.
-
-    Attributes:
-        fault: the reason if the connection is limited to the file's content at opening; None if it reads and writes
-            normally.
-    """
-
-    fault: sqlite3.OperationalError | None = None
-
-
-def _fault_of(connection: sa.Connection) -> sqlite3.OperationalError | None:
-    opened = connection.connection.dbapi_connection
-    return opened.fault if isinstance(opened, _Connection) else None
-
-
-def _engine(path: Path, *, read_only: bool) -> sa.Engine:
-    # No limit: a writing thread opens a second connection for reads and must never wait for it.
-    return sa.create_engine(
-        "sqlite://",
-        creator=lambda: _connect(path, read_only=read_only),
-        poolclass=sa.pool.QueuePool,
-        pool_size=_IDLE,
-        max_overflow=-1,
-        json_deserializer=stored_json,
-    )
-
-
-def _connect(path: Path, *, read_only: bool) -> _Connection:
-    query = _query(path, read_only=read_only)
-    try:
-        return _prepared(path, query, read_only=read_only)
-    except sqlite3.OperationalError as error:
-        # SQLite creates a log and its index even for reads. If neither exists, the file is complete.
-        if base_code(error) not in OF_THE_DISK or _has_log(path):
-            raise
-        connection = _prepared(path, "mode=ro&immutable=1", read_only=True)
-        connection.fault = error
-        return connection
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Set the journal mode of a catalog to WAL; wait while other processes set it at the same time.
-
-    SQLite waits for no lock here: two connections that both change the mode would wait for each other.
-    """
-    until = time.monotonic() + _WAIT_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if base_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.02)
-
-
-def _prepared(path: Path, query: str, *, read_only: bool) -> _Connection:
-    connection = sqlite3.connect(
-        f"file:{_quoted(path)}?{query}",
-        uri=True,
-        timeout=_WAIT_S,
-        check_same_thread=False,
-        isolation_level=None,  # Catalog.write controls transactions
-        factory=_Connection,
-    )
-    try:
-        connection.execute("PRAGMA foreign_keys=ON")
-        if not read_only:
-            _write_ahead(connection)
-            connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens all files needed for reading
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _has_log(path: Path) -> bool:
-    """Return whether a catalog has changes in its log that are not yet in the file itself."""
-    with suppress(FileNotFoundError):
-        return path.with_name(f"{path.name}-wal").stat().st_size > 0
-    return False
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-
-
-def _query(path: Path, *, read_only: bool) -> str:
-    if not read_only:
-        return "mode=rw"
-    log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
-    if os.access(path.parent, os.W_OK) or shared.exists():
-        return "mode=ro"
-    if log.exists():
-        raise WorkspaceError(f"{path} has a log without its index, which cannot be made here; open it for writing once")
-    # SQLite cannot create its shared-memory file in a read-only folder, so no process writes there at present.
-    return "mode=ro&immutable=1"
-
-
-_DAMAGED = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
-
-
-@contextmanager
-def _own_errors(operation: str, path: Path) -> Iterator[None]:
-    """Raise the engine's errors as WorkspaceError; constraint violations reach the caller unchanged.
-
-    Args:
-        operation: the beginning of the message.
-        path: the catalog.
-    """
-    try:
-        yield
-    except (Error, sa.exc.IntegrityError, sa.exc.ProgrammingError):
-        raise
-    except WrongValue as error:
-        raise WorkspaceError(
-            f"{operation}: {error}; `framedex check` lists such values, and `framedex check --repair` rebuilds the rows"
-        ) from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{error.object!r} is no text: {error.reason} at character {error.start}") from None
-    except sa.exc.TimeoutError as error:
-        raise WorkspaceError(f"{operation}: {error}") from error
-    except sa.exc.DatabaseError as error:
-        raise WorkspaceError(f"{operation}: {failure_reason(error.orig, path)}") from error
-    except sqlite3.DatabaseError as error:
-        raise WorkspaceError(f"{operation}: {failure_reason(error, path)}") from error
-
-
 def _reserve(path: Path) -> Path:
     return path.with_name(f"{path.name}-reserve")
 
 
 def create_catalog(path: Path, fill: Callable[[sa.Connection], None] = lambda _connection: None) -> None:
-    """Build a complete catalog in a temporary file and move it to its path.
-
-    The first of several processes or threads wins.
-
-    Args:
-        path: path of the catalog.
-        fill: adds the first rows.
-
-    Raises:
-        WorkspaceError: the catalog cannot be written.
-    """
-    with atomic_file(path, put=_put) as partial:
-        engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
-        try:
-            with engine.begin() as connection:
-                metadata.create_all(connection)
-                _ALEMBIC_VERSION.create(connection)
-                connection.execute(_ALEMBIC_VERSION.insert().values(version_num=HEAD_REVISION))
-                fill(connection)
-        except sa.exc.DatabaseError as error:
-            raise WorkspaceError(f"cannot create the catalog {path}: {error.orig}") from error
-        finally:
-            engine.dispose()
-
-
-def _put(partial: Path, path: Path) -> None:
-    """Move a file to a path, unless the path already exists."""
-    try:
-        hard_link(partial, path)
-    except FileExistsError:
-        return
-    except OSError:  # the file system has no links
-        if not path.exists():
-            partial.replace(path)
-
-
-def migrate(engine: sa.Engine) -> None:
-    """Migrate a catalog's schema to the newest revision, or build it in an empty database, in one transaction.
-
-    New catalogs are instead created from the table definitions, which takes a tenth of the time. A test proves that
-    both ways lead to the same schema.
-    """
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", "framedex.storage:migrations")
-    with _MIGRATING, engine.connect() as connection:
-        # Dropping a table that is being rebuilt would otherwise delete the rows that refer to it.
-        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
-        connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may migrate at the same time
-        try:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            connection.commit()
-        finally:
-            connection.invalidate()  # the setting above must not reach other users of the connection
-
-
-def _check_revision(engine: sa.Engine, path: Path, *, read_only: bool) -> None:
-    try:
-        with engine.connect() as connection:
-            revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-            if _fault_of(connection) is not None:
-                connection.invalidate()
-    except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
-        cause = error.orig if isinstance(error, sa.exc.DatabaseError) else error
-        if base_code(cause) not in {*_DAMAGED, sqlite3.SQLITE_ERROR}:  # SQLITE_ERROR means a missing table
-            raise
-        raise WorkspaceError(f"{path} is not a Framedex catalog: {cause}") from error
-    if revision == HEAD_REVISION:
-        return
-    if revision not in _KNOWN_REVISIONS:
-        raise FormatTooNew(
-            f"{path} has schema revision {revision!r}; this Framedex knows up to {HEAD_REVISION!r}: "
-            "install a newer Framedex"
-        )
-    if read_only:
-        raise ReadOnly(f"{path} has the older schema revision {revision!r}; open it once for writing to update it")
-    migrate(engine)
+    """Build a complete catalog, as :func:`create_database` does."""
+    create_database(path, CATALOG, fill)

@@ -174,6 +174,7 @@ def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
     update = datasets.update().where(datasets.c.id == dataset_id)
     if (generation := head(connection, dataset_id)) is None:
         connection.execute(update.values(status=DatasetStatus.ERROR))
+        discard_early(connection, dataset_id)
         return
     under_way = datasets.c.status.in_((DatasetStatus.INDEXING, DatasetStatus.READ_ONLY))
     connection.execute(update.where(under_way).values(status=generation.status, progress=100))
@@ -222,6 +223,45 @@ def commit_generation(
     )
     note_change(connection, dataset_id)
     return generation
+
+
+def commit_early(
+    connection: sa.Connection,
+    dataset_id: str,
+    *,
+    tables: dict[str, int],
+    n_images: int,
+    summary: Summary,
+    roots: Sequence[str],
+) -> None:
+    """Show the rows that the creation of a dataset has read so far, until the creation commits or fails.
+
+    The dataset still has no head, so nothing can change it.
+    """
+    values = {"dataset_id": dataset_id, "tables": tables, "n_images": n_images, "summary": summary.model_dump()}
+    connection.execute(generations.insert().values(id=new_id(), created_at=now(), **values))
+    if not get_roots(connection, dataset_id):
+        put_roots(connection, dataset_id, roots)
+
+
+def early(connection: sa.Connection, dataset_id: str) -> Generation | None:
+    """Return the rows that the creation of a dataset has read so far; None before the first, or if there is a head."""
+    query = (
+        generations.select()
+        .join(datasets, datasets.c.id == generations.c.dataset_id)
+        .where(datasets.c.id == dataset_id, datasets.c.head.is_(None))
+        .order_by(generations.c.created_at.desc())
+    )
+    row = connection.execute(query.limit(1)).one_or_none()
+    return None if row is None else generation_of_row(row)
+
+
+def discard_early(connection: sa.Connection, dataset_id: str) -> None:
+    """Forget the rows that the creation of a dataset without a head has read."""
+    if early(connection, dataset_id) is None:
+        return
+    connection.execute(generations.delete().where(generations.c.dataset_id == dataset_id))
+    put_roots(connection, dataset_id, ())
 
 
 def head(connection: sa.Connection, dataset_id: str) -> Generation | None:

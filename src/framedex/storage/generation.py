@@ -76,6 +76,7 @@ class Summary(IndexSummary):
 
     Attributes:
         partial: whether rows joined the index since all rows were last indexed together.
+        early: whether these are the rows that a creation has read so far, without an index.
         n_videos: the number of videos.
         n_of_videos: the number of media that are frames of videos.
         objects: the summary of the objects; None if the dataset never had objects.
@@ -96,6 +97,7 @@ class Summary(IndexSummary):
     """
 
     partial: bool = False
+    early: bool = False
     n_videos: int = 0
     n_of_videos: int = 0
     objects: ObjectSummary | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from framedex.core.lru_cache import LruCache
-from framedex.storage.datasets import get_roots, head
+from framedex.storage.datasets import early, get_roots, head
 from framedex.storage.generation import Generation
 from framedex.storage.row_values import WrongValue
 
@@ -49,3 +49,8 @@ class Heads:
         result = Head(generation, tuple(get_roots(connection, dataset_id)))
         self._cached.put(name, result)
         return result
+
+    def read_early(self, connection: sa.Connection, dataset_id: str) -> Head | None:
+        """Return the rows that the creation of a dataset without a head has read so far; None before the first."""
+        generation = early(connection, dataset_id)
+        return None if generation is None else Head(generation, tuple(get_roots(connection, dataset_id)))

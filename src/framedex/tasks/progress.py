@@ -25,7 +25,7 @@ class TaskProgress:
 
     def __init__(
         self,
-        save: Callable[[dict[str, Any]], None] | None = None,
+        save: Callable[[dict[str, Any], Commit | None], None] | None = None,
         commit: Callable[[Commit, Callable[[], dict[str, Any]]], None] | None = None,
     ) -> None:
         self.stage, self.share = "starting", 0.0
@@ -77,10 +77,15 @@ class TaskProgress:
             self.interruption = reason
             self.cancel(None if reason is None else Aborted(reason))
 
-    def save(self, state: dict[str, Any]) -> None:
-        """Save a JSON checkpoint, which a later run of the same task gets as :attr:`resume`."""
+    def save(self, state: dict[str, Any], commit: Commit | None = None) -> None:
+        """Save a JSON checkpoint, which a later run of the same task gets as :attr:`resume`.
+
+        Args:
+            state: the checkpoint.
+            commit: writes more into the same transaction.
+        """
         if self._save is not None:
-            self._save(state)
+            self._save(state, commit)
 
     def commit(self, commit: Commit, config: Callable[[], dict[str, Any]]) -> None:
         """Commit the first part of the job's result while the task continues.

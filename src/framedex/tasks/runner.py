@@ -101,10 +101,12 @@ class Run:
             self.progress.resume = task_rows.read_resume(connection, self.task_id)
         return self.progress
 
-    def save(self, state: dict[str, Any]) -> None:
-        """Save a checkpoint for a later run."""
+    def save(self, state: dict[str, Any], commit: Commit | None = None) -> None:
+        """Save a checkpoint for a later run; *commit* writes more into the same transaction."""
         with self._catalog.write() as connection:
             task_rows.check_owned(connection, self.task_id)
+            if commit is not None:
+                commit(connection)
             task_rows.update_task(connection, self.task_id, resume=state)
 
     def commit_part(self, commit: Commit, config: Callable[[], dict[str, Any]]) -> None:

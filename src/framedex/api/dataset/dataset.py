@@ -427,7 +427,7 @@ class Dataset(
             NotFound: the media item or object does not exist, or its file is gone.
             CannotDecode: the file is not an image.
         """
-        media = media_containing(open_media(self._context, self.id), media_id)
+        media = media_containing(open_media(self._context, self.id, early=True), media_id)
         return read_media_pixels(media, media_id, self._context.settings)
 
     def thumbnail(self, media_id: str) -> bytes:
@@ -437,7 +437,7 @@ class Dataset(
             NotFound: the media item or object does not exist, or its file is gone.
             CannotDecode: the file is not an image.
         """
-        media, layout = open_media(self._context, self.id), self._context.layout
+        media, layout = open_media(self._context, self.id, early=True), self._context.layout
         if objects_of(media) is not None and thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
             media = media_containing(media, media_id)
         folder, keep = layout.thumbnails(media.dataset_id), not self._context.catalog.read_only

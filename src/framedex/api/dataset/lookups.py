@@ -51,4 +51,4 @@ class DatasetLookups:
         Raises:
             NotFound: the dataset has no media item there.
         """
-        return media_id_at(open_media(self._context, self.id), location)
+        return media_id_at(open_media(self._context, self.id, early=True), location)

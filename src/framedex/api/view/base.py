@@ -60,8 +60,8 @@ class ViewBase:
         return type(self)(self._context, self._dataset_id, self._steps, objects=not self._objects)
 
     def _media(self) -> Media:
-        """Open the current state of the media, or of the objects in them."""
-        return open_entities(self._context, self._dataset_id, objects=self._objects)
+        """Open the current state of the media, or of the objects in them; during a creation, what it has read."""
+        return open_entities(self._context, self._dataset_id, objects=self._objects, early=True)
 
     def _selection(self, media: Media) -> SelectedRows:
         """Return the rows of the view in a state of the dataset."""

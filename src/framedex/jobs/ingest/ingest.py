@@ -43,6 +43,7 @@ _CHUNK = 16  # files per future: enough to make its cost negligible
 _ENCODED = 32  # default batch size of encoders
 _COMMITTED = 8192  # maximum rows per table version
 _COMMITTED_S = 20.0  # maximum time between table versions: the work that a crash can lose
+_FIRST_COMMITTED_S = 2.0  # the same at first, so that users see something
 
 
 @dataclass(frozen=True)
@@ -361,12 +362,14 @@ class _Writer:
         self.pending_videos: list[dict[str, Any]] = []
         self.rows, self.version = checkpoint.rows, checkpoint.version
         self.videos, self.video_rows = checkpoint.videos, checkpoint.video_rows
-        self.flushed_s = time.monotonic()
+        self.started_s = self.flushed_s = time.monotonic()
 
     def add(self, row: dict[str, Any]) -> None:
         """Add a row of the media table."""
         self.pending.append(row)
-        if len(self.pending) >= _COMMITTED or time.monotonic() - self.flushed_s > _COMMITTED_S:
+        now_s = time.monotonic()
+        longest_s = min(max(self.flushed_s - self.started_s, _FIRST_COMMITTED_S), _COMMITTED_S)
+        if len(self.pending) >= _COMMITTED or now_s - self.flushed_s > longest_s:
             self.flush()
 
     def add_video(self, row: dict[str, Any], of_media: dict[str, Any] | None) -> None:
@@ -381,7 +384,8 @@ class _Writer:
             batch = rows_to_batch(self.pending, self.schema)
             self.version = tables.append(self.path, [batch], self.schema)
             self.rows += len(self.pending)
-        if self.pending_videos:
+        # Frames of a video are shown before its end, so the table of videos must be there with the first of them.
+        if self.pending_videos or (not self.videos and any(row["kind"] is not None for row in self.pending)):
             self.videos = videos.append_videos(self.path, self.pending_videos)
             self.video_rows += len(self.pending_videos)
         self.pending, self.pending_videos = [], []

@@ -1,6 +1,6 @@
 """Reading of a job's input into the media table, its checkpoints, and the summary of skipped inputs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import copy_schema
 from framedex.storage.tables import Table
 from framedex.storage.videos import videos_path
-from framedex.tasks import TaskProgress
+from framedex.tasks import Commit, TaskProgress
 
 UNUSABLE_BOXES = "parts of annotations that cannot be used as they are"
 
@@ -75,9 +75,15 @@ def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) 
     return Checkpoint(version, state["rows"], of_videos, state.get("video_rows", 0))
 
 
-def checkpoint_saver(progress: TaskProgress, *, head: str | None) -> SaveCheckpoint:
-    """Return a function that stores checkpoints for :func:`resume_checkpoint`."""
-    return lambda checkpoint: progress.save({"head": head, **asdict(checkpoint)})
+CommitEarly = Callable[[Checkpoint], Commit | None]
+"""Returns what shows the rows up to a checkpoint; None for nothing."""
+
+
+def checkpoint_saver(
+    progress: TaskProgress, *, head: str | None, early: CommitEarly = lambda _checkpoint: None
+) -> SaveCheckpoint:
+    """Return a function that stores checkpoints for :func:`resume_checkpoint`, and shows the rows up to them."""
+    return lambda checkpoint: progress.save({"head": head, **asdict(checkpoint)}, early(checkpoint))
 
 
 def reading_share(content: Content) -> float:
@@ -106,6 +112,7 @@ def read_content(
     head: str | None = None,
     of_videos: bool = True,
     of_copies: pa.Schema | None = None,
+    early: CommitEarly = lambda _checkpoint: None,
 ) -> Ingested:
     """Append the rows of a content to the media table; its progress takes the job from 0 to *end*.
 
@@ -124,8 +131,9 @@ def read_content(
         head: id of the generation that the task starts from.
         of_videos: whether the media table has, or will have, the columns about frames.
         of_copies: the columns of the media table for finding copies; None if it has none.
+        early: shows the rows that were read so far.
     """
-    save_checkpoint = checkpoint_saver(progress, head=head)
+    save_checkpoint = checkpoint_saver(progress, head=head, early=early)
     if isinstance(content, FilesInput):
         return ingest(
             content.source,

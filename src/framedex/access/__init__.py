@@ -1,0 +1,36 @@
+"""Permissions: who may do what with which subject. Pure functions of records, without input or output."""
+
+from framedex.access.actions import Action
+from framedex.access.actors import (
+    ANONYMOUS,
+    LOCAL_USER_ID,
+    Actor,
+    DatasetSubject,
+    RealmRole,
+    Role,
+    Subject,
+    TenantSubject,
+    Via,
+    local_actor,
+    operator_actor,
+)
+from framedex.access.rules import Answer, Verdict, allowed, require
+
+__all__ = [
+    "ANONYMOUS",
+    "LOCAL_USER_ID",
+    "Action",
+    "Actor",
+    "Answer",
+    "DatasetSubject",
+    "RealmRole",
+    "Role",
+    "Subject",
+    "TenantSubject",
+    "Verdict",
+    "Via",
+    "allowed",
+    "local_actor",
+    "operator_actor",
+    "require",
+]

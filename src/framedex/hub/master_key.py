@@ -1,0 +1,76 @@
+"""The master key of the service, from which other secrets are computed, so that none of them is stored."""
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from framedex.core.atomic import atomic_file
+from framedex.errors import InvalidInput, WorkspaceError
+
+VARIABLE = "FRAMEDEX_SECRET_KEY"
+FILE_NAME = "service.key"
+_BYTES = 32
+
+
+class MasterKey:
+    """The master key of the service.
+
+    Args:
+        key: at least 32 bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def derived(self, label: str, *parts: object) -> str:
+        """Return the secret of a label and some parts: 32 bytes as URL-safe text without padding."""
+        message = ":".join([label, *map(str, parts)]).encode()
+        digest = hmac.new(self._key, message, hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def load_master_key(folder: Path) -> MasterKey:
+    """Return the master key of the environment variable ``FRAMEDEX_SECRET_KEY``, or of the file ``service.key``.
+
+    The file is made at the first call, and only its owner may read it.
+
+    Args:
+        folder: the folder of the workspace.
+
+    Raises:
+        InvalidInput: the variable has fewer than 32 characters.
+        WorkspaceError: the file cannot be read or made, is too short, or can be read by others.
+    """
+    if (text := os.environ.get(VARIABLE)) is not None:
+        if len(text) < _BYTES:
+            raise InvalidInput(f"{VARIABLE} has {len(text)} characters; a key has at least {_BYTES}")
+        return MasterKey(text.encode())
+    path = folder / FILE_NAME
+    try:
+        if not path.exists():
+            _make(path)
+        mode, key = path.stat().st_mode & 0o777, path.read_bytes()
+    except OSError as error:
+        raise WorkspaceError(f"cannot use the key {path}: {error.strerror}") from error
+    if os.name == "posix" and mode & 0o077:
+        raise WorkspaceError(f"{path} can be read by other users (mode {mode:o}); run: chmod 600 {path}")
+    if len(key) < _BYTES:
+        raise WorkspaceError(f"{path} has {len(key)} bytes; a key has {_BYTES}. Restore it, or delete it for a new one")
+    return MasterKey(key)
+
+
+def _make(path: Path) -> None:
+    """Write a new key; the first of several processes wins."""
+    with atomic_file(path, fsync=True, put=_link) as partial:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_BYTES))
+
+
+def _link(partial: Path, path: Path) -> None:
+    with suppress(FileExistsError):
+        path.hardlink_to(partial)

@@ -1,0 +1,78 @@
+"""Opening of the service's database, which only the service and its commands make."""
+
+import os
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from framedex.access import LOCAL_USER_ID
+from framedex.errors import WorkspaceError
+from framedex.storage.database import Database, Schema, create_database
+from framedex.storage.datasets import now
+from framedex.storage.service_db import schema
+
+SERVICE_DB = Schema("service database", schema.metadata, "framedex.storage.service_db:migrations", ("0001",))
+FILE_NAME = "service.db"
+DEFAULT_ID = "00000000-0000-0000-0000-000000000001"
+"""The id of the default organization, and of the default tenant."""
+LOCAL_USERNAME = "local"
+
+
+def open_service_db(folder: Path, *, read_only: bool = False) -> Database:
+    """Open the database of the service in the folder of a workspace; create it or migrate its schema if necessary.
+
+    Only the user who runs the service may read the file, because it has the hashes of passwords.
+
+    Raises:
+        WorkspaceError: the file is no such database, others may read it, or it is missing and must not be created.
+        FormatTooNew: a newer version of Framedex changed its schema.
+    """
+    path = folder / FILE_NAME
+    if not path.exists():
+        if read_only:
+            raise WorkspaceError(f"{path} is missing; `framedex serve` or `framedex users create` makes it")
+        create_database(path, SERVICE_DB, _add_defaults)
+        path.chmod(0o600)
+    _check_private(path)
+    if not path.stat().st_size:  # SQLite would treat it as a new database
+        raise WorkspaceError(f"{path} is not a Framedex service database: it is empty; restore it from a copy")
+    database = Database(path, SERVICE_DB, read_only=read_only)
+    try:
+        database.check_revision()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _check_private(path: Path) -> None:
+    mode = path.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o077:
+        raise WorkspaceError(
+            f"{path} can be read by other users (mode {mode:o}), and it has the hashes of passwords; "
+            f"run: chmod 600 {path}"
+        )
+
+
+def _add_defaults(connection: sa.Connection) -> None:
+    """Add the default organization and tenant, and the user who acts while authentication is off."""
+    time = now()
+    connection.execute(
+        schema.organizations.insert().values(id=DEFAULT_ID, name="Default Organization", created_at=time)
+    )
+    connection.execute(
+        schema.tenants.insert().values(
+            id=DEFAULT_ID, organization_id=DEFAULT_ID, name="Default Workspace", created_at=time
+        )
+    )
+    connection.execute(
+        schema.users.insert().values(
+            id=LOCAL_USER_ID,
+            username=LOCAL_USERNAME,
+            username_key=LOCAL_USERNAME,
+            enabled=True,
+            password_temporary=False,
+            created_at=time,
+            epoch=0,
+        )
+    )

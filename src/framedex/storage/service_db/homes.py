@@ -1,0 +1,117 @@
+"""Rows that say to whom datasets belong, and with whom they are shared.
+
+Each function takes an open connection of the service's database. A dataset without a row belongs to the default tenant
+and has no owner: it was made by the library.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from framedex.access import Role
+from framedex.records import DatasetMember
+from framedex.storage.datasets import now
+from framedex.storage.service_db.database import DEFAULT_ID
+from framedex.storage.service_db.schema import dataset_homes, grants, users
+
+
+def put_home(connection: sa.Connection, dataset_id: str, tenant_id: str, owner_id: str | None) -> None:
+    """Store to whom a dataset belongs."""
+    connection.execute(dataset_homes.delete().where(dataset_homes.c.dataset_id == dataset_id))
+    values = {"dataset_id": dataset_id, "tenant_id": tenant_id, "owner_id": owner_id, "created_at": now()}
+    connection.execute(dataset_homes.insert().values(**values))
+
+
+def home_of(connection: sa.Connection, dataset_id: str) -> tuple[str, str | None]:
+    """Return the tenant of a dataset and its owner."""
+    row = connection.execute(sa.select(dataset_homes).where(dataset_homes.c.dataset_id == dataset_id)).one_or_none()
+    return (DEFAULT_ID, None) if row is None else (row.tenant_id, row.owner_id)
+
+
+def homes(connection: sa.Connection) -> dict[str, tuple[str, str | None]]:
+    """Return the tenant and the owner of all datasets that have a row."""
+    rows = connection.execute(sa.select(dataset_homes)).all()
+    return {row.dataset_id: (row.tenant_id, row.owner_id) for row in rows}
+
+
+def transfer_datasets(
+    connection: sa.Connection, owner_id: str, new_owner_id: str | None, *, tenant_id: str | None = None
+) -> None:
+    """Give the datasets of an owner to another one.
+
+    Args:
+        connection: of the service's database.
+        owner_id: the present owner.
+        new_owner_id: the next owner; None for no owner.
+        tenant_id: the tenant of the datasets; None for all.
+    """
+    update = dataset_homes.update().where(dataset_homes.c.owner_id == owner_id)
+    if tenant_id is not None:
+        update = update.where(dataset_homes.c.tenant_id == tenant_id)
+    connection.execute(update.values(owner_id=new_owner_id))
+
+
+def grant_of(connection: sa.Connection, dataset_id: str, user_id: str) -> Role | None:
+    """Return the role that a user was granted for a dataset; None without a grant."""
+    query = sa.select(grants.c.role).where(grants.c.dataset_id == dataset_id, grants.c.user_id == user_id)
+    role = connection.execute(query).scalar_one_or_none()
+    return None if role is None else Role(role)
+
+
+def grants_of(connection: sa.Connection, user_id: str) -> dict[str, Role]:
+    """Return the roles that a user was granted, by the ids of the datasets."""
+    rows = connection.execute(sa.select(grants).where(grants.c.user_id == user_id)).all()
+    return {row.dataset_id: Role(row.role) for row in rows}
+
+
+def put_grant(connection: sa.Connection, dataset_id: str, user_id: str, role: Role, granted_by: str | None) -> None:
+    """Give a user a role for a dataset, in the place of an earlier one."""
+    remove_grant(connection, dataset_id, user_id)
+    values = {"dataset_id": dataset_id, "user_id": user_id, "role": role, "granted_by": granted_by, "created_at": now()}
+    connection.execute(grants.insert().values(**values))
+
+
+def remove_grant(connection: sa.Connection, dataset_id: str, user_id: str) -> bool:
+    """Take the role of a user for a dataset back; return whether there was one."""
+    own = (grants.c.dataset_id == dataset_id, grants.c.user_id == user_id)
+    return bool(connection.execute(grants.delete().where(*own)).rowcount)
+
+
+def reduce_grants(connection: sa.Connection, user_id: str, tenant_id: str) -> None:
+    """Reduce the grants of a user for the datasets of a tenant to viewing."""
+    of_others = sa.select(dataset_homes.c.dataset_id).where(dataset_homes.c.tenant_id != tenant_id)
+    of_tenant = sa.select(dataset_homes.c.dataset_id).where(dataset_homes.c.tenant_id == tenant_id)
+    # Datasets without a row belong to the default tenant.
+    inside = grants.c.dataset_id.not_in(of_others) if tenant_id == DEFAULT_ID else grants.c.dataset_id.in_(of_tenant)
+    connection.execute(grants.update().where(grants.c.user_id == user_id, inside).values(role=Role.VIEWER))
+
+
+def dataset_members(connection: sa.Connection, dataset_id: str) -> list[DatasetMember]:
+    """Return the owner of a dataset and those with whom it is shared, by address: an e-mail address, else a name."""
+    _, owner_id = home_of(connection, dataset_id)
+    rows = connection.execute(
+        sa.select(users.c.id, users.c.username, users.c.email, grants.c.role)
+        .join(grants, grants.c.user_id == users.c.id)
+        .where(grants.c.dataset_id == dataset_id)
+    ).all()
+    shared = [DatasetMember(email=row.email or row.username, role=row.role) for row in rows if row.id != owner_id]
+    return [*_owner(connection, owner_id), *sorted(shared, key=lambda member: member.email)]
+
+
+def _owner(connection: sa.Connection, owner_id: str | None) -> list[DatasetMember]:
+    if owner_id is None:
+        return []
+    row = connection.execute(sa.select(users).where(users.c.id == owner_id)).one()
+    return [DatasetMember(email=row.email or row.username, role="owner")]
+
+
+def forget_datasets(connection: sa.Connection, existing: Collection[str]) -> int:
+    """Delete the rows of datasets that do not exist any more; return the number of datasets."""
+    known: set[Any] = set(connection.execute(sa.select(dataset_homes.c.dataset_id)).scalars())
+    known |= set(connection.execute(sa.select(grants.c.dataset_id)).scalars())
+    gone = known - set(existing)
+    for dataset_id in gone:
+        connection.execute(dataset_homes.delete().where(dataset_homes.c.dataset_id == dataset_id))
+        connection.execute(grants.delete().where(grants.c.dataset_id == dataset_id))
+    return len(gone)

@@ -1,0 +1,172 @@
+"""Rows of sessions, failed log-ins and API keys. Each function takes an open connection of the service's database."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from framedex.core.ids import new_id
+from framedex.records import UserSession
+from framedex.storage.service_db.accounts import milliseconds
+from framedex.storage.service_db.schema import api_keys, login_failures, sessions, users
+
+
+def insert_session(
+    connection: sa.Connection,
+    token_hash: bytes,
+    user: sa.Row[Any],
+    *,
+    ip: str,
+    user_agent: str,
+    start: datetime,
+    expires_at: datetime,
+) -> str:
+    """Add a session of a user and return its public id."""
+    session_id = new_id()
+    connection.execute(
+        sessions.insert().values(
+            id=session_id,
+            token_hash=token_hash,
+            user_id=user.id,
+            epoch=user.epoch,
+            ip=ip[:45],
+            user_agent=user_agent[:200],
+            start=start,
+            last_access=start,
+            expires_at=expires_at,
+        )
+    )
+    return session_id
+
+
+def find_session(connection: sa.Connection, token_hash: bytes, *, now: datetime, idle_since: datetime) -> Any:
+    """Return the row of a live session with that of its user; None if there is none.
+
+    Args:
+        connection: of the service's database.
+        token_hash: the SHA-256 digest of the token.
+        now: sessions that have expired by then are dead,
+        idle_since: and so are those that were not used since this time.
+    """
+    query = (
+        sa.select(users, sessions.c.id.label("session_id"), sessions.c.last_access.label("session_access"))
+        .join(users, users.c.id == sessions.c.user_id)
+        .where(sessions.c.token_hash == token_hash, *_alive(now, idle_since))
+    )
+    return connection.execute(query).one_or_none()
+
+
+def _alive(now: datetime, idle_since: datetime) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        users.c.enabled,
+        sessions.c.epoch == users.c.epoch,
+        sessions.c.expires_at > now,
+        sessions.c.last_access > idle_since,
+    )
+
+
+def note_access(connection: sa.Connection, session_id: str, user_id: str, time: datetime) -> None:
+    """Store the time of the last use of a session."""
+    connection.execute(sessions.update().where(sessions.c.id == session_id).values(last_access=time))
+    connection.execute(users.update().where(users.c.id == user_id).values(last_access=time))
+
+
+def delete_session(connection: sa.Connection, session_id: str) -> None:
+    """Delete a session."""
+    connection.execute(sessions.delete().where(sessions.c.id == session_id))
+
+
+def list_sessions(connection: sa.Connection, user_id: str, *, now: datetime, idle_since: datetime) -> list[UserSession]:
+    """Return the live sessions of a user, the newest first."""
+    query = (
+        sa.select(sessions, users.c.username)
+        .join(users, users.c.id == sessions.c.user_id)
+        .where(sessions.c.user_id == user_id, *_alive(now, idle_since))
+        .order_by(sessions.c.start.desc())
+    )
+    return [
+        UserSession(
+            id=row.id,
+            username=row.username,
+            ip_address=row.ip,
+            start=milliseconds(row.start),
+            last_access=milliseconds(row.last_access),
+        )
+        for row in connection.execute(query).all()
+    ]
+
+
+def delete_dead(connection: sa.Connection, *, now: datetime, idle_since: datetime) -> int:
+    """Delete ended sessions, and failures of log-ins that count no more; return the number of sessions."""
+    live = sa.select(sessions.c.id).join(users, users.c.id == sessions.c.user_id).where(*_alive(now, idle_since))
+    dead = sessions.delete().where(sessions.c.id.not_in(live))
+    connection.execute(login_failures.delete().where(login_failures.c.last_at < now - timedelta(days=1)))
+    return connection.execute(dead).rowcount
+
+
+def failures(connection: sa.Connection, username_hash: bytes, ip: str) -> tuple[int, datetime | None]:
+    """Return the number of failed log-ins of a name from an address, and the time of the last one."""
+    query = sa.select(login_failures.c["count"].label("number"), login_failures.c.last_at).where(
+        login_failures.c.username_hash == username_hash, login_failures.c.ip == ip[:45]
+    )
+    row = connection.execute(query).one_or_none()
+    return (0, None) if row is None else (row.number, row.last_at)
+
+
+def failures_from(connection: sa.Connection, ip: str, since: datetime) -> int:
+    """Return the number of failed log-ins from an address, of names that failed last after a time."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(login_failures.c.count), 0)).where(
+        login_failures.c.ip == ip[:45], login_failures.c.last_at > since
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def add_failure(connection: sa.Connection, username_hash: bytes, ip: str, time: datetime) -> None:
+    """Count a failed log-in."""
+    count, _ = failures(connection, username_hash, ip)
+    forget_failures(connection, username_hash, ip)
+    values = {"username_hash": username_hash, "ip": ip[:45], "count": count + 1, "last_at": time}
+    connection.execute(login_failures.insert().values(**values))
+
+
+def forget_failures(connection: sa.Connection, username_hash: bytes, ip: str) -> None:
+    """Forget the failed log-ins of a name from an address, after a success."""
+    own = (login_failures.c.username_hash == username_hash, login_failures.c.ip == ip[:45])
+    connection.execute(login_failures.delete().where(*own))
+
+
+def find_key(connection: sa.Connection, user_id: str) -> Any:
+    """Return the row of a user's API key that was not revoked; None without one."""
+    query = sa.select(api_keys).where(api_keys.c.user_id == user_id, api_keys.c.revoked_at.is_(None))
+    return connection.execute(query).one_or_none()
+
+
+def user_of_key(connection: sa.Connection, key: str) -> Any:
+    """Return the row of a live API key with that of its enabled user; None without such a key."""
+    query = (
+        sa.select(users, api_keys.c.key, api_keys.c.version, api_keys.c.last_used_at)
+        .join(users, users.c.id == api_keys.c.user_id)
+        .where(api_keys.c.key == key, api_keys.c.revoked_at.is_(None), users.c.enabled)
+    )
+    try:
+        return connection.execute(query).one_or_none()
+    except UnicodeEncodeError:  # half of a surrogate pair, so no key
+        return None
+
+
+def put_key(connection: sa.Connection, user_id: str, key: str, version: int, time: datetime) -> None:
+    """Store the API key of a user in the place of an earlier one."""
+    connection.execute(api_keys.delete().where(api_keys.c.user_id == user_id))
+    values = {"key": key, "user_id": user_id, "version": version, "created_at": time, "shown_at": time}
+    connection.execute(api_keys.insert().values(**values))
+
+
+def note_key_use(connection: sa.Connection, key: str, time: datetime) -> None:
+    """Store the time of the last use of an API key."""
+    connection.execute(api_keys.update().where(api_keys.c.key == key).values(last_used_at=time))
+
+
+def revoke_key(connection: sa.Connection, user_id: str, time: datetime) -> bool:
+    """Revoke the API key of a user; return whether there was one."""
+    own = (api_keys.c.user_id == user_id, api_keys.c.revoked_at.is_(None))
+    return bool(connection.execute(api_keys.update().where(*own).values(revoked_at=time)).rowcount)
