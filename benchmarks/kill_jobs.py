@@ -1,11 +1,18 @@
-"""Jobs of the kill test, the workspace with which they begin, and what is done before some of them."""
+"""Jobs of the kill test, the workspace with which they begin, and what is done before some of them.
+
+A job is a function of an open workspace. It looks up what it needs, and returns the change that will be killed.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-IMAGES, ADDED = 160, 60
+IMAGES, ADDED = 96, 36
 _SIDE = 96
+Change = Callable[[], Any]
+Job = Callable[[Any], Change]
 
 
 def prepare(folder: Path) -> None:
@@ -27,194 +34,326 @@ def prepare(folder: Path) -> None:
     with framedex.Workspace(folder / "workspace") as workspace:
         dataset = workspace.create_dataset("pets", folder / "images", "gist")
         ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
-        dataset.set_labels(ids[:40], ["cat"])
-        dataset.set_labels(ids[40:80], ["dog"])
+        dataset.set_labels(ids[:30], ["cat"])
+        dataset.set_labels(ids[30:60], ["dog"])
         dataset.tag(ids[:10], "first")
         dataset.add_field("score", "float", values=dict.fromkeys(ids[:20], 1.0))
-        files = [(path.name, path) for path in sorted((folder / "more").iterdir())]
+        dataset.save_view("unlabelled", dataset.where(_UNLABELLED))
+        dataset.save_view("png", dataset.where([{"file_name": {"op": "ends", "value": ".png"}}]))
+        files = _files(workspace)
         for transaction in (workspace.create_draft("sent").open_upload(), dataset.open_upload()):
-            transaction.add(files[:40])
-            transaction.add(files[30:])
+            transaction.add(files[:24])
+            transaction.add(files[18:])
+
+
+_UNLABELLED = [{"not": {"labels": {"op": "one_of", "value": ["cat", "dog"]}}}]
+
+
+def _pets(workspace: Any) -> Any:
+    return workspace.dataset("pets")
+
+
+def _ids(workspace: Any, places: slice = slice(None)) -> list[str]:
+    ids: list[str] = _pets(workspace).to_arrow(["media_id"])["media_id"].to_pylist()
+    return ids[places]
 
 
 def _folder(workspace: Any, name: str) -> Path:
-    return workspace.path.parent / name
+    return Path(workspace.path).parent / name
 
 
-def _create(workspace: Any) -> None:
-    workspace.create_dataset("new", _folder(workspace, "images"), "gist", wait=False).task.wait()
+def _files(workspace: Any) -> list[tuple[str, Path]]:
+    return [(path.name, path) for path in sorted(_folder(workspace, "more").iterdir())]
 
 
-def _add(workspace: Any) -> None:
-    workspace.dataset("pets").add_media(_folder(workspace, "more"))
+def _last_step(workspace: Any, operation: str) -> int:
+    steps = _pets(workspace).journal()
+    return next(each.step for each in steps if each.operation == operation)
 
 
-def _add_and_index(workspace: Any) -> None:
-    workspace.dataset("pets").add_media(_folder(workspace, "more"), auto_reindex=True)
+# Changes of values
 
 
-def _reindex(workspace: Any) -> None:
-    workspace.dataset("pets").reindex(thresholds=(0.02, 0.05, 0.1, 0.2, 0.4))
+def _tag(workspace: Any) -> Change:
+    return partial(_pets(workspace).tag, _ids(workspace, slice(None, None, 2)), "even")
 
 
-def _delete(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[10:50])
+def _rename_tag(workspace: Any) -> Change:
+    return partial(_pets(workspace).rename_tag, "first", "earliest")
 
 
-def _restore(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.restore(dataset.snapshots()[-1])
+def _delete_tag(workspace: Any) -> Change:
+    return partial(_pets(workspace).delete_tag, "first")
 
 
-def _clone(workspace: Any) -> None:
-    workspace.dataset("pets").clone()
+def _label(workspace: Any) -> Change:
+    return partial(_pets(workspace).set_labels, _ids(workspace, slice(None, None, 3)), ["third"])
 
 
-def _field(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
-    dataset.set_field("score", {media_id: float(place) for place, media_id in enumerate(ids)})
+def _label_all(workspace: Any) -> Change:
+    dataset = _pets(workspace)
+    return partial(dataset.set_labels, dataset.where([]), ["pet"])
 
 
-def _tag(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.tag(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[::2], "even")
+def _caption(workspace: Any) -> Change:
+    return partial(_pets(workspace).set_captions, dict.fromkeys(_ids(workspace, slice(20)), "a caption"))
 
 
-def _label(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.set_labels(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[::3], ["third"])
+def _put_aside(workspace: Any) -> Change:
+    return partial(_pets(workspace).basket.add, _ids(workspace, slice(None, None, 2)))
 
 
-def _decide(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    groups = sorted(dataset.duplicates(), key=lambda group: group.paths)
-    dataset.not_duplicates(groups[0].media_ids)
+def _add_field(workspace: Any) -> Change:
+    values = {media_id: float(place) for place, media_id in enumerate(_ids(workspace))}
+    return partial(_pets(workspace).add_field, "grade", "float", values=values)
 
 
-def _undo(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.undo(next(each.step for each in dataset.journal() if each.operation == "set_labels"))
+def _set_field(workspace: Any) -> Change:
+    values = {media_id: float(place) for place, media_id in enumerate(_ids(workspace))}
+    return partial(_pets(workspace).set_field, "score", values)
 
 
-def _delete_few(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[50:53])
+def _delete_field(workspace: Any) -> Change:
+    return partial(_pets(workspace).delete_field, "score")
 
 
-def _fold(workspace: Any) -> None:
-    workspace.vacuum()
+def _limit(workspace: Any) -> Change:
+    return partial(_pets(workspace).set_limits, outliers=0.5, blur=0.2)
 
 
-def _reindex_edits(workspace: Any) -> None:
+# Decisions
+
+
+def _decide(workspace: Any) -> Change:
+    dataset = _pets(workspace)
+    group = min(dataset.duplicates(), key=lambda group: group.paths)
+    return partial(dataset.not_duplicates, list(group.media_ids))
+
+
+def _is_right(workspace: Any) -> Change:
+    dataset = _pets(workspace)
+    return partial(dataset.label_is_right, dataset.where([{"labels": {"op": "is", "value": "cat"}}]))
+
+
+def _withdraw(workspace: Any) -> Change:
+    dataset = _pets(workspace)
+    (decision,) = [*dataset.duplicate_decisions(), *dataset.label_decisions()]
+    return partial(dataset.withdraw_decision, decision.decision_id)
+
+
+# The journal
+
+
+def _undo(workspace: Any) -> Change:
+    return partial(_pets(workspace).undo, _last_step(workspace, "set_labels"))
+
+
+def _undo_last(workspace: Any) -> Change:
+    return partial(_pets(workspace).undo)
+
+
+def _redo(workspace: Any) -> Change:
+    return partial(_pets(workspace).redo)
+
+
+# Media and states
+
+
+def _create(workspace: Any) -> Change:
+    return lambda: workspace.create_dataset("new", _folder(workspace, "images"), "gist", wait=False).task.wait()
+
+
+def _add(workspace: Any) -> Change:
+    return partial(_pets(workspace).add_media, _folder(workspace, "more"))
+
+
+def _add_and_index(workspace: Any) -> Change:
+    return partial(_pets(workspace).add_media, _folder(workspace, "more"), auto_reindex=True)
+
+
+def _reindex(workspace: Any) -> Change:
+    return partial(_pets(workspace).reindex, thresholds=(0.02, 0.05, 0.1, 0.2, 0.4))
+
+
+def _reindex_edits(workspace: Any) -> Change:
+    _check_layers(workspace, are_there=True)
+
+    def change() -> None:
+        _reindex(workspace)()
+        _check_layers(workspace, are_there=False)
+
+    return change
+
+
+def _fold(workspace: Any) -> Change:
+    _check_layers(workspace, are_there=True)
+
+    def change() -> None:
+        workspace.vacuum()
+        _check_layers(workspace, are_there=False)
+
+    return change
+
+
+def _check_layers(workspace: Any, *, are_there: bool) -> None:
+    """Check that edits of the media table are in layers, or none are."""
     from framedex.operations.context import open_media
 
-    dataset = workspace.dataset("pets")
-    assert open_media(dataset._context, dataset.id).table.overlay.layers, "there are edits to fold"
-    dataset.reindex(thresholds=(0.02, 0.05, 0.1, 0.2, 0.4))
-    assert not open_media(dataset._context, dataset.id).table.overlay.layers, "the reindex folded them"
+    dataset = _pets(workspace)
+    layers = open_media(dataset._context, dataset.id).table.overlay.layers
+    assert bool(layers) == are_there, f"{len(layers)} layers of edits"
 
 
-def _label_many(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.set_labels(dataset.where([]), ["pet"])
+def _delete(workspace: Any) -> Change:
+    return partial(_pets(workspace).delete_media, _ids(workspace, slice(10, 40)))
 
 
-def _redo(workspace: Any) -> None:
-    workspace.dataset("pets").redo()
+def _delete_few(workspace: Any) -> Change:
+    return partial(_pets(workspace).delete_media, _ids(workspace, slice(50, 53)))
 
 
-def _undo_last(workspace: Any) -> None:
-    workspace.dataset("pets").undo()
+def _restore(workspace: Any) -> Change:
+    dataset = _pets(workspace)
+    return partial(dataset.restore, dataset.snapshots()[-1])
 
 
-def _is_right(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.label_is_right(dataset.where([{"labels": {"op": "is", "value": "cat"}}]))
+def _clone(workspace: Any) -> Change:
+    return partial(_pets(workspace).clone)
 
 
-def _withdraw(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    for decision in dataset.label_decisions():
-        dataset.withdraw_decision(decision.decision_id)
+def _snapshot(workspace: Any) -> Change:
+    return partial(_pets(workspace).snapshot, "kept")
 
 
-def _put_aside(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.basket.add(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[::2])
+def _delete_snapshot(workspace: Any) -> Change:
+    dataset = _pets(workspace)
+    return partial(dataset.delete_snapshot, dataset.snapshots()[-1])
 
 
-def _evaluate(workspace: Any) -> None:
-    workspace.evaluate_views("pets")
+# Uploads and saved views
 
 
-def _add_unevaluated(workspace: Any) -> None:
-    """Save views, and add media as a process that is killed before it evaluates them."""
-    dataset = workspace.dataset("pets")
-    dataset.save_view("all")
-    dataset.save_view("unlabelled", dataset.where([{"not": {"labels": {"op": "one_of", "value": ["cat", "dog"]}}}]))
-    dataset.save_view("png", dataset.where([{"file_name": {"op": "ends", "value": ".png"}}]))
-    workspace._context.runner.after_commit = None
-    for kind in ("*.png", "*.jpg"):
-        dataset.add_media(files=sorted(_folder(workspace, "more").glob(kind)))
+def _transaction(workspace: Any, name: str = "pets") -> Any:
+    dataset = workspace.dataset(name)
+    return dataset.find_upload(dataset.uploads()[0].id)
 
 
-def _snapshot(workspace: Any) -> None:
-    workspace.dataset("pets").snapshot("kept")
+def _open_upload(workspace: Any) -> Change:
+    return partial(_pets(workspace).open_upload)
 
 
-def _process(workspace: Any) -> None:
-    dataset = workspace.dataset("sent")
-    transaction = dataset.find_upload(dataset.uploads()[0].id)
-    transaction.process(encoder="gist", wait=False).wait()
+def _add_files(workspace: Any) -> Change:
+    more = [(f"again-{name}", path) for name, path in _files(workspace)]
+    return partial(_transaction(workspace).add, more)
 
 
-def _process_more(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.find_upload(dataset.uploads()[0].id).process()
+def _discard(workspace: Any) -> Change:
+    return partial(_transaction(workspace).discard)
 
 
-JOBS: dict[str, Callable[[Any], None]] = {
-    "create": _create,
-    "add_media": _add,
-    "add_media and reindex": _add_and_index,
-    "reindex": _reindex,
-    "delete_media": _delete,
-    "restore": _restore,
-    "clone": _clone,
-    "set_field": _field,
-    "tag": _tag,
-    "set_labels": _label,
-    "not_duplicates": _decide,
-    "snapshot": _snapshot,
-    "undo": _undo,
-    "delete_media of few": _delete_few,
-    "reindex, which folds edits": _reindex_edits,
-    "set_labels of many": _label_many,
-    "redo": _redo,
-    "undo of a deletion": _undo_last,
-    "redo of a deletion": _redo,
-    "label_is_right": _is_right,
-    "withdraw_decision of labels": _withdraw,
-    "basket": _put_aside,
-    "evaluate_views": _evaluate,
-    "tag, while another process waits": _tag,
-    "vacuum, which folds edits": _fold,
-    "process a draft": _process,
-    "process an addition": _process_more,
+def _process(workspace: Any) -> Change:
+    return lambda: _transaction(workspace, "sent").process(encoder="gist", wait=False).wait()
+
+
+def _process_more(workspace: Any) -> Change:
+    return partial(_transaction(workspace).process)
+
+
+def _save_view(workspace: Any) -> Change:
+    dataset = _pets(workspace)
+    return partial(dataset.save_view, "first", dataset.where([{"tags": {"op": "is", "value": ["first"]}}]))
+
+
+def _delete_view(workspace: Any) -> Change:
+    return partial(_pets(workspace).saved_view("png").delete)
+
+
+def _evaluate(workspace: Any) -> Change:
+    return partial(workspace.evaluate_views, "pets")
+
+
+def _add_without_evaluation(workspace: Any) -> Change:
+    """Return the addition of two batches by a process that does not evaluate saved views."""
+
+    def change() -> None:
+        workspace._context.runner.after_commit = None
+        for kind in ("*.png", "*.jpg"):
+            _pets(workspace).add_media(files=sorted(_folder(workspace, "more").glob(kind)))
+
+    return change
+
+
+def _after(*jobs: Job) -> Job:
+    """Return a job that does some jobs one after another."""
+
+    def job(workspace: Any) -> Change:
+        return lambda: [each(workspace)() for each in jobs]
+
+    return job
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of job.
+
+    Attributes:
+        job: the job.
+        before: a job that is done before, by a process that nobody kills.
+        makes: the name of the dataset that the job makes; empty if it changes the dataset "pets".
+        waiting: what a second process does as soon as it gets the lease of the dataset.
+        seems: ``large`` where it takes the way of large datasets, ``slow`` where rows are shown in a creation.
+        shows: whether what the dataset shows differs after the job.
+    """
+
+    job: Job
+    before: Job | None = None
+    makes: str = ""
+    waiting: Job | None = None
+    seems: str = ""
+    shows: bool = True
+
+
+KINDS: dict[str, Kind] = {
+    "create": Kind(_create, makes="new"),
+    "create, with early rows": Kind(_create, makes="new", seems="slow"),
+    "add_media": Kind(_add),
+    "add_media and reindex": Kind(_add_and_index),
+    "reindex": Kind(_reindex),
+    "reindex, which folds edits": Kind(_reindex_edits),
+    "vacuum, which folds edits": Kind(_fold, shows=False),
+    "vacuum, which folds deletions": Kind(_fold, _delete_few, seems="large", shows=False),
+    "delete_media": Kind(_delete),
+    "delete_media of few": Kind(_delete_few, seems="large"),
+    "restore": Kind(_restore),
+    "clone": Kind(_clone, makes="pets (cloned)"),
+    "snapshot": Kind(_snapshot),
+    "delete_snapshot": Kind(_delete_snapshot, _snapshot),
+    "tag": Kind(_tag),
+    "tag, while another process waits": Kind(_tag, waiting=_put_aside),
+    "rename_tag": Kind(_rename_tag),
+    "delete_tag": Kind(_delete_tag),
+    "set_labels": Kind(_label),
+    "set_labels of many": Kind(_label_all, seems="large"),
+    "set_captions": Kind(_caption),
+    "basket": Kind(_put_aside),
+    "add_field": Kind(_add_field),
+    "set_field": Kind(_set_field),
+    "delete_field": Kind(_delete_field),
+    "set_limits": Kind(_limit),
+    "not_duplicates": Kind(_decide),
+    "withdraw_decision of duplicates": Kind(_withdraw, _decide),
+    "label_is_right": Kind(_is_right),
+    "withdraw_decision of labels": Kind(_withdraw, _is_right),
+    "undo": Kind(_undo),
+    "redo": Kind(_redo, _undo),
+    "undo of a deletion": Kind(_undo_last, _delete),
+    "redo of a deletion": Kind(_redo, _after(_delete, _undo_last)),
+    "open_upload": Kind(_open_upload),
+    "add to an upload": Kind(_add_files),
+    "discard an upload": Kind(_discard),
+    "process a draft": Kind(_process, makes="sent"),
+    "process an addition": Kind(_process_more),
+    "save_view": Kind(_save_view),
+    "delete a saved view": Kind(_delete_view),
+    "evaluate_views": Kind(_evaluate, _add_without_evaluation),
 }
-MAKES = {"create": "new", "clone": "pets (cloned)", "process a draft": "sent"}
-"""The datasets that jobs make, by job."""
-BEFORE: dict[str, Callable[[Any], None]] = {
-    "redo": _undo,
-    "undo of a deletion": _delete,
-    "redo of a deletion": lambda workspace: (_delete(workspace), _undo_last(workspace))[0],
-    "withdraw_decision of labels": _is_right,
-    "evaluate_views": _add_unevaluated,
-}
-"""What is done before a job, by a process that nobody kills."""
-OF_FEW, OF_MANY, AGAIN = "delete_media of few", "set_labels of many", "evaluate_views"
-"""Jobs that take the way of large datasets, and the one that is done again whatever happened."""
-WAITING: dict[str, Callable[[Any], None]] = {"tag, while another process waits": _put_aside}
-"""What a second process does as soon as it gets the lease of the dataset, which the killed one held."""
