@@ -19,6 +19,7 @@ from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
 from framedex.errors import Conflict, Forbidden, InvalidInput, MissingDependency, NotFound, Unavailable
 from framedex.jobs.ingest.content import open_content, with_boxes
 from framedex.media.frame_sampling import Sampling
+from framedex.operations.catch_up import CatchUp
 from framedex.operations.context import Context
 from framedex.operations.creation import creation_config, creation_job, new_embedding_config
 from framedex.operations.integrity.check import check
@@ -121,6 +122,8 @@ class Workspace(WorkspaceHandle):
         if not catalog.read_only:
             catalog.settle_manifests()
             clean_expired_uploads(self._context)
+        self._catch_up = CatchUp(self._context)
+        self._catch_up.start()
 
     @staticmethod
     def recover(folder: str | os.PathLike[str]) -> RecoveryResult:
@@ -304,8 +307,9 @@ class Workspace(WorkspaceHandle):
         """Evaluate saved views in all batches of media that no process has evaluated; return the alerts raised.
 
         Each addition of media is evaluated by the process that commits it. This call evaluates what was left: by a
-        process that was killed, or by an evaluation that failed. Two processes may call it at once; each batch is
-        evaluated, and each alert raised, only once.
+        process that was killed, or by an evaluation that failed. A workspace that is opened for writing, and stays
+        open, does the same in the background. Any number of processes may do it at once; each batch is counted, and
+        each alert raised, only once.
 
         Args:
             names: names or ids of datasets; by default all datasets.
@@ -341,7 +345,7 @@ class Workspace(WorkspaceHandle):
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
     def check(self, *names: str, repair: bool = False) -> CheckResult:
-        """Verify the catalog, the tables, the uploaded files and the caches of datasets; return the findings.
+        """Verify the catalog, the tables, journals, uploaded files and caches of datasets; return the findings.
 
         All data is read once, in blocks. Other processes may read and write at the same time.
 
@@ -409,6 +413,7 @@ class Workspace(WorkspaceHandle):
         if not self._is_owner:
             return
         reason = reason and reason.encode("utf-8", "backslashreplace").decode()
+        self._catch_up.close()
         self._context.runner.close(reason)
         self._context.exports.close(reason)
         self._context.catalog.close()

@@ -32,7 +32,6 @@ from framedex.storage.media import Media
 from framedex.storage.tables import Table
 from framedex.tasks import Job, Task
 
-_OF_FIELDS = "definitions of custom fields are changed by rename_field, add_field and delete_field"
 _STORED_ROWS = 100_000  # values that the catalog stores for a retry by another process
 
 Selection = Callable[[Media], Condition | RowIds] | Sequence[str]
@@ -262,15 +261,20 @@ def rename_field(context: Context, dataset_id: str, name: str, new_name: str) ->
     """Rename a custom field and return it; errors as in :func:`~framedex.jobs.edits.fields.rename_field`."""
     with _editing(context, dataset_id, "rename_field") as (edit, media):
         field, written = field_jobs.rename_field(media.table, edit.job.head, name, new_name)
-        edit.commit(*written, step=NewStep("rename_field", reason=_OF_FIELDS))
+        renamed = {"field_id": field.field_id, "before": name, "after": field.name}
+        edit.commit(*written, step=NewStep("rename_field", change={"field_renamed": renamed}))
     return _field(field)
 
 
 def delete_field(context: Context, dataset_id: str, name: str) -> None:
     """Delete a custom field and its values; errors as in :func:`framedex.jobs.edits.fields.delete_field`."""
     with _editing(context, dataset_id, "delete_field") as (edit, media):
+        column = field_jobs.find_field(fields_of(media), name).column.name
+        n_media = 0
+        if column in media.table.schema.names:
+            n_media = media.count(Condition(f"{column} IS NOT NULL", (), frozenset({column})))
         written = field_jobs.delete_field(media.table, edit.job.head, name)
-        edit.commit(*written, step=NewStep("delete_field", reason=_OF_FIELDS))
+        edit.commit(*written, step=NewStep("delete_field", n_media, is_state=True))
 
 
 @contextmanager

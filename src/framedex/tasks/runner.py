@@ -86,7 +86,7 @@ class Run:
             self.end(TaskStatus.FAILED, str(error))
             raise
         except BaseException as error:  # also SystemExit: on this thread it would end nothing but the task
-            if isinstance(error, RuntimeError) and _is_exiting():
+            if isinstance(error, RuntimeError) and is_exiting():
                 self.end(TaskStatus.ABORTED, "its process ended")
                 raise Aborted("the process ended before the task was done") from error
             self.end(TaskStatus.FAILED, "".join(traceback.format_exception_only(error)).strip())
@@ -205,7 +205,7 @@ class Run:
         datasets.update_dataset_progress(connection, self.dataset_id, percent)
 
 
-def _is_exiting() -> bool:
+def is_exiting() -> bool:
     """Return whether the interpreter is shutting down: thread pools then accept no work."""
     with ThreadPoolExecutor(1) as pool:
         try:
