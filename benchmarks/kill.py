@@ -157,13 +157,13 @@ def do_waiting(connection: Connection, job: Job, home: Path) -> None:
     connection.send("done")
 
 
-def send_state(connection: Connection, kind: Kind, home: Path) -> None:
-    """Send what a workspace shows."""
+def send_state(connection: Connection, kind: Kind, home: Path, is_done: bool) -> None:
+    """Send what a workspace shows before a job, or after it, when saved views are evaluated."""
     with _opened(home) as workspace:
         target = kind.makes or "pets"
         made = state_of(workspace, target, kind)
         views, status = [], ""
-        if made is not None:
+        if made is not None and is_done:
             workspace.evaluate_views()
             views, status = views_of(workspace.dataset(target)), str(workspace.dataset(target).info.status_new)
         pets = state_of(workspace, "pets", kind)
@@ -308,18 +308,19 @@ def _undisturbed(home: Path, base: Path, kind: Kind) -> tuple[Expected, float, i
             waiting.send("now")
             waiting.wait()
             waiting.end()
-        before = _result(send_state, kind, where)
+        before = _result(send_state, kind, where, False)
         child = Child(do, kind, where, None)
         child.wait()
         began = time.monotonic()
         writes = child.wait()
         times_s.append(time.monotonic() - began)
         child.end()
-        after = _result(send_state, kind, where)
+        after = _result(send_state, kind, where, True)
         shutil.rmtree(where)
     expected = Expected(
         before.before, before.made_before if kind.makes else None, after.after, after.status, after.views, before.tasks
     )
+    assert not kind.folds or (expected.before or {}).get("has layers"), "there is something to fold"
     assert not kind.shows or expected.after not in (expected.before, expected.made_before), "the job changes something"
     return expected, statistics.median(times_s), writes
 

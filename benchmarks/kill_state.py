@@ -135,7 +135,7 @@ def _contents(dataset: Any, kind: Kind) -> State | None:
     ids = media.table.scan(["media_id", "path"]).read_all()
     paths = dict(zip(ids["media_id"].to_pylist(), ids["path"].to_pylist(), strict=True))
     journal = [[step.step, step.operation, step.undone_at is not None] for step in dataset.journal()]
-    return {
+    state = {
         "rows": {name: _digest(rows.column(name)) for name in columns},
         "count": dataset.info.n_images,
         "tags": sorted((tag.name, tag.count) for tag in dataset.tags()),
@@ -152,6 +152,7 @@ def _contents(dataset: Any, kind: Kind) -> State | None:
         "snapshots": sorted(f"{each.reason} {each.n_images}" for each in dataset.snapshots()),
         "views": sorted(each.name for each in dataset.views()),
     }
+    return {**state, "has layers": bool(media.table.overlay.layers)} if kind.folds else state
 
 
 def views_of(dataset: Any) -> list[Any]:
