@@ -1,12 +1,12 @@
 """Kill test: each kind of job is killed at many moments, also in its commits; nothing that was there may be lost.
 
-A process does the job on a copy of a workspace. It is ended by SIGKILL at a random moment of the job, or by its own hand
-before, within or after one of the transactions of the catalog. A second process then opens the workspace and checks it:
-is the head readable, is the dataset in the state before the job or in the one after it, and nothing between; do the
-task and the statuses say what happened; does ``check`` find nothing? It retries the task where that failed, or does the
-job again where it was not done, and compares the end with that of a run that nobody disturbed.
+A process does the job on a copy of a workspace. It is ended by SIGKILL at a random moment of the job, or by its own
+hand before, within or after one of the transactions of the catalog. A second process then opens the workspace and
+checks it: is the head readable, is the dataset in the state before the job or in the one after it, and nothing between;
+do the task and the statuses say what happened; does ``check`` find nothing? It retries the task where that failed, or
+does the job again where it was not done, and compares the end with that of a run that nobody disturbed.
 
-All processes are children of the driver, which has imported what they need, but not Lance. So a trial takes less than a
+All processes are children of the driver, which has imported what they need, but not Lance. So a trial takes about a
 second.
 """
 
@@ -257,7 +257,9 @@ def main() -> None:
     print()
     headers = ["job", "undisturbed, ms", "kills", "within", "not done", "retried", "done", "with faults"]
     print(table(headers, rows))
-    print(f"{sum(row[2] for row in rows):,} kills, {sum(row[3] for row in rows):,} within the job, {len(faults)} faults")
+    print(
+        f"{sum(row[2] for row in rows):,} kills, {sum(row[3] for row in rows):,} within the job, {len(faults)} faults"
+    )
     save("kill", {"seed": options.seed, "rows": rows, "faults": faults})
 
 
@@ -287,14 +289,12 @@ def _trials(home: Path, name: str, moments: int) -> tuple[list[Any], list[Trial]
     faulty = [trial for trial in trials if trial.outcome.faults]
     counts = [sum(trial.outcome.happened == each for trial in trials) for each in ("not done", "retried", "done")]
     inside = sum(trial.is_inside for trial in trials)
-    print(
-        f"{name}: {len(trials)} kills, {inside} within, {len(faulty)} with faults, {time.monotonic() - began:.0f} s",
-        flush=True,
-    )
+    row = [name, round(1000 * took_s), len(trials), inside, *counts, len(faulty)]
+    print(f"{' | '.join(map(str, row))} ({time.monotonic() - began:.0f} s)", flush=True)
     for trial in faulty:
         for fault in trial.outcome.faults:
             print(f"  {trial.point or f'{trial.after_s:.3f} s'}: {fault}", flush=True)
-    return [name, round(1000 * took_s), len(trials), inside, *counts, len(faulty)], faulty
+    return row, faulty
 
 
 def _undisturbed(home: Path, base: Path, kind: Kind) -> tuple[Expected, float, int]:

@@ -160,7 +160,10 @@ def _redo(workspace: Any) -> Change:
 
 
 def _create(workspace: Any) -> Change:
-    return lambda: workspace.create_dataset("new", _folder(workspace, "images"), "gist", wait=False).task.wait()
+    def change() -> None:
+        workspace.create_dataset("new", _folder(workspace, "images"), "gist", wait=False).task.wait()
+
+    return change
 
 
 def _add(workspace: Any) -> Change:
@@ -227,7 +230,10 @@ def _discard(workspace: Any) -> Change:
 
 
 def _process(workspace: Any) -> Change:
-    return lambda: _transaction(workspace, "sent").process(encoder="gist", wait=False).wait()
+    def change() -> None:
+        _transaction(workspace, "sent").process(encoder="gist", wait=False).wait()
+
+    return change
 
 
 def _process_more(workspace: Any) -> Change:

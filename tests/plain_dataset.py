@@ -1,4 +1,4 @@
-"""A dataset as plain Python, which says what edits, undoing and redoing, snapshots and restores lead to."""
+"""A dataset as plain Python: the results of edits, of undoing and redoing them, and of snapshots and restores."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -37,12 +37,41 @@ class Definition:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision about media, for decisions about labels with their labels."""
+    """A decision about media, for decisions about labels with their labels; ``number`` says when it was made."""
 
     id: str
+    number: int
     media_ids: tuple[str, ...]
     decided_by: str
     labels: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass
+class Upload:
+    """An upload transaction: the numbers of its images in the order in which they came, and whether it is done."""
+
+    numbers: list[int] = field(default_factory=list)
+    is_done: bool = False
+
+
+@dataclass
+class SavedView:
+    """A saved view of the media with a label.
+
+    Attributes:
+        name, label: the name, and the label.
+        first: the first batch that is evaluated.
+        is_alerting: whether batches with results raise alerts.
+        points: the number of results by batch.
+        alerts: the batches that raised an alert.
+    """
+
+    name: str
+    label: str
+    first: int
+    is_alerting: bool = True
+    points: dict[int, int] = field(default_factory=dict)
+    alerts: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -54,6 +83,7 @@ class State:
         tags, fields, apart, right: tags, fields, and decisions about duplicates and labels, oldest first.
         limits: of issues, by type.
         partial: whether additions are not settled.
+        batches: the number of the next batch.
     """
 
     rows: dict[str, Row]
@@ -63,6 +93,7 @@ class State:
     right: list[Decision] = field(default_factory=list)
     limits: dict[str, float] = field(default_factory=dict)
     partial: bool = False
+    batches: int = 1
 
     def tag_of(self, name: str) -> Definition | None:
         """Return the tag with a name."""
@@ -119,23 +150,29 @@ class PlainDataset:
 
     Attributes:
         id, namespace, name: its id, and its names.
+        is_of_files: whether its media are uploaded images; else tables brought their embeddings.
         media: all media that it ever had, by id.
         state: what it has now.
         journal: the steps, the first one first.
         snapshots: the states of its snapshots by id, the oldest first.
         current: the id of the current snapshot.
         commits: the number of the last commit.
+        uploads: the upload transactions by id.
+        views: the saved views by name.
     """
 
     id: str
     namespace: str
     name: str
+    is_of_files: bool
     media: dict[str, Media]
     state: State
     journal: list[Step] = field(default_factory=list)
     snapshots: dict[str, State] = field(default_factory=dict)
     current: str = ""
     commits: int = 0
+    uploads: dict[int, Upload] = field(default_factory=dict)
+    views: dict[str, SavedView] = field(default_factory=dict)
 
     def commit(self) -> int:
         """Count a commit and return its number."""
@@ -168,9 +205,25 @@ class PlainDataset:
         self.commit()
         self.journal.append(Step(operation, user, n_media, change=change, is_final=is_final))
 
+    def add_rows(self, new: Mapping[str, Row], *, partial: bool) -> None:
+        """Note media that an addition brought, and count them for the saved views."""
+        self.commit()
+        state = self.state
+        state.partial = partial
+        if not new:
+            return
+        state.rows |= new
+        batch, state.batches = state.batches, state.batches + 1
+        for view in self.views.values():
+            count = sum(view.label in row["labels"] for row in new.values())
+            view.points[batch] = count
+            if count and view.is_alerting:
+                view.alerts.append(batch)
+
     def replace_state(self, operation: str, user: str, n_media: int, state: State) -> None:
         """Note a step that leads to another state; only the last few can be undone."""
         before, self.state = self.state, state
+        state.batches = max(before.batches, state.batches)
         self.journal.append(Step(operation, user, n_media, state=before, head=self.commit()))
         for old in [each for each in self.journal if each.state is not None][:-STATES]:
             old.state, old.is_final = None, True
@@ -204,7 +257,8 @@ class PlainDataset:
         if step.state is not None:
             if step.head != self.commits:
                 raise Refused
-            self.state, step.state = deepcopy(step.state), self.state
+            before, self.state = self.state, deepcopy(step.state)
+            step.state, self.state.batches = before, max(before.batches, self.state.batches)
             step.head = self.commit()
         else:
             state = deepcopy(self.state)
@@ -220,25 +274,39 @@ def _apply(state: State, step: Step, *, forward: bool) -> None:
     if (tag := step.change.get(f"tag_{added}")) is not None and tag.id not in {each.id for each in state.tags}:
         _refuse_if(state.tag_of(tag.name) is not None)
         state.tags.append(tag)
+    definition = step.change.get("field_added")
+    if definition is not None and forward:
+        _refuse_if(state.field_of(definition.name) is not None)
+        state.fields.append(definition)
     _apply_values(state, step, forward=forward)
+    if definition is not None and not forward:
+        _refuse_if(state.field_of(definition.name) != definition)
+        _refuse_if(any(row.pop(definition.id, None) is not None for row in state.rows.values()))
+        state.fields.remove(definition)
     if (tag := step.change.get(f"tag_{removed}")) is not None and not state.with_tag(tag.id):
         state.tags = [each for each in state.tags if each.id != tag.id]
-    if (renamed := step.change.get("renamed")) is not None:
-        tag_id, old, new = renamed if forward else (renamed[0], renamed[2], renamed[1])
-        tag = state.tag_of(old)
-        _refuse_if(tag is None or tag.id != tag_id)
-        _refuse_if(any(each.name == new and each.id != tag_id for each in state.tags))
-        state.tags = [replace(each, name=new) if each.id == tag_id else each for each in state.tags]
-    if (decision := step.change.get(f"decision_{added}")) is not None:
-        _refuse_if(not set(decision.media_ids) <= state.rows.keys())
-        state.apart = [*(each for each in state.apart if each.id != decision.id), decision]
-    if (decision := step.change.get(f"decision_{removed}")) is not None:
-        _refuse_if(decision.id not in {each.id for each in state.apart})
-        state.apart = [each for each in state.apart if each.id != decision.id]
+    for kind, definitions in (("tag_renamed", state.tags), ("field_renamed", state.fields)):
+        if (renamed := step.change.get(kind)) is not None:
+            _rename(definitions, *(renamed if forward else (renamed[0], renamed[2], renamed[1])))
+    for kind, decisions in (("decision", state.apart), ("label_decision", state.right)):
+        if (decision := step.change.get(f"{kind}_{added}")) is not None:
+            needed = step.change.get("needed", decision.media_ids)
+            _refuse_if(not set(needed) <= state.rows.keys())
+            decisions[:] = sorted([*decisions, decision], key=lambda each: each.number)
+        if (decision := step.change.get(f"{kind}_{removed}")) is not None:
+            _refuse_if(decision not in decisions)
+            decisions.remove(decision)
     if (limits := step.change.get("limits")) is not None:
         before, after = limits if forward else reversed(limits)
         _refuse_if(state.limits != before)
         state.limits = dict(after)
+
+
+def _rename(definitions: list[Definition], own: str, old: str, new: str) -> None:
+    names = {each.name: each for each in definitions}
+    _refuse_if(old not in names or names[old].id != own)
+    _refuse_if(new in names and names[new].id != own)
+    definitions[:] = [replace(each, name=new) if each.id == own else each for each in definitions]
 
 
 def _apply_values(state: State, step: Step, *, forward: bool) -> None:
