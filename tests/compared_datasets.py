@@ -59,11 +59,12 @@ class Families:
     thresholds = THRESHOLDS
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
-        return np.asarray(cv2.resize(pixels, (4, 4), interpolation=cv2.INTER_AREA), np.float32).mean(axis=(0, 1))
+        small = cv2.resize(pixels, (4, 4), interpolation=cv2.INTER_AREA)
+        return np.asarray(small.mean(axis=(0, 1)), dtype=np.float32)
 
     def encode_images(self, batch: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         distances = np.linalg.norm(batch[:, None] - _colours()[None], axis=2)
-        return np.eye(self.dimension, dtype=np.float32)[distances.argmin(axis=1)]
+        return np.asarray(np.eye(self.dimension)[distances.argmin(axis=1)], dtype=np.float32)
 
 
 def prepare() -> None:
