@@ -67,7 +67,7 @@ class NewStep:
         def record(connection: Any) -> int:
             head = datasets.head(connection, job.dataset_id)
             assert head is not None, "it was committed"
-            return journal_rows.insert_step(
+            step = journal_rows.insert_step(
                 connection,
                 job.dataset_id,
                 operation=self.operation,
@@ -82,6 +82,7 @@ class NewStep:
             )
             if self.is_state:
                 journal_rows.keep_generations(connection, job.dataset_id, settings.journal_states)
+            return step
 
         return record
 
