@@ -122,14 +122,14 @@ def test_add_media__checks_in_order(local: Client, workspace: Workspace, dataset
     with all_threads_busy(workspace):
         assert local.post(url(dataset), files=image).status_code == 202
         assert local.post(url(dataset)).json()["detail"] == ONE_SOURCE
-        for sent in (image, archived(b"broken")):
+        for sent in (image, list(archived(b"broken").items())):
             answer = local.post(url(dataset), files=sent)
             assert answer.status_code == 409
             assert answer.json()["detail"] == "Operation 'add_media' is blocked while MEDIA_ADDITION task is running"
     assert settled(dataset) == "PARTIAL INDEX"
     workspace.change_settings(add_media_enabled=False)
-    for sent in (image, None, [("files[]", ("a.png", IMAGE))]):
-        answer = local.post(url(dataset), files=sent)
+    for each in (image, None, [("files[]", ("a.png", IMAGE))]):
+        answer = local.post(url(dataset), files=each)
         assert (answer.status_code, answer.json()["detail"]) == (403, "Add media feature is not enabled")
     workspace.change_settings(add_media_enabled=None)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,8 +116,9 @@ def test_change__of_name_and_description(open_client: Client, hub: Hub, dataset:
     changed = open_client.patch(url, json={"display_name": "cats", "description": "of Berlin"}, headers=ann).json()
     assert (changed["display_name"], changed["description"]) == ("cats", "of Berlin")
     assert open_client.patch(url, json={"description": ""}, headers=ann).json()["description"] == ""
-    for body in ({}, {"display_name": None}, {"display_name": "a/b"}, {"display_name": "x" * 256}, {"display_name": 7},
-                 {"description": "x" * 10_001}, []):  # fmt: skip
+    names = ({"display_name": name} for name in (None, "a/b", "x" * 256, 7))
+    bodies: list[Any] = [{}, [], *names, {"description": "x" * 10_001}]
+    for body in bodies:
         assert open_client.patch(url, json=body, headers=ann).status_code == 422, body
     lone = b'{"display_name": "new", "description": "\\ud800"}'
     assert open_client.patch(url, content=lone, headers={**ann, "Content-Type": "application/json"}).status_code == 422
@@ -225,8 +227,9 @@ def test_create__from_a_bucket(cloud_workspace: Workspace) -> None:
         archive = client.post(url, json={"dataset_name": "d", "uploaded_filename": "a.zip"})
         assert archive.json()["detail"] == "Archives are not supported for the initial creation of a dataset"
         assert archive.status_code == 400
-        for body in ({}, [], "x", {"dataset_name": "d"}, {"bucket_path": "photos/set"}, {"dataset_name": 7},
-                     {"dataset_name": "a/b", "bucket_path": "photos/set"}):  # fmt: skip
+        names = ({"dataset_name": name, "bucket_path": "photos/set"} for name in ("a/b", 7, "x" * 256))
+        bodies: list[Any] = [{}, [], "x", {"dataset_name": "d"}, {"bucket_path": "photos/set"}, *names]
+        for body in bodies:
             assert client.post(url, json=body).status_code == 422, body
         broken = client.post(url, content=b'{"dataset_name', headers={"Content-Type": "application/json"})
         assert broken.status_code == 422

@@ -110,6 +110,7 @@ def test_metadata__bodies_that_are_no_array(local: Client, dataset: Dataset) -> 
 def test_metadata__definitions_that_are_refused(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """A definition follows the rules of the library, at once; so does the state of the dataset."""
     enum = {"field_name": "who", "field_type": "enum"}
+    spec: Any
     for spec in (
         {}, {"field_name": "a"}, {"field_name": "", "field_type": "float"}, {"field_name": "x" * 256, **enum},
         {"field_name": "a", "field_type": "number"}, enum, {**enum, "enum_options": []},
