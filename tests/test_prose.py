@@ -36,7 +36,7 @@ VERBS = set(
     Process Propose Prune Publish Put Raise Rank Read Rebuild Record Recover Reduce Refine Refuse Register
     Reindex Release Remove Rename Render Renew Repair Repeat Replace Report Request Reserve Reset Resolve
     Restart Restore Resume Retry Return Revoke Rewrite Roll Rotate Round Run Sample Save Say Scale Scan Schedule Search
-    See Select Send Separate Set Settle Share Show Shrink Silence Sort Split Stack Start Stop Store Stream
+    See Select Send Separate Serve Set Settle Share Show Shrink Silence Sort Split Stack Start Stop Store Stream
     Subsample Suppress Switch Sync Tag Take Test Tile Touch Train Transform Try Turn Undo Update Upload Use
     Validate Verify Vote Wait Walk Warn Withdraw Work Write Yield
     """.split()  # noqa: SIM905 - a list would take a line for each

@@ -20,6 +20,7 @@ from framedex.cli.output import printable, say
 from framedex.cli.people import organizations, users, workspaces
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
+from framedex.cli.serve import serve
 from framedex.cli.settings import settings
 from framedex.cli.tasks import retry, tasks
 from framedex.cli.uploads import upload, uploads
@@ -35,7 +36,7 @@ for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
     withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,
     media_id, histogram, export, report, cleanup, du, check, recover, tasks, retry, vacuum, rm, views, trend, journal,
-    undo, redo, plugins, settings, demo,
+    undo, redo, plugins, settings, serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

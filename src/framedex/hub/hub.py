@@ -4,20 +4,25 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
-from framedex.access import Action, Actor, Role, TenantSubject
+from framedex.access import Action, Actor, Role, TenantSubject, Via
 from framedex.api.workspace import Workspace
 from framedex.core.checks import check_integer
 from framedex.hub.context import HubContext
+from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
+from framedex.hub.events import Events
 from framedex.hub.master_key import load_master_key
+from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
+from framedex.hub.results import Results
 from framedex.hub.sessions import Sessions
+from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
-from framedex.records import AuditEntry
-from framedex.storage.service_db import audit
+from framedex.records import AuditEntry, Profile
+from framedex.storage.service_db import accounts, audit
 from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
 
 KEPT_DAYS = 90
@@ -45,8 +50,13 @@ class Hub:
         users: the accounts.
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
+        tasks: tasks of datasets.
+        copies: clones and enriched copies of datasets.
+        metadata: custom fields in two steps.
         sessions: log-ins.
         credentials: API keys.
+        results: results and clean-up plans that are kept for users.
+        events: what changes, for listeners.
 
     Raises:
         WorkspaceError: the database cannot be used, or others can read it.
@@ -69,7 +79,41 @@ class Hub:
         self._context = context
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
+        self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
+        self.metadata = Metadata(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
+        self.results, self.events = Results(), Events(context, self.datasets)
+
+    def profile(self, actor: Actor) -> Profile:
+        """Return the own account of an actor.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+        """
+        self._context.require(actor, Action.OWN_ACCOUNT)
+        assert actor.user_id is not None, "the actor is logged in"
+        is_hub_user = actor.via in (Via.SESSION, Via.TOKEN)
+        tenant_id = self.tenants.primary(actor) if is_hub_user else DEFAULT_ID
+        row = None
+        if is_hub_user:
+            with self._database.read() as connection:
+                row = accounts.find_user(connection, actor.user_id)
+        return Profile(
+            user_id=actor.user_id,
+            username=actor.name if row is None else row.username,
+            email=None if row is None else row.email,
+            first_name=None if row is None else row.first_name,
+            last_name=None if row is None else row.last_name,
+            roles=sorted(actor.realm_roles),
+            workspace_role=Role.ADMIN if row is None else actor.roles.get(tenant_id or ""),
+            workspace_id=tenant_id,
+            auth=actor.via,
+            must_change_password=actor.password_is_temporary,
+        )
+
+    def derive(self, label: str, *parts: object) -> str:
+        """Return the secret of a label and some parts, from the master key."""
+        return self._context.key.derived(label, *parts)
 
     def audit(self, actor: Actor, *, limit: int = 100, offset: int = 0) -> list[AuditEntry]:
         """Return a page of what users did that matters for security, the newest first.
@@ -96,11 +140,13 @@ class Hub:
         """
         self.sessions.sweep()
         self.datasets.sweep()
+        self.metadata.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 
     def close(self) -> None:
         """Close the database; the workspace stays open."""
+        self.events.close()
         self._database.close()
 
     def __enter__(self) -> "Hub":

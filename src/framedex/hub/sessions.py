@@ -119,6 +119,18 @@ class Sessions:
                 sessions.note_access(connection, row.session_id, row.id, now)
         return actor
 
+    def actor_of_user(self, user_id: str) -> Actor:
+        """Return the actor of a user for whom a link was signed.
+
+        Raises:
+            NotAuthenticated: there is no such user, or the account is disabled.
+        """
+        with self._context.database.read() as connection:
+            row = accounts.enabled_user(connection, user_id)
+            if row is None:
+                raise NotAuthenticated("Not authenticated")
+            return actor_of_row(connection, row, Via.TOKEN)
+
     def _find(self, connection: Any, token: str, now: datetime) -> Any:
         digest = _hash(token.encode("utf-8", "surrogatepass"))
         row = sessions.find_session(connection, digest, now=now, idle_since=now - IDLE)

@@ -26,6 +26,25 @@ class User(_Named):
     last_access: int | None = Field(alias="lastAccess")
 
 
+class Profile(_Named):
+    """The own account of an actor.
+
+    ``workspace_role`` is the role in the primary tenant, ``workspace_id``; both are None for no member. ``auth`` is how
+    the actor was authenticated: ``session``, ``token`` or ``disabled``.
+    """
+
+    user_id: str
+    username: str
+    email: str | None
+    first_name: str | None = Field(alias="firstName")
+    last_name: str | None = Field(alias="lastName")
+    roles: list[str]
+    workspace_role: str | None
+    workspace_id: str | None
+    auth: str
+    must_change_password: bool
+
+
 class UserSession(_Named):
     """A log-in of a user that has not ended. Times are in milliseconds since 1970, in UTC."""
 

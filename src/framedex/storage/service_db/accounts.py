@@ -106,6 +106,11 @@ def find_user(connection: sa.Connection, user_id: str) -> sa.Row[Any]:
     return row
 
 
+def enabled_user(connection: sa.Connection, user_id: str) -> sa.Row[Any] | None:
+    """Return the row of a user who may log in; None without one. The local user never may."""
+    return _first(connection, sa.and_(users.c.id == user_id, users.c.enabled))
+
+
 def user_named(connection: sa.Connection, username: str) -> sa.Row[Any] | None:
     """Return the row of the user with a name; None if there is none."""
     return _first(connection, users.c.username_key == name_key(username))

@@ -1,0 +1,34 @@
+"""The command that serves a workspace over HTTP."""
+
+from typing import Annotated
+
+import typer
+
+from framedex.cli.options import WorkspaceOption, existing_folder
+from framedex.cli.output import say
+from framedex.errors import MissingDependency
+
+
+def serve(
+    workspace: WorkspaceOption = None,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8765,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Change nothing in the workspace.")] = False,
+) -> None:
+    """Serve a workspace over HTTP until Ctrl-C: the API of docs/service.md."""
+    try:
+        from framedex.service.server import serve as run
+    except ImportError as error:
+        raise MissingDependency(f"the service needs {error.name}: pip install 'framedex[http]'") from None
+    from framedex.service.settings import load_service_settings
+
+    folder = existing_folder(workspace)
+    run(
+        folder,
+        load_service_settings(),
+        host=host,
+        port=port,
+        read_only=read_only,
+        announce=lambda url: say(f"Framedex serves {folder} at {url} (Ctrl-C stops it)"),
+        warn=lambda sentence: say(f"warning: {sentence}"),
+    )

@@ -1,0 +1,180 @@
+"""The action of each route, which is checked before anything else of a request is read."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Message
+
+from framedex.access import Action, Actor, TenantSubject, require
+from framedex.service.errors import Refusal
+from framedex.service.identity import check_origin, identify
+from framedex.service.state import ServiceState
+
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_LIMITER_SIZE = 40
+_ATTRIBUTE = "__framedex_needs__"
+MAX_JSON_BYTES = 2**20
+"""The maximum size of the body of a request whose route names no other."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The needs of a route, which are checked before its body is read.
+
+    Attributes:
+        action: the action that the actor must be allowed; None if nobody need be logged in.
+        changes: whether a GET changes something, so that other pages must not cause it.
+        heavy: whether the request waits for one of few places.
+        signed: whether the signature of a URI stands for the user.
+        feature: the setting that must be on, and the sentence if it is off.
+        invalid_status: the status for values that the library refuses.
+        error_fields: further fields of each error.
+        body_limit: the maximum size of the body in bytes, or the setting that has it.
+    """
+
+    action: Action | None
+    changes: bool = False
+    heavy: bool = False
+    signed: bool = False
+    feature: tuple[str, str] | None = None
+    invalid_status: int = 422
+    error_fields: tuple[tuple[str, str], ...] = ()
+    body_limit: int | str = MAX_JSON_BYTES
+
+
+def needs(
+    action: Action | None,
+    *,
+    changes: bool = False,
+    heavy: bool = False,
+    signed: bool = False,
+    feature: tuple[str, str] | None = None,
+    invalid_status: int = 422,
+    error_fields: tuple[tuple[str, str], ...] = (),
+    body_limit: int | str = MAX_JSON_BYTES,
+) -> Callable[[_Endpoint], _Endpoint]:
+    """Return a decorator that says what a route needs; see :class:`Needs`.
+
+    The subject follows from the route: the dataset of ``dataset_id`` (in the path, else in the query), the task of
+    ``task_id``, the workspace of the actor, or the actor's own account.
+    """
+    found = Needs(action, changes, heavy, signed, feature, invalid_status, error_fields, body_limit)
+
+    def mark(endpoint: _Endpoint) -> _Endpoint:
+        setattr(endpoint, _ATTRIBUTE, found)
+        return endpoint
+
+    return mark
+
+
+def needs_of(endpoint: Callable[..., Any]) -> Needs:
+    """Return what a route needs.
+
+    Raises:
+        TypeError: the route does not say it.
+    """
+    found = getattr(endpoint, _ATTRIBUTE, None)
+    if not isinstance(found, Needs):
+        raise TypeError(f"the route {endpoint.__name__} names no action: decorate it with needs(…)")
+    return found
+
+
+class ActionRoute(APIRoute):
+    """A route that checks its action before it reads parameters and the body."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override] # a coroutine
+        """Return the handler of requests."""
+        answer, wanted = super().get_route_handler(), needs_of(self.endpoint)
+
+        async def handle(request: Request) -> Response:
+            state: ServiceState = request.app.state.service
+            request.state.invalid_status, request.state.error_fields = wanted.invalid_status, dict(wanted.error_fields)
+            await anyio.to_thread.run_sync(_admit, request, state, wanted, limiter=_limiter(request))
+            limited = _limited(request, _limit_of(wanted.body_limit, state))
+            async with AsyncExitStack() as stack:
+                if wanted.heavy:
+                    await stack.enter_async_context(state.heavy)
+                return await answer(limited)
+
+        return handle
+
+
+def _limit_of(limit: int | str, state: ServiceState) -> int:
+    """Return the limit of a body in bytes."""
+    if isinstance(limit, int):
+        return limit
+    owner = state.settings if limit in type(state.settings).model_fields else state.workspace.settings
+    return int(getattr(owner, limit))
+
+
+def _limited(request: Request, limit: int) -> Request:
+    """Return a request whose body ends with an error beyond a limit, or at once if its length is known.
+
+    The framework's own limit would hide a refusal of the request behind that of its body.
+    """
+    total = 0
+
+    async def receive() -> Message:
+        nonlocal total
+        if (length := request.headers.get("content-length", "")).isdigit() and int(length) > limit:
+            raise HTTPException(413)
+        message = await request.receive()
+        total += len(message.get("body", b""))
+        if total > limit:
+            raise HTTPException(413)
+        return message
+
+    return Request(request.scope, receive, request._send)
+
+
+def routes(tag: str) -> APIRouter:
+    """Return a router of routes with actions, below ``/api/v1``."""
+    return APIRouter(prefix="/api/v1", route_class=ActionRoute, tags=[tag])
+
+
+def _limiter(request: Request) -> anyio.CapacityLimiter:
+    """Return the places of checks, which are apart from those of endpoints, so that slow ones hold none of them."""
+    state = request.app.state
+    if not hasattr(state, "check_limiter"):
+        state.check_limiter = anyio.CapacityLimiter(_LIMITER_SIZE)
+    limiter: anyio.CapacityLimiter = state.check_limiter
+    return limiter
+
+
+def _admit(request: Request, state: ServiceState, wanted: Needs) -> None:
+    """Check a request: who makes it, whether a page of another site does, whether the actor may do it."""
+    changes = wanted.changes or request.method not in _SAFE
+    if wanted.action is None:
+        if changes:
+            check_origin(request, state, has_cookie=False)
+        return
+    actor = identify(request, state, signed=wanted.signed)
+    if changes:
+        check_origin(request, state, has_cookie="authorization" not in request.headers)
+    request.state.actor = actor
+    _authorize(request, state, actor, wanted.action)
+    if wanted.feature is not None and not getattr(state.workspace.settings, wanted.feature[0]):
+        raise Refusal(403, wanted.feature[1])
+
+
+def _authorize(request: Request, state: ServiceState, actor: Actor, action: Action) -> None:
+    kind = action.partition(".")[0]
+    dataset_id = request.path_params.get("dataset_id", request.query_params.get("dataset_id"))
+    task_id = request.path_params.get("task_id")
+    if kind == "task" and task_id is not None:
+        request.state.task = state.hub.tasks.open(actor, task_id, action)
+    elif kind in ("dataset", "view") and dataset_id is not None:
+        request.state.dataset = state.hub.datasets.open(actor, dataset_id, action)
+    elif kind in ("tenant", "admin"):
+        tenant_id = state.hub.tenants.primary(actor) or ""
+        require(actor, action, TenantSubject(tenant_id, state.settings.ingest_path_role))
+    else:
+        require(actor, Action.OWN_ACCOUNT if kind in ("dataset", "view", "task", "export") else action)

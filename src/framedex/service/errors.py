@@ -1,0 +1,137 @@
+"""Errors as responses: one table from the library's errors to statuses and codes."""
+
+import logging
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from framedex.errors import (
+    CannotDecode,
+    Conflict,
+    Error,
+    Forbidden,
+    Gone,
+    InvalidFilter,
+    InvalidInput,
+    MissingDependency,
+    NotAuthenticated,
+    NotFound,
+    NotIndexed,
+    NotRetryable,
+    OutOfRange,
+    TooManyAttempts,
+    Unavailable,
+    WorkspaceError,
+)
+
+logger = logging.getLogger("framedex.service")
+
+INTERNAL = "Internal server error"
+_NOT_WRITABLE = "The workspace cannot be written at present"
+_TABLE: Sequence[tuple[type[Error], int, str]] = (
+    (NotAuthenticated, 401, "not_authenticated"),
+    (TooManyAttempts, 429, "rate_limited"),
+    (Gone, 410, "gone"),
+    (NotFound, 404, "not_found"),
+    (NotIndexed, 400, "not_indexed"),
+    (NotRetryable, 400, "not_retryable"),
+    (Conflict, 409, "conflict"),
+    (Forbidden, 403, "forbidden"),
+    (InvalidFilter, 422, "invalid_filter"),
+    (CannotDecode, 422, "cannot_decode"),
+    (OutOfRange, 422, "invalid"),
+    (InvalidInput, 422, "invalid"),
+    (Unavailable, 502, "unavailable"),
+    (WorkspaceError, 503, "workspace"),
+    (MissingDependency, 501, "missing_dependency"),
+)
+"""The first row that fits counts: subclasses stand before their base class."""
+_CODES = {
+    400: "invalid", 401: "not_authenticated", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
+    409: "conflict", 413: "too_large", 415: "cannot_decode", 416: "range_not_satisfiable", 422: "invalid",
+    429: "rate_limited", 503: "unavailable",
+}  # fmt: skip
+
+
+class Refusal(Exception):
+    """A response instead of an answer, where the table of errors does not say which.
+
+    Args:
+        status: the HTTP status.
+        sentence: what is wrong and what would be right.
+        code: a short name for programs; by default that of the status.
+    """
+
+    def __init__(self, status: int, sentence: str, code: str | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.code = status, sentence, code or _CODES.get(status, "error")
+
+
+def error_response(
+    request: Request, status: int, sentence: str, code: str, *, headers: dict[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    """Return an error as JSON: ``detail`` and ``message`` are one sentence, ``code`` a short name for programs."""
+    request_id = getattr(request.state, "request_id", None) or str(uuid.uuid4())
+    body = {**getattr(request.state, "error_fields", {}), "detail": sentence, "message": sentence, "code": code}
+    return JSONResponse({**body, "request_id": request_id, **more}, status_code=status, headers=headers)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let an application answer errors of all kinds in the form of the interface."""
+    app.add_exception_handler(Error, _of_library)
+    app.add_exception_handler(Refusal, _of_refusal)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_framework)
+
+
+async def _of_library(request: Request, error: Exception) -> JSONResponse:
+    found = next(((status, code) for kind, status, code in _TABLE if isinstance(error, kind)), None)
+    if found is None:
+        logger.error("%s", error, exc_info=error)
+        return error_response(request, 500, INTERNAL, "internal")
+    status, code = found
+    headers, sentence = {}, str(error)
+    if isinstance(error, TooManyAttempts):
+        headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, NotAuthenticated) and "authorization" in request.headers:
+        headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
+    if isinstance(error, WorkspaceError):
+        logger.error("%s", error, exc_info=error)
+        sentence = _NOT_WRITABLE  # the error names paths of the server
+    if code == "invalid":
+        status = getattr(request.state, "invalid_status", status)
+    return error_response(request, status, sentence, code, headers=headers)
+
+
+async def _of_refusal(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Refusal), "the handler of refusals"
+    return error_response(request, error.status, error.sentence, error.code)
+
+
+async def _of_validation(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError), "the handler of invalid requests"
+    problems = [{"loc": list(each["loc"]), "msg": str(each["msg"]), "type": each["type"]} for each in error.errors()]
+    return error_response(request, 422, _sentence(error.errors()[0]), "invalid", errors=problems)
+
+
+def _sentence(problem: dict[str, Any]) -> str:
+    names = [str(part) for part in problem["loc"][1:]]
+    name = ".".join(names)
+    if problem["type"] == "missing":
+        return f"Field '{name}' is required" if name else "The request needs a body"
+    if problem["type"] == "json_invalid":
+        return "The body is not valid JSON"
+    reason = str(problem["msg"]).removeprefix("Value error, ")
+    return f"Invalid value for '{name}': {reason}" if name else f"Invalid body: {reason}"
+
+
+async def _of_framework(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException), "the handler of the framework's errors"
+    sentence = "The request is too large" if error.status_code == 413 else str(error.detail)
+    code = _CODES.get(error.status_code, "error")
+    return error_response(request, error.status_code, sentence, code, headers=dict(error.headers or {}))

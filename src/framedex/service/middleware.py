@@ -1,0 +1,137 @@
+"""The outermost layer: request ids, the host, security headers, a line in the log, an answer to each fault."""
+
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from framedex.service.errors import INTERNAL
+from framedex.service.settings import host_is_allowed
+from framedex.service.state import ServiceState
+
+logger = logging.getLogger("framedex.service")
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-frame-options", b"SAMEORIGIN"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'",
+    ),
+)
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
+Observer = Callable[[str, str, int, float], None]
+"""Takes the method, the route, the status and the seconds of a request."""
+
+
+class RequestMiddleware:
+    """The outermost layer of the service.
+
+    Args:
+        app: the layer within.
+        state: the running service.
+        observe: called after each request.
+    """
+
+    def __init__(self, app: ASGIApp, state: ServiceState, observe: Observer) -> None:
+        self._app, self._state, self._observe = app, state, observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id, began, status = str(uuid.uuid4()), time.perf_counter(), 0
+        scope.setdefault("state", {})["request_id"] = request_id
+        is_head, method = scope["method"] == "HEAD", scope["method"]
+        if is_head:  # a GET without its body
+            scope = {**scope, "method": "GET"}
+
+        async def forward(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": _with_headers(message["headers"], request_id)}
+            elif is_head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        try:
+            if self._refuses(scope):
+                await _problem(request_id, 400, "Invalid host", "invalid")(scope, receive, forward)
+            else:
+                await self._app(scope, receive, forward)
+        except Exception:
+            logger.exception("%s %s failed", method, scope["path"], extra={"request_id": request_id})
+            if status == 0:
+                await _problem(request_id, 500, INTERNAL, "internal")(scope, receive, forward)
+        finally:
+            seconds = time.perf_counter() - began
+            route = getattr(scope.get("route"), "path", "")
+            self._observe(method, route, status, seconds)
+            _log_request(scope, method, status, seconds, request_id)
+
+    def _refuses(self, scope: Scope) -> bool:
+        state, host = self._state, _host_of(scope)
+        if host is None:
+            return True
+        return not host_is_allowed(state.settings, host, bound=state.bound, auth_off=state.auth_off)
+
+
+def _host_of(scope: Scope) -> str | None:
+    """Return the name in the header ``Host``, without the port, in lower case; None for a header that is none."""
+    values = [value for name, value in scope["headers"] if name == b"host"]
+    match = _HOST.fullmatch(values[0].decode("latin-1").lower()) if len(values) == 1 else None
+    return None if match is None else match.group(1)
+
+
+def _problem(request_id: str, status: int, sentence: str, code: str) -> JSONResponse:
+    body = {"detail": sentence, "message": sentence, "code": code, "request_id": request_id}
+    return JSONResponse(body, status_code=status)
+
+
+def _with_headers(headers: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+    """Return headers of a response with those of all responses that it does not have."""
+    present = {name.lower() for name, _ in headers}
+    added = [(b"x-request-id", request_id.encode()), *_HEADERS]
+    if not {b"cache-control", b"etag"} & present:
+        added.append((b"cache-control", b"no-store"))
+    return [*headers, *(each for each in added if each[0] not in present)]
+
+
+def _log_request(scope: Scope, method: str, status: int, seconds: float, request_id: str) -> None:
+    client = scope.get("client")
+    fields = {
+        "request_id": request_id,
+        "method": method,
+        "path": scope["path"],
+        "status": status,
+        "ms": round(1000 * seconds, 1),
+        "client": client[0] if client else None,
+    }
+    logger.info("%s %s %s", method, scope["path"], status, extra={"fields": fields})
+
+
+class JsonFormatter(logging.Formatter):
+    """A formatter of log records as one line of JSON each."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON: time, level, logger, message, and further fields."""
+        line: dict[str, Any] = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if hasattr(record, "request_id"):
+            line["request_id"] = record.request_id
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)

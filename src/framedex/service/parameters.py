@@ -1,0 +1,50 @@
+"""Parameters of routes beside their own: the running service, the actor, the dataset, links."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from framedex.access import Actor
+from framedex.api.dataset import Dataset
+from framedex.service.errors import Refusal
+from framedex.service.links import Links
+from framedex.service.state import ServiceState
+from framedex.tasks import Task
+
+
+async def _state(request: Request) -> ServiceState:
+    state: ServiceState = request.app.state.service
+    return state
+
+
+async def _actor(request: Request) -> Actor:
+    actor: Actor = request.state.actor
+    return actor
+
+
+async def _dataset(request: Request) -> Dataset:
+    dataset: Dataset | None = getattr(request.state, "dataset", None)
+    if dataset is None:  # the parameter of the query is missing
+        raise Refusal(request.state.invalid_status, "Field 'dataset_id' is required")
+    return dataset
+
+
+async def _task(request: Request) -> Task:
+    task: Task = request.state.task
+    return task
+
+
+async def _links(request: Request) -> Links:
+    return Links(request.app.state.service, request.state.actor, str(request.base_url))
+
+
+Service = Annotated[ServiceState, Depends(_state)]
+"""The running service."""
+CurrentActor = Annotated[Actor, Depends(_actor)]
+"""Who makes the request."""
+OpenedDataset = Annotated[Dataset, Depends(_dataset)]
+"""The dataset of ``dataset_id``, in which the actor acts; the route's action on it is allowed."""
+OpenedTask = Annotated[Task, Depends(_task)]
+"""The task of ``task_id``; the route's action on it is allowed."""
+FileLinks = Annotated[Links, Depends(_links)]
+"""Makes URIs of files."""
