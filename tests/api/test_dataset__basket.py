@@ -196,6 +196,16 @@ def test_basket__any_sequence_agrees_with_a_set(source: Dataset, steps: list[tup
     delete_dataset(dataset._context, dataset.id)
 
 
+def test_basket__remove_after_a_restore(dataset: Dataset) -> None:
+    """Taking media out of an empty basket changes nothing, also where the present state is an earlier one."""
+    kept = dataset.snapshot("kept")
+    ids = dataset.where([]).media_ids()
+    dataset.tag(ids[0], "later")
+    dataset.restore(kept)
+    dataset.basket.remove(ids[1])
+    assert (dataset.basket.count(), [each.operation for each in dataset.journal()]) == (0, ["restore", "tag"])
+
+
 def test_basket__writes_what_changes(dataset: Dataset) -> None:
     """Media that are in the basket already are not written again."""
     ids = dataset.where([]).media_ids()

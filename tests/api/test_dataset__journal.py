@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex import Conflict, Dataset, NotFound, Workspace
+from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
 from framedex.operations.context import open_media
 from framedex.storage import datasets, journal_rows
 from tests.analysis.arrays import unit
@@ -18,7 +18,7 @@ from tests.growth import part
 from tests.laws import examples
 
 ROWS = 12
-STORED = ("labels", "caption", "tags", "tagged_at", "field_0", "duplicate_0")
+STORED = ("labels", "caption", "tags", "tagged_at", "field_0", "field_1", "duplicate_0")
 
 
 @pytest.fixture
@@ -47,7 +47,12 @@ def state(dataset: Dataset) -> dict[str, Any]:
     columns["groups"] = sorted(sorted(group.media_ids) for group in dataset.duplicates())
     columns["tag names"] = {tag.name: tag.count for tag in dataset.tags()}
     columns["limits"] = {name: limit.limit for name, limit in dataset.limits.items()}
-    columns["decisions"] = [each.decision_id for each in dataset.duplicate_decisions()]
+    columns["decisions"] = dataset.duplicate_decisions()
+    columns["label decisions"] = dataset.label_decisions()
+    columns["issues"] = [
+        sorted(dataset.issues(name)["media_id"].to_pylist()) for name in ("mislabels", "label_outlier")
+    ]
+    columns["fields"] = dataset.fields()
     return columns
 
 
@@ -81,7 +86,18 @@ EDITS = {
     "withdraw_decision": lambda dataset, ids: dataset.withdraw_decision(dataset.duplicate_decisions()[0].decision_id),
     "set_limits": lambda dataset, ids: dataset.set_limits(outliers=0.3),
     "set_field": lambda dataset, ids: dataset.set_field("score", {ids[3]: 2.5, ids[7]: None}),
+    "add_field": lambda dataset, ids: dataset.add_field("empty", "string", is_multi=True),
+    "add_field with values": lambda dataset, ids: dataset.add_field(
+        "note", "string", values={ids[2]: "x", ids[5]: "y"}
+    ),
+    "rename_field": lambda dataset, ids: dataset.rename_field("score", "points"),
+    "delete_field": lambda dataset, ids: dataset.delete_field("score"),
+    "label_is_right": lambda dataset, ids: dataset.label_is_right(ids[:5]),
+    "withdraw_decision about labels": lambda dataset, ids: dataset.withdraw_decision(
+        dataset.label_decisions()[0].decision_id
+    ),
 }
+VALUE_EDITS = EDITS.keys() - {"delete_field"}  # which is undone only while nothing else was changed
 
 
 def prepared(dataset: Dataset) -> list[str]:
@@ -90,6 +106,8 @@ def prepared(dataset: Dataset) -> list[str]:
     dataset.tag(ids[:4], "kept")
     dataset.not_duplicates([ids[1], ids[7]])
     dataset.add_field("score", "float", values={ids[3]: 0.5})
+    for chosen in (ids[6:9], ids[7:10]):
+        dataset.label_is_right(chosen)
     return ids
 
 
@@ -112,7 +130,9 @@ def test_undo__and_redo(dataset: Dataset, name: str) -> None:
 
 
 @examples(30)
-@given(st.lists(st.one_of(st.sampled_from(sorted(EDITS)), st.sampled_from(["undo", "undo", "redo"])), max_size=12))
+@given(
+    st.lists(st.one_of(st.sampled_from(sorted(VALUE_EDITS)), st.sampled_from(["undo", "undo", "redo"])), max_size=12)
+)
 def test_undo__of_any_sequence(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
     """Undoing steps one by one, the last first, leads back through the states, and redoing them forward again."""
     with Workspace(tmp_path_factory.mktemp("journal") / "workspace", settings=SETTINGS) as workspace:
@@ -126,10 +146,10 @@ def test_undo__of_any_sequence(tmp_path_factory: pytest.TempPathFactory, steps: 
             elif step == "redo" and undone:
                 dataset.redo()
                 done.append(undone.pop())
-            elif step in EDITS:
+            elif step in VALUE_EDITS:
                 try:
                     EDITS[step](dataset, ids)
-                except (NotFound, Conflict, IndexError):  # a tag or decision is gone
+                except (NotFound, Conflict, InvalidInput, IndexError):  # a tag, field or decision is gone or there
                     continue
                 if undone or state(dataset) == done[-1]:  # what was undone may not be done again after another edit
                     return
@@ -183,6 +203,49 @@ def test_undo__of_a_deletion(workspace: Workspace, dataset: Dataset) -> None:
     with pytest.raises(Conflict, match="changed since; undo the later steps first"):
         dataset.undo(step.step)
     assert dataset.check().findings == []
+
+
+def test_undo__of_a_tag_that_a_restore_removed(dataset: Dataset) -> None:
+    """A tag that is made after a restore is another tag than one that the restore removed: undoing cannot mix them."""
+    ids = ids_of(dataset)
+    kept = dataset.snapshot("kept")
+    dataset.tag(ids[0], "first")
+    dataset.untag(ids[0], "first")
+    dataset.restore(kept)
+    dataset.tag(ids[1], "second")
+    with pytest.raises(Conflict, match="a tag of these media was deleted"):
+        dataset.undo(2)
+    assert [(each.name, each.count) for each in dataset.tags()] == [("second", 1)]
+
+
+def test_undo__of_a_field_that_a_restore_removed(dataset: Dataset) -> None:
+    """A field that is made after a restore does not take values of one that the restore removed."""
+    ids = ids_of(dataset)
+    kept = dataset.snapshot("kept")
+    dataset.add_field("first", "float", values={ids[0]: 1.0})
+    dataset.set_field("first", {ids[0]: None})
+    dataset.restore(kept)
+    dataset.add_field("second", "float", values={ids[1]: 2.0})
+    with pytest.raises(Conflict, match="do not exist any more"):
+        dataset.undo(2)
+    assert dataset.to_arrow(["second"])["second"].to_pylist()[:2] == [None, 2.0]
+
+
+def test_redo__of_a_decision_about_deleted_media(dataset: Dataset) -> None:
+    """A decision about media that are gone is not made again; that is a conflict, as for other steps."""
+    ids = ids_of(dataset)
+    dataset.not_duplicates(ids[3:5])
+    dataset.undo()
+    dataset.delete_media(ids[3])
+    with pytest.raises(Conflict, match=r"step 1 .* cannot be redone: media of the decision"):
+        dataset.redo(1)
+
+
+def test_undo__of_a_renaming_to_the_same_name(dataset: Dataset) -> None:
+    """A step that changed nothing can be undone, too."""
+    dataset.create_tag("first")
+    dataset.rename_tag("first", "first")
+    assert dataset.undo().operation == dataset.redo().operation == "rename_tag"
 
 
 def test_undo__of_a_restore(dataset: Dataset) -> None:
@@ -273,3 +336,60 @@ def test_journal__of_a_clone(dataset: Dataset) -> None:
     clone.set_captions({ids_of(clone)[1]: "other"})
     clone.undo()
     assert clone.to_arrow(["caption"])["caption"].to_pylist()[:2] == ["first", None]
+
+
+def test_undo__of_a_field_that_changed_since(dataset: Dataset) -> None:
+    """A field that got other values or another name since stays, and so does one whose name is in use again."""
+    ids = ids_of(dataset)
+    dataset.add_field("score", "float", values={ids[0]: 1.0})
+    dataset.set_field("score", {ids[1]: 2.0})
+    with pytest.raises(Conflict, match=r"step 1 .* a later edit gave the field 'score' values"):
+        dataset.undo(1)
+    dataset.undo(2)
+    dataset.rename_field("score", "points")
+    with pytest.raises(
+        Conflict, match=r"step 1 \(add_field\) cannot be undone: the field 'score' was renamed or deleted"
+    ):
+        dataset.undo(1)
+    dataset.undo(3)
+    dataset.undo(1)
+    assert dataset.fields() == []
+    dataset.add_field("score", "string", values={ids[0]: "other"})
+    with pytest.raises(Conflict, match=r"step 1 .* cannot be redone: another field is named 'score' now"):
+        dataset.redo(1)
+    assert [(each.field_name, each.field_type) for each in dataset.fields()] == [("score", "string")]
+    assert dataset.field_values(ids[0])[0].value == "other"
+    assert dataset.check().findings == []
+
+
+def test_undo__of_a_renamed_field(dataset: Dataset) -> None:
+    """A field returns to its former name unless it was renamed again, or another field has that name."""
+    dataset.add_field("a", "float")
+    dataset.rename_field("a", "b")
+    dataset.add_field("a", "float")
+    with pytest.raises(Conflict, match="another field is named 'a' now"):
+        dataset.undo(2)
+    dataset.rename_field("b", "c")
+    with pytest.raises(Conflict, match="the field 'b' was renamed or deleted meanwhile"):
+        dataset.undo(2)
+    assert [each.field_name for each in dataset.fields()] == ["c", "a"]
+
+
+def test_undo__of_a_deleted_field(workspace: Workspace, dataset: Dataset) -> None:
+    """A deleted field returns with its values, as long as nothing else was changed and its state was not freed."""
+    ids = ids_of(dataset)
+    dataset.add_field("score", "float", values={ids[0]: 1.0, ids[3]: 2.0})
+    dataset.delete_field("score")
+    step = dataset.journal()[0]
+    assert (step.operation, step.n_media, step.reason) == ("delete_field", 2, None)
+    workspace.vacuum()
+    dataset.undo()
+    assert dataset.field_values(ids[3])[0].value == 2.0
+    dataset.redo()
+    dataset.create_tag("later")
+    with pytest.raises(Conflict, match=r"step 2 \(delete_field\) cannot be undone: the dataset was changed since"):
+        dataset.undo(2)
+    workspace.vacuum(older_than_s=0)
+    with pytest.raises(Conflict, match="freed"):
+        dataset.undo(2)
+    assert dataset.check().findings == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex import Dataset, InvalidInput, NotFound, Workspace, vql
+from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace, vql
 from framedex.jobs.edits import labels as label_edits
 from framedex.jobs.edits import removal
 from framedex.operations.context import open_media
@@ -171,6 +171,66 @@ def test_label_is_right__writes_few_values(dataset: Dataset, monkeypatch: pytest
         overlay = open_media(dataset._context, dataset.id).table.overlay
         assert len(overlay.values("issue_mislabels")[0]) == 1
     assert listed(dataset) == set(wrong_ids(dataset))
+
+
+@pytest.mark.parametrize("limit", [0, 20_000])
+def test_label_is_right__undone_and_redone(dataset: Dataset, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """A decision goes with its effect, and the same one returns, in its place among the others."""
+    monkeypatch.setattr(label_edits, "_ALL", limit)
+    names = ["issue_mislabels", "issue_label_outlier", "suggested_label"]
+    wrong = wrong_ids(dataset)
+    states = [(dataset.label_decisions(), columns_of(dataset, names))]
+    first = dataset.label_is_right(wrong[:2])
+    states.append((dataset.label_decisions(), columns_of(dataset, names)))
+    second = dataset.label_is_right(wrong[1:3])
+    states.append((dataset.label_decisions(), columns_of(dataset, names)))
+    dataset.withdraw_decision(first.decision_id)
+    states.append((dataset.label_decisions(), columns_of(dataset, names)))
+    assert [each[0] for each in states] == [[], [first], [first, second], [second]]
+    for _ in range(2):
+        for number in (2, 1, 0):
+            dataset.undo()
+            assert (dataset.label_decisions(), columns_of(dataset, names)) == states[number]
+        for number in (1, 2, 3):
+            dataset.redo()
+            assert (dataset.label_decisions(), columns_of(dataset, names)) == states[number]
+    assert [(each.operation, each.n_media) for each in dataset.journal()] == [
+        ("withdraw_decision", 2), ("label_is_right", 2), ("label_is_right", 2),
+    ]  # fmt: skip
+
+
+def test_label_is_right__undone_after_later_edits(dataset: Dataset) -> None:
+    """A decision that was withdrawn meanwhile, or whose media are gone, is refused; other labels are judged."""
+    wrong = wrong_ids(dataset)
+    decision = dataset.label_is_right(wrong[:3])
+    dataset.withdraw_decision(decision.decision_id)
+    with pytest.raises(
+        Conflict, match=r"step 1 \(label_is_right\) cannot be undone: the decision was withdrawn meanwhile"
+    ):
+        dataset.undo(1)
+    dataset.set_labels(wrong[0], ["crowd 0", "crowd 2"])
+    before = listed(dataset)
+    dataset.undo(2)
+    assert dataset.label_decisions() == [decision]
+    assert listed(dataset) == before - set(wrong[1:3])
+    dataset.redo(2)
+    dataset.delete_media(wrong[1])
+    with pytest.raises(Conflict, match=r"step 2 .* cannot be undone: 1 of its 3 media are not in the dataset any more"):
+        dataset.undo(2)
+    assert dataset.label_decisions() == []
+    assert dataset.check().findings == []
+
+
+def test_label_is_right__withdrawn_after_a_deletion(dataset: Dataset) -> None:
+    """A decision returns with media that were deleted before it was withdrawn."""
+    wrong = wrong_ids(dataset)
+    decision = dataset.label_is_right(wrong[:2])
+    dataset.delete_media(wrong[0])
+    dataset.withdraw_decision(decision.decision_id)
+    assert wrong[1] in listed(dataset)
+    dataset.undo()
+    assert wrong[1] not in listed(dataset)
+    assert [each.decision_id for each in dataset.label_decisions()] == [decision.decision_id]
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,17 @@
 """Evaluations by several processes at once, and by processes that are killed in the middle."""
 
 import json
+import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from framedex import Workspace, vql
+from framedex import Dataset, Workspace, vql
+from framedex.operations import catch_up, monitoring
 from tests.api.test_dataset__saved_views import counts_of, labelled
 from tests.gallery import SETTINGS
 from tests.processes import finish, start
@@ -32,19 +37,65 @@ ADDS = """
         case "stored":
             evaluate = monitoring.evaluate_dataset
             monitoring.evaluate_dataset = lambda *arguments: (evaluate(*arguments), die())
+        case "kept":
+            monitoring.Monitor.__call__ = lambda *arguments: None
     with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
         workspace.dataset("pets").add_media(labelled(10, "aab"))
 """
 EVALUATES = """
     import json, sys, framedex
+    from framedex.operations import catch_up
     from tests.gallery import SETTINGS
 
+    catch_up.DELAY_S = 3600.0
     with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
         workspace.dataset("pets").saved_view("a").view().count()
         print("ready", flush=True)
         sys.stdin.readline()
         print(json.dumps([[alert.view_name, alert.batch] for alert in workspace.evaluate_views()]))
 """
+OPENS = """
+    import os, sys, time, framedex
+    from framedex.operations import catch_up, monitoring
+    from tests.gallery import SETTINGS
+
+    how = sys.argv[2]
+    catch_up.DELAY_S = 0.0 if how != "brief" else 60.0
+    if how == "exits":
+        run = monitoring._Evaluation.run
+
+        def pausing(self):
+            print("evaluating", flush=True)
+            while True:
+                self._check()
+                time.sleep(0.01)
+
+        monitoring._Evaluation.run = pausing
+    print("ready", flush=True)
+    sys.stdin.readline()
+    workspace = framedex.Workspace(sys.argv[1], settings=SETTINGS, read_only=how == "read-only")
+    if how == "waits":
+        while len(workspace.dataset("pets").alerts()) < 2:
+            time.sleep(0.01)
+        workspace.close()
+    elif how in ("read-only", "brief"):
+        assert workspace._catch_up._thread is None or how == "brief"
+    elif how == "exits":
+        sys.stdin.readline()
+"""
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, for a minute at most."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "the condition does not hold within a minute"
+        time.sleep(0.01)
+
+
+def trends(dataset: Dataset) -> dict[str, dict[int, int]]:
+    """Return the counts of all trends by the view's name."""
+    return {view.name: counts_of(view) for view in dataset.views()}
 
 
 def made(folder: Path) -> Path:
@@ -57,8 +108,9 @@ def made(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
-def test_evaluation__killed(tmp_path: Path, moment: str) -> None:
+def test_evaluation__killed(tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever a process is killed, the next evaluation counts the batch and raises its alerts, once in all."""
+    monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
     home = made(tmp_path)
     process = start(ADDS, home, moment)
     process.communicate(timeout=120)
@@ -73,8 +125,9 @@ def test_evaluation__killed(tmp_path: Path, moment: str) -> None:
         assert workspace.check().findings == []
 
 
-def test_evaluation__two_processes_at_once(tmp_path: Path) -> None:
+def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of processes that evaluate the same batches at the same time, one raises each alert."""
+    monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
     home = made(tmp_path)
     with Workspace(home, settings=SETTINGS) as workspace:
         workspace._context.runner.after_commit = None
@@ -94,3 +147,114 @@ def test_evaluation__two_processes_at_once(tmp_path: Path) -> None:
         assert Counter(raised) == Counter(expected)
         assert {(each.view_name, each.batch) for each in dataset.alerts()} == expected
         assert all(counts_of(view) == dict.fromkeys(range(1, 6), 1) for view in dataset.views())
+
+
+@pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
+def test_opening__evaluates_what_a_killed_process_left(
+    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workspace that is opened after a kill evaluates the batch in the background, once in all."""
+    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    home = made(tmp_path)
+    process = start(ADDS, home, moment)
+    process.communicate(timeout=120)
+    assert process.returncode < 0
+    for _ in range(2):
+        with Workspace(home, settings=SETTINGS) as workspace:
+            dataset = workspace.dataset("pets")
+            thread = workspace._catch_up._thread
+            assert thread is not None
+            thread.join(60)
+            assert not thread.is_alive()
+            assert trends(dataset) == {"a": {1: 2}, "b": {1: 1}}
+            assert [(each.view_name, each.batch) for each in dataset.alerts()] == [("a", 1), ("b", 1)]
+            assert workspace.evaluate_views() == []
+
+
+def test_opening__by_two_processes_at_once(tmp_path: Path) -> None:
+    """Of processes that are opened at the same time after a kill, one stores each point and raises each alert."""
+    home = made(tmp_path)
+    finish(start(ADDS, home, "kept"))
+    processes = [start(OPENS, home, "waits") for _ in range(2)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        finish(process)
+    with Workspace(home, settings=SETTINGS) as workspace:
+        dataset = workspace.dataset("pets")
+        assert trends(dataset) == {"a": {1: 2}, "b": {1: 1}}
+        assert [(each.view_name, each.batch) for each in dataset.alerts()] == [("a", 1), ("b", 1)]
+        assert {view.record.stats.n_images for view in dataset.views()} == {4, 3}
+
+
+@pytest.mark.parametrize("how", ["brief", "exits", "read-only"])
+def test_opening__a_process_that_ends_does_not_wait(tmp_path: Path, how: str) -> None:
+    """A short process, and one that exits in the middle of an evaluation, end at once; the batch stays due."""
+    home = made(tmp_path)
+    finish(start(ADDS, home, "kept"))
+    process = start(OPENS, home, how)
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    if how == "exits":
+        assert process.stdout is not None
+        assert [process.stdout.readline(), process.stdout.readline()] == ["ready\n", "evaluating\n"]
+    finish(process)
+    with Workspace(home, settings=SETTINGS, read_only=True) as workspace:
+        assert trends(workspace.dataset("pets")) == {"a": {}, "b": {}}
+        assert {view.record.evaluation_error for view in workspace.dataset("pets").views()} == {None}
+
+
+def test_opening__is_closed_during_the_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace that is closed in the middle of an evaluation stores nothing of it; the next one does."""
+    home = made(tmp_path)
+    finish(start(ADDS, home, "kept"))
+    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    reached, count = threading.Event(), monitoring._Evaluation._counts
+
+    def counts(evaluation: Any, *arguments: Any) -> Any:
+        reached.set()
+        wait_for(workspace._catch_up._stopped.is_set)
+        return count(evaluation, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(monitoring._Evaluation, "_counts", counts)
+        with Workspace(home, settings=SETTINGS) as workspace:
+            assert reached.wait(60)
+            assert trends(workspace.dataset("pets")) == {"a": {}, "b": {}}
+    with Workspace(home, settings=SETTINGS) as workspace:
+        wait_for(lambda: trends(workspace.dataset("pets")) == {"a": {1: 2}, "b": {1: 1}})
+    with Workspace(home, settings=SETTINGS, read_only=True) as workspace:
+        assert workspace._catch_up._thread is None
+
+
+def test_opening__beside_an_addition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An evaluation that another one overtook changes neither its points nor the totals of the later state."""
+    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    home = made(tmp_path)
+    finish(start(ADDS, home, "kept"))
+    reached, added, run = threading.Event(), threading.Event(), monitoring._Evaluation.run
+
+    def running(evaluation: Any) -> Any:
+        result = run(evaluation)
+        if threading.current_thread().name == "framedex-catch-up":
+            reached.set()
+            assert added.wait(60)
+        return result
+
+    monkeypatch.setattr(monitoring._Evaluation, "run", running)
+    with Workspace(home, settings=SETTINGS) as workspace:
+        dataset = workspace.dataset("pets")
+        assert reached.wait(60)
+        dataset.add_media(labelled(20, "ab"))
+        added.set()
+        thread = workspace._catch_up._thread
+        assert thread is not None
+        thread.join(60)
+        assert trends(dataset) == {"a": {1: 2, 2: 1}, "b": {1: 1, 2: 1}}
+        assert {view.name: view.record.stats.n_images for view in dataset.views()} == {"a": 5, "b": 4}

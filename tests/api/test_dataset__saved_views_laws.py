@@ -50,6 +50,7 @@ class SavedViews(RuleBasedStateMachine):
     def begin(self, labels: list[str]) -> None:
         self.home = TemporaryDirectory(prefix="framedex-views-")
         self.workspace = Workspace(Path(self.home.name) / "ws", settings=SETTINGS)
+        self.workspace._catch_up.close()  # the rules decide what is evaluated
         self.used = 0
         self.dataset = self.workspace.create_dataset("pets", self.table(labels))
         self.state = State(tuple((0, label) for label in labels), frozenset({0}))
@@ -143,6 +144,7 @@ class SavedViews(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.workspace.close()
         self.workspace = Workspace(Path(self.home.name) / "ws", settings=SETTINGS)
+        self.workspace._catch_up.close()  # the rules decide what is evaluated
         self.dataset = self.workspace.dataset("pets")
 
     @invariant()

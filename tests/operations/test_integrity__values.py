@@ -51,6 +51,11 @@ OF_TASKS = [
     "UPDATE trend_points SET timestamp = 'xx'",
     "UPDATE trend_points SET count = -1",
     "UPDATE exports SET status = 'NOPE'",
+    "UPDATE journal SET change = '{x'",
+    "UPDATE journal SET file = '../../../catalog.db'",
+    "UPDATE journal SET created_at = 'xx'",
+    "UPDATE journal SET n_media = -1",
+    "INSERT INTO leases SELECT id, id, 'x', 'x', 'x', 'x' FROM datasets",
 ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import argon2
 import pytest
 
 from framedex import Dataset, Workspace
@@ -13,6 +14,12 @@ from tests.gallery import SETTINGS, make_gallery
 from tests.service.client import PASSWORD, Client, client_of
 
 OPERATOR = operator_actor("operator")
+
+
+@pytest.fixture(autouse=True)
+def cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes of passwords that take no time; tests of the hub use the real ones."""
+    monkeypatch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
 
 
 @pytest.fixture

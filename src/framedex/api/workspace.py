@@ -19,6 +19,7 @@ from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
 from framedex.errors import Conflict, Forbidden, InvalidInput, MissingDependency, NotFound, Unavailable
 from framedex.jobs.ingest.content import open_content, with_boxes
 from framedex.media.frame_sampling import Sampling
+from framedex.operations.catch_up import CatchUp
 from framedex.operations.context import Context
 from framedex.operations.creation import creation_config, creation_job, new_embedding_config
 from framedex.operations.integrity.check import check
@@ -121,6 +122,8 @@ class Workspace(WorkspaceHandle):
         if not catalog.read_only:
             catalog.settle_manifests()
             clean_expired_uploads(self._context)
+        self._catch_up = CatchUp(self._context)
+        self._catch_up.start()
 
     @staticmethod
     def recover(folder: str | os.PathLike[str]) -> RecoveryResult:
@@ -259,10 +262,11 @@ class Workspace(WorkspaceHandle):
 
         Args:
             query: any of ``dataset_id, dataset_name, task_type, status, created_by`` (exact values), ``datasets`` (ids;
-                only tasks of these datasets, of which there can be thousands), ``start_time_from, start_time_to``
-                (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time, status, task_type,
-                dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``), ``page`` (from 1) and
-                ``page_size`` (5 to 50, default 20).
+                only tasks of these datasets, of which there can be thousands), ``deleted_by`` (with *datasets*: also
+                the tasks that this user started in datasets that were deleted since), ``start_time_from,
+                start_time_to`` (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time,
+                status, task_type, dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``),
+                ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
 
         Raises:
             InvalidInput: an argument is unknown or out of range.
@@ -276,6 +280,7 @@ class Workspace(WorkspaceHandle):
         start_time_to: datetime | str | None = None,
         *,
         datasets: Collection[str] | None = None,
+        deleted_by: str | None = None,
     ) -> TaskFilters:
         """Return the values that occur in the tasks of a period, for use as filters.
 
@@ -283,11 +288,12 @@ class Workspace(WorkspaceHandle):
             start_time_from: the first start time of tasks, as for :meth:`tasks`.
             start_time_to: the last start time.
             datasets: ids of datasets; only tasks of these count.
+            deleted_by: with *datasets*: also the tasks that this user started in datasets that were deleted since.
 
         Raises:
             InvalidInput: a time cannot be parsed, or *datasets* is not a list of ids.
         """
-        return task_filters(self._context, start_time_from, start_time_to, datasets)
+        return task_filters(self._context, start_time_from, start_time_to, datasets, deleted_by)
 
     def task(self, task_id: str) -> Task:
         """Return a task of any process, for inspection, waiting, aborting or retrying.
@@ -304,8 +310,9 @@ class Workspace(WorkspaceHandle):
         """Evaluate saved views in all batches of media that no process has evaluated; return the alerts raised.
 
         Each addition of media is evaluated by the process that commits it. This call evaluates what was left: by a
-        process that was killed, or by an evaluation that failed. Two processes may call it at once; each batch is
-        evaluated, and each alert raised, only once.
+        process that was killed, or by an evaluation that failed. A workspace that is opened for writing, and stays
+        open, does the same in the background. Any number of processes may do it at once; each batch is counted, and
+        each alert raised, only once.
 
         Args:
             names: names or ids of datasets; by default all datasets.
@@ -341,7 +348,7 @@ class Workspace(WorkspaceHandle):
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
     def check(self, *names: str, repair: bool = False) -> CheckResult:
-        """Verify the catalog, the tables, the uploaded files and the caches of datasets; return the findings.
+        """Verify the catalog, the tables, journals, uploaded files and caches of datasets; return the findings.
 
         All data is read once, in blocks. Other processes may read and write at the same time.
 
@@ -409,6 +416,7 @@ class Workspace(WorkspaceHandle):
         if not self._is_owner:
             return
         reason = reason and reason.encode("utf-8", "backslashreplace").decode()
+        self._catch_up.close()
         self._context.runner.close(reason)
         self._context.exports.close(reason)
         self._context.catalog.close()

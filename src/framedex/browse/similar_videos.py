@@ -123,7 +123,7 @@ def _candidates(media: Media, frames: _Frames, *, min_similarity: float) -> Pair
             frames.take(sample), frames.video[frames.positions[sample]].astype(np.int64), min_similarity=min_similarity
         )
     ]
-    row, numbers = 0, RowNumbers.of(media.table)
+    row, numbers = 0, RowNumbers.of(media.table.overlay)
     for batch in media.table.scan(["original", "neighbours", "neighbour_similarity"]):
         pairs.append(_pairs_of(batch, frames.video, row, min_similarity, numbers))
         row += batch.num_rows

@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.core.arrays import RowIds
@@ -122,7 +121,7 @@ class Removal:
         self.check_same(job.head)
         commit = remove_selected(
             job,
-            self._mask,
+            self._row_ids,
             progress=progress,
             operation="cleanup",
             reason="files were deleted" if self._with_files else None,
@@ -141,8 +140,9 @@ class Removal:
 
         return commit_with_snapshot
 
-    def _mask(self, media: Media) -> npt.NDArray[np.bool_]:
-        return np.isin(read_row_ids(media), self._rows, assume_unique=True)
+    def _row_ids(self, media: Media) -> RowIds:
+        row_ids = read_row_ids(media)
+        return row_ids[np.isin(row_ids, self._rows, assume_unique=True)]
 
     def _delete_files(self, progress: TaskProgress) -> None:
         with self._context.catalog.read() as connection:

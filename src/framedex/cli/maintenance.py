@@ -119,7 +119,7 @@ def check(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Verify the catalog, tables, uploaded files and caches; exit with status 1 on a fault."""
+    """Verify the catalog, tables, journals, uploaded files and caches; exit with status 1 on a fault."""
     result = _checked(workspace, name, repair=repair)
     if as_json:
         print_json(result)

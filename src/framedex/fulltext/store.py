@@ -140,6 +140,28 @@ class KeyedTexts(Protocol):
         ...
 
 
+def are_same(segments: Sequence[KeyedTexts], others: Sequence[KeyedTexts]) -> bool:
+    """Return whether two lists have the same segments in the same order."""
+    return len(segments) == len(others) and all(one is other for one, other in zip(segments, others, strict=True))
+
+
+def renumbered(numbers: Ints, before: Sequence[KeyedTexts], after: Sequence[KeyedTexts]) -> Ints:
+    """Return the numbers of texts over other segments, which have all those of before; -1 stays.
+
+    Args:
+        numbers: int32: numbers over the segments *before*.
+        before: the segments.
+        after: the other segments, in any order.
+    """
+    starts = dict(zip(map(id, after), np.cumsum([0, *map(len, after)]).tolist(), strict=False))
+    ends = np.cumsum([len(each) for each in before])
+    shifts = np.array([starts[id(each)] for each in before], dtype=np.int64) - (ends - [len(each) for each in before])
+    if not shifts.any():
+        return numbers
+    segment = np.minimum(np.searchsorted(ends, numbers, side="right"), len(before) - 1)
+    return np.where(numbers >= 0, numbers + shifts[segment], -1).astype(np.int32)
+
+
 def find_texts(segments: Sequence[KeyedTexts], keys: Keys) -> Ints:
     """Return the number of the text of each key, over all segments; -1 if it is absent.
 

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
-from framedex.access import Action, Actor, Role, Via
+from framedex.access import Action, Actor, Role, TenantSubject, Via
 from framedex.api.workspace import Workspace
+from framedex.core.checks import check_integer
 from framedex.hub.context import HubContext
+from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
 from framedex.hub.events import Events
 from framedex.hub.master_key import load_master_key
+from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
 from framedex.hub.results import Results
@@ -18,7 +21,7 @@ from framedex.hub.sessions import Sessions
 from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
-from framedex.records import Profile
+from framedex.records import AuditEntry, Profile
 from framedex.storage.service_db import accounts, audit
 from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
 
@@ -31,13 +34,16 @@ class Hub:
 
     Users, sessions and keys are in ``service.db`` beside the catalog, which the first hub of a workspace makes. All
     methods take the actor on whose behalf they act: that of a session, of an API key, or the operator
-    (:func:`framedex.access.operator_actor`).
+    (:func:`framedex.access.operator_actor`). Of a workspace that was opened for reading the users can be read, and
+    present sessions and keys work.
 
     Args:
         workspace: the open workspace, which stays open.
         is_multi: whether there are many tenants, each with one admin or more; else a promotion to admin demotes the
-            admin before.
+            admin before. None for the setting ``multi_workspace``.
         provider: where accounts live beside the database; by default nowhere.
+        ingest_path_role: the least role, editor or admin, with which members create datasets from folders of the
+            server.
         clock: returns the present time in UTC.
 
     Attributes:
@@ -45,6 +51,8 @@ class Hub:
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
+        copies: clones and enriched copies of datasets.
+        metadata: custom fields in two steps.
         sessions: log-ins.
         credentials: API keys.
         results: results and clean-up plans that are kept for users.
@@ -59,17 +67,20 @@ class Hub:
         self,
         workspace: Workspace,
         *,
-        is_multi: bool = False,
+        is_multi: bool | None = None,
         provider: IdentityProvider | None = None,
+        ingest_path_role: Role = Role.ADMIN,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        passwords, key = Passwords(), load_master_key(workspace.path)
-        self._database = open_service_db(workspace.path)
-        context = HubContext(workspace, self._database, passwords, key, is_single=not is_multi, clock=clock)
+        passwords, key = Passwords(), load_master_key(workspace.path, read_only=workspace.read_only)
+        self._database = open_service_db(workspace.path, read_only=workspace.read_only)
+        is_single = not (workspace.settings.multi_workspace if is_multi is None else is_multi)
+        context = HubContext(workspace, self._database, passwords, key, is_single, Role(ingest_path_role), clock)
         self._context = context
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
-        self.tasks = Tasks(context, self.datasets)
+        self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
+        self.metadata = Metadata(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
@@ -104,10 +115,32 @@ class Hub:
         """Return the secret of a label and some parts, from the master key."""
         return self._context.key.derived(label, *parts)
 
+    def audit(self, actor: Actor, *, limit: int = 100, offset: int = 0) -> list[AuditEntry]:
+        """Return a page of what users did that matters for security, the newest first.
+
+        Args:
+            actor: who asks.
+            limit: of the page, 1 to 1,000.
+            offset: of the page.
+
+        Raises:
+            Forbidden: the actor is no admin of the default tenant.
+            InvalidInput: the limit or the offset is out of range.
+        """
+        self._context.require(actor, Action.ADMIN_SETTINGS, TenantSubject(DEFAULT_ID))
+        check_integer("limit", limit, minimum=1, maximum=1000)
+        check_integer("offset", offset, minimum=0)
+        with self._database.read() as connection:
+            return audit.list_entries(connection, limit=limit, offset=offset)
+
     def sweep(self) -> None:
-        """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets."""
+        """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets.
+
+        Datasets that were created in the namespace of a tenant and have no home, because their process ended, get one.
+        """
         self.sessions.sweep()
         self.datasets.sweep()
+        self.metadata.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 

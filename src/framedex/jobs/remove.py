@@ -5,14 +5,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.arrays import RowIds
 from framedex.core.progress import Progress
 from framedex.errors import NotFound
 from framedex.jobs.add import nothing_new
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.journal import with_step
+from framedex.jobs.edits.numbered_rows import NumberedRows
 from framedex.jobs.edits.removal import remove_few
-from framedex.jobs.edits.rows import find_ids, read_row_ids
+from framedex.jobs.edits.rows import mask_of
 from framedex.jobs.index.finish import finish, read_cells, read_sums
 from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.removed import index_removed
@@ -20,6 +22,7 @@ from framedex.jobs.objects.objects import change_objects
 from framedex.storage import tables, videos
 from framedex.storage.copy_pairs import read_pairs
 from framedex.storage.media import Media
+from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -32,12 +35,12 @@ def remove(job: JobContext, media_ids: Sequence[str], *, progress: TaskProgress)
     Raises:
         NotFound: a media item is not in the dataset.
     """
-    return remove_selected(job, lambda media: mask_of_ids(media, media_ids), progress=progress)
+    return remove_selected(job, lambda media: _row_ids(media, media_ids), progress=progress)
 
 
 def remove_selected(
     job: JobContext,
-    select: Callable[[Media], npt.NDArray[np.bool_]],
+    select: Callable[[Media], RowIds],
     *,
     progress: TaskProgress,
     operation: str = "delete_media",
@@ -47,7 +50,7 @@ def remove_selected(
 
     Args:
         job: the context of the job.
-        select: returns the rows for the media: bool, shape (rows,).
+        select: returns the rows to delete, given the media: uint64, row ids.
         progress: of the task.
         operation: what the journal calls it.
         reason: why it cannot be undone; None if it can.
@@ -56,21 +59,23 @@ def remove_selected(
     assert version is not None, "a head has a media table"
     table = Table(job.table, version)
     media = Media(job.dataset_id, job.head, table, Sql(), job.roots, columns=job.columns)
-    gone = select(media)
-    if not gone.any():
+    row_ids = select(media)
+    if not len(row_ids):
         return nothing_new(job, job.head.summary)
-    ids = media.take(read_row_ids(media)[gone].tolist(), ["media_id"]).column(0).to_pylist()
-    objects = change_objects(job, removed_media=ids, progress=progress.stages(0.0, 0.3))
+    objects = None
+    if OBJECTS in job.head.tables:
+        ids = table.take(row_ids.tolist(), ["media_id"]).column(0).to_pylist()
+        objects = change_objects(job, removed_media=ids, progress=progress.stages(0.0, 0.3))
     progress("deleting", 0.3)
-    count = job.head.n_images - int(np.count_nonzero(gone))
-    if (removed := remove_few(job, media, gone)) is not None:
+    count = job.head.n_images - len(row_ids)
+    if (removed := remove_few(job, media, row_ids)) is not None:
         tables.sync(job.table)
         versions, summary = removed.versions, removed.summary
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         commit = generation_commit(job.dataset_id, tables=versions, n_images=count, config=job.config, summary=summary)
-        return with_step(job, commit, operation, len(ids), reason=reason)
-    indexed = remove_rows(job, table, gone, progress.stages(0.0 if objects is None else 0.3, 1.0))
+        return with_step(job, commit, operation, len(row_ids), reason=reason)
+    indexed = remove_rows(job, table, mask_of(media, row_ids), progress.stages(0.0 if objects is None else 0.3, 1.0))
     others, summary = job.kept | _remaining_videos(job, indexed.version), job.head.summary
     if objects is not None:
         others, summary = objects.apply(others, summary)
@@ -85,7 +90,7 @@ def remove_selected(
         before=job.head.tables,
         others=others,
     )
-    return with_step(job, commit, operation, len(ids), reason=reason)
+    return with_step(job, commit, operation, len(row_ids), reason=reason)
 
 
 def _remaining_videos(job: JobContext, version: int) -> dict[str, int]:
@@ -115,13 +120,14 @@ def remove_rows(job: JobContext, table: Table, gone: npt.NDArray[np.bool_], prog
     )
 
 
-def mask_of_ids(media: Media, media_ids: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Return the mask of rows with one of some ids: bool, shape (rows,).
+def _row_ids(media: Media, media_ids: Sequence[str]) -> RowIds:
+    """Return the row ids of some media, in row order: uint64.
 
     Raises:
         NotFound: no row has an id; the message names the first such id.
     """
-    found = find_ids(media, media_ids)
-    if not found.exists.all():
-        raise NotFound(f"no media {media_ids[int(found.exists.argmin())]!r} in this dataset")
-    return found.indices >= 0
+    numbered = NumberedRows(media)
+    numbers = numbered.find(media_ids)
+    if (numbers < 0).any():
+        raise NotFound(f"no media {media_ids[int((numbers < 0).argmax())]!r} in this dataset")
+    return numbered.row_ids[np.unique(numbers)]

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.edits.journal import with_step
 from framedex.records import SnapshotReason
 from framedex.storage import snapshot_rows, table_files, tables
-from framedex.storage.generation import Generation, IndexSummary, ObjectSummary, Summary
+from framedex.storage.generation import Generation, ObjectSummary, Summary
 from framedex.storage.layout import Layout
 from framedex.tasks import Commit, TaskProgress
 
@@ -54,17 +55,18 @@ def restore(job: JobContext, snapshot_id: str, generation: Generation, *, progre
 def with_counters(restored: Summary, current: Summary) -> Summary:
     """Return the restored summary with the larger of each counter of both, so that a number is never used twice."""
     counted = restored.with_(
-        first_free=_max_counters(current, restored), batches=max(current.batches, restored.batches)
+        first_free=_larger(current.first_free, restored.first_free),
+        next_numbers=_larger(current.next_numbers, restored.next_numbers),
+        batches=max(current.batches, restored.batches),
     )
     if current.objects is None and restored.objects is None:
         return counted
     of_current, of_restored = current.objects or ObjectSummary(), restored.objects or ObjectSummary()
-    return counted.with_(objects=of_restored.with_(first_free=_max_counters(of_current, of_restored)))
+    return counted.with_(objects=of_restored.with_(first_free=_larger(of_current.first_free, of_restored.first_free)))
 
 
-def _max_counters(current: IndexSummary, restored: IndexSummary) -> dict[str, int]:
-    of_current, of_restored = current.first_free, restored.first_free
-    return {name: max(of_current.get(name, 0), of_restored.get(name, 0)) for name in {*of_current, *of_restored}}
+def _larger(current: Mapping[str, int], restored: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(current.get(name, 0), restored.get(name, 0)) for name in {*current, *restored}}
 
 
 def clone(

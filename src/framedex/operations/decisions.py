@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 
 from framedex.jobs.edits.decisions import decide, read_decisions, withdraw
-from framedex.jobs.edits.journal import NewStep
-from framedex.jobs.edits.label_decisions import decide_labels, withdraw_labels
+from framedex.jobs.edits.journal import MOST_MEDIA, NewStep, too_many
+from framedex.jobs.edits.label_decisions import decide_labels, label_facts, withdraw_labels
 from framedex.operations.context import Context
 from framedex.operations.edits import Selection, selected_rows
 from framedex.operations.short_edits import editing
 from framedex.records import DuplicateDecision, LabelDecision
 from framedex.storage import datasets
 from framedex.storage.label_decisions import read_label_decisions
-
-_OF_LABELS = "decisions about labels are withdrawn by withdraw_decision and made by label_is_right"
+from framedex.storage.media import Media
 
 
 def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence[str]) -> DuplicateDecision:
@@ -40,7 +39,8 @@ def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> No
     with editing(context, dataset_id, "withdraw_decision") as edit:
         media, head = edit.media(context), edit.job.head
         if (of_labels := withdraw_labels(media, head, decision_id)) is not None:
-            edit.commit(*of_labels, step=NewStep("withdraw_decision", reason=_OF_LABELS))
+            (decision,) = read_label_decisions(media.table.path, head.tables).of(decision_id).records()
+            edit.commit(*of_labels, step=_label_step("withdraw_decision", media, decision, is_added=False))
             return
         decisions = {each.decision_id: each for each in read_decisions(media.table.path, head.tables)}
         written = withdraw(media, head, decision_id)
@@ -67,8 +67,16 @@ def decide_labels_right(context: Context, dataset_id: str, selection: Selection)
         media = edit.media(context)
         rows = selected_rows(media, selection)
         decision, versions, summary = decide_labels(media, edit.job.head, rows, context.settings.user)
-        edit.commit(versions, summary, step=NewStep("label_is_right", int(rows.sum()), reason=_OF_LABELS))
+        edit.commit(versions, summary, step=_label_step("label_is_right", media, decision, is_added=True))
     return decision
+
+
+def _label_step(operation: str, media: Media, decision: LabelDecision, *, is_added: bool) -> NewStep:
+    n_media = len(decision.media_ids)
+    if n_media > MOST_MEDIA:
+        return NewStep(operation, n_media, reason=too_many(n_media))
+    change, values = label_facts(media, decision, is_added=is_added)
+    return NewStep(operation, n_media, change, values)
 
 
 def label_decisions(context: Context, dataset_id: str) -> list[LabelDecision]:

@@ -23,7 +23,7 @@ from framedex.jobs.edits.values import update_values
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.short_edits import Edit, editing
-from framedex.operations.starting import start, with_job_context
+from framedex.operations.starting import check_available, start, with_job_context
 from framedex.records import Field, FieldResult, FieldValue, Tag, TaskType
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, stored_fields, tags_of
@@ -32,7 +32,6 @@ from framedex.storage.media import Media
 from framedex.storage.tables import Table
 from framedex.tasks import Job, Task
 
-_OF_FIELDS = "definitions of custom fields are changed by rename_field, add_field and delete_field"
 _STORED_ROWS = 100_000  # values that the catalog stores for a retry by another process
 
 Selection = Callable[[Media], Condition | RowIds] | Sequence[str]
@@ -167,14 +166,31 @@ def field_values(context: Context, dataset_id: str, media_id: str) -> list[Field
     ]
 
 
+def check_new_field(
+    context: Context, dataset_id: str, name: str, field_type: str, enum_options: Any, is_multi: bool
+) -> None:
+    """Check that a custom field can be created now; errors as in :func:`start_adding_field`."""
+    field_jobs.check_spec(name, field_type, enum_options, is_multi)
+    with context.catalog.write() as connection:
+        check_available(connection, dataset_id, Operation.ADD_FIELD)
+    field_jobs.check_name_free(fields_of(open_media(context, dataset_id)), name)
+
+
 def start_adding_field(
-    context: Context, dataset_id: str, name: str, field_type: str, enum_options: Any, is_multi: bool, values: Any
+    context: Context,
+    dataset_id: str,
+    name: str,
+    field_type: str,
+    enum_options: Any,
+    is_multi: bool,
+    values: Any,
+    task_id: str | None = None,
 ) -> Task:
     """Start the task that creates a custom field and writes its values.
 
     Raises:
         InvalidInput: an argument is invalid.
-        Conflict: the name is in use, or a task is in progress.
+        Conflict: the name is in use, a task is in progress, or a task has the id.
     """
     spec = field_jobs.check_spec(name, field_type, enum_options, is_multi)
     field_jobs.check_name_free(fields_of(open_media(context, dataset_id)), name)
@@ -193,6 +209,7 @@ def start_adding_field(
             enum_options=enum_options,
             is_multi=is_multi,
         ),
+        task_id=task_id,
     )
 
 
@@ -262,15 +279,20 @@ def rename_field(context: Context, dataset_id: str, name: str, new_name: str) ->
     """Rename a custom field and return it; errors as in :func:`~framedex.jobs.edits.fields.rename_field`."""
     with _editing(context, dataset_id, "rename_field") as (edit, media):
         field, written = field_jobs.rename_field(media.table, edit.job.head, name, new_name)
-        edit.commit(*written, step=NewStep("rename_field", reason=_OF_FIELDS))
+        renamed = {"field_id": field.field_id, "before": name, "after": field.name}
+        edit.commit(*written, step=NewStep("rename_field", change={"field_renamed": renamed}))
     return _field(field)
 
 
 def delete_field(context: Context, dataset_id: str, name: str) -> None:
     """Delete a custom field and its values; errors as in :func:`framedex.jobs.edits.fields.delete_field`."""
     with _editing(context, dataset_id, "delete_field") as (edit, media):
+        column = field_jobs.find_field(fields_of(media), name).column.name
+        n_media = 0
+        if column in media.table.schema.names:
+            n_media = media.count(Condition(f"{column} IS NOT NULL", (), frozenset({column})))
         written = field_jobs.delete_field(media.table, edit.job.head, name)
-        edit.commit(*written, step=NewStep("delete_field", reason=_OF_FIELDS))
+        edit.commit(*written, step=NewStep("delete_field", n_media, is_state=True))
 
 
 @contextmanager

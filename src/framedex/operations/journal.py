@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from framedex.errors import Conflict
+from framedex.errors import Conflict, WorkspaceError
 from framedex.jobs.edits.journal import apply_step
 from framedex.operations.context import Context
 from framedex.operations.short_edits import Edit, editing
@@ -10,6 +10,7 @@ from framedex.records import JournalStep
 from framedex.storage import datasets, journal_rows
 from framedex.storage.journal_files import read_journal_file
 from framedex.storage.journal_rows import StoredStep
+from framedex.storage.table_checks import reading_fault
 
 
 def list_journal(context: Context, dataset_id: str, *, limit: int | None) -> list[JournalStep]:
@@ -62,7 +63,8 @@ def _stored(context: Context, dataset_id: str, step: int | None, *, forward: boo
     if (record.undone_at is not None) != forward:
         raise Conflict(f"step {record.step} ({record.operation}) is {'not undone' if forward else 'undone already'}")
     if record.reason is not None:
-        raise Conflict(f"step {record.step} ({record.operation}) cannot be undone: {record.reason}")
+        verb = "redone" if forward else "undone"
+        raise Conflict(f"step {record.step} ({record.operation}) cannot be {verb}: {record.reason}")
     return stored
 
 
@@ -81,6 +83,12 @@ def _return_to_generation(context: Context, edit: Edit, stored: StoredStep, *, f
         )
     with context.catalog.read() as connection:
         generation = datasets.find_generation(connection, job.dataset_id, str(stored.generation))
+    for name, version in generation.tables.items():
+        if (fault := reading_fault(context.layout.table(job.dataset_id, name), version)) is not None:
+            raise Conflict(
+                f"step {record.step} ({record.operation}) cannot be {verb}: the state to which it returns "
+                f"is damaged: {fault}"
+            )
 
     def also(connection: Any) -> None:
         head = datasets.head(connection, job.dataset_id)
@@ -99,7 +107,10 @@ def _apply(context: Context, edit: Edit, stored: StoredStep, *, forward: bool) -
         return
     values = None
     if stored.file is not None:
-        values = read_journal_file(job.table.parent, stored.file, stored.digest)
+        try:
+            values = read_journal_file(job.table.parent, stored.file, stored.digest)
+        except WorkspaceError as error:
+            raise WorkspaceError(f"step {record.step} ({record.operation}): {error}") from None
     try:
         versions, summary = apply_step(edit.media(context), job.head, stored.change, values, forward=forward)
     except Conflict as error:
@@ -125,7 +136,10 @@ def _later(context: Context, edit: Edit, stored: StoredStep) -> str:
     for each in reversed(steps):
         if each.record.step <= stored.record.step or each.record.undone_at is not None or each.file is None:
             continue
-        other = read_journal_file(folder, each.file, each.digest)
+        try:
+            other = read_journal_file(folder, each.file, each.digest)
+        except WorkspaceError:  # `framedex check` names it
+            continue
         if names & set(other.schema.names) and ids & set(other["media_id"].to_pylist()):
             record = each.record
             return f": step {record.step} ({record.operation} by {record.created_by})"

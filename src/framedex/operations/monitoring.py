@@ -9,7 +9,7 @@ The views of a dataset share their work: the rows of the batches are read once, 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +24,7 @@ from framedex.core.arrays import RowIds
 from framedex.core.path_columns import relation_with, stored
 from framedex.errors import Conflict, Error
 from framedex.operations.context import Context, open_media
+from framedex.operations.row_counts import count_rows, tests_of
 from framedex.operations.saved_views import filter_of
 from framedex.operations.searches import open_searcher
 from framedex.records import Alert, EntityType, ViewStats
@@ -74,14 +75,18 @@ def evaluate_all(context: Context, names: Sequence[str] = ()) -> list[Alert]:
     return alerts
 
 
-def evaluate_dataset(context: Context, dataset_id: str) -> list[Alert]:
+def evaluate_dataset(context: Context, dataset_id: str, *, check: Callable[[], object] = lambda: None) -> list[Alert]:
     """Evaluate the saved views of a dataset in all batches that are due; return the alerts that this raised.
 
     A view whose evaluation fails keeps the reason, and its batches stay due.
+
+    Args:
+        context: the workspace.
+        dataset_id: the dataset.
+        check: called between the steps of the evaluation; raises Aborted to stop, and then nothing is stored.
     """
-    with context.catalog.read() as connection:
-        if not view_rows.has_monitored_views(connection, dataset_id):
-            return []
+    if not has_due_batches(context, dataset_id):
+        return []
     try:
         media = open_media(context, dataset_id)
     except Conflict:  # nothing was committed yet
@@ -96,9 +101,21 @@ def evaluate_dataset(context: Context, dataset_id: str) -> list[Alert]:
         views = [each for each in due if (each.record.filters.entity_type == EntityType.OBJECTS) == of_objects]
         if views:
             entities = open_objects(media) if of_objects else media
-            evaluations += _Evaluation(context, entities, views).run()
+            evaluations += _Evaluation(context, entities, views, check).run()
+    check()
     with context.catalog.write() as connection:
         return view_rows.store_evaluations(connection, dataset_id, evaluations, added)
+
+
+def has_due_batches(context: Context, dataset_id: str) -> bool:
+    """Return whether a dataset has batches to evaluate, by the catalog alone."""
+    with context.catalog.read() as connection:
+        if not view_rows.has_monitored_views(connection, dataset_id):
+            return False
+        if (head := context.heads.read(connection, dataset_id)) is None:
+            return False
+        batches = sorted(map(int, head.generation.summary.added_at))
+        return bool(view_rows.due_views(connection, dataset_id, batches))
 
 
 @dataclass(frozen=True)
@@ -123,10 +140,11 @@ class _Evaluation:
         context: the workspace.
         media: the media, or the objects.
         views: the views with their batches.
+        check: called between steps; raises Aborted to stop.
     """
 
-    def __init__(self, context: Context, media: Media, views: Sequence[DueView]) -> None:
-        self._context, self._media, self._views = context, media, views
+    def __init__(self, context: Context, media: Media, views: Sequence[DueView], check: Callable[[], object]) -> None:
+        self._context, self._media, self._views, self._check = context, media, views, check
         self._columns = frozenset(media.table.schema.names)
         self._searcher = open_searcher(context, media)
         self._uses: Counter[SearchTest] = Counter()
@@ -159,9 +177,9 @@ class _Evaluation:
             *(ViewEvaluation(view_id, {}, None, error) for view_id, error in failures.items()),
         ]
 
-    @staticmethod
-    def _tried(failures: dict[str, str], view: DueView, step: Any) -> Any:
+    def _tried(self, failures: dict[str, str], view: DueView, step: Any) -> Any:
         """Return the result of a step for a view; None if it failed, with the reason in *failures*."""
+        self._check()
         try:
             return step(view)
         except Exception as error:  # one view stops no other
@@ -233,8 +251,9 @@ class _Evaluation:
         for start in range(0, len(missing), _TOGETHER):
             group = missing[start : start + _TOGETHER]
             kinds = [self._kinds(each.condition) for each in group]
+            self._check()
             try:
-                counts = self._media.counts([each for several in kinds for each in several])
+                counts = count_rows(self._context, self._media, [each for several in kinds for each in several])
             except Exception:  # each alone, so that the failure of one stops no other
                 counts = []
             for place, each in enumerate(group):
@@ -259,13 +278,50 @@ class _Evaluation:
         for start in range(0, len(rows) if prepared else 0, _BLOCK_ROWS):
             ids = rows[start : start + _BLOCK_ROWS]
             block = self._media.take(ids.tolist(), columns).append_column(ROW_ID, pa.array(ids))
-            for each in prepared:
-                if each.view.record.id not in failures:
-                    self._tried(failures, each.view, partial(self._count, each, block, counts, videos))
+            self._count_block(
+                [each for each in prepared if each.view.record.id not in failures], block, counts, videos, failures
+            )
         for view_id, seen in videos.items():
             for batch, _ in seen:
                 counts[view_id][batch] += 1
         return counts
+
+    def _count_block(
+        self,
+        prepared: Sequence[_Prepared],
+        block: pa.Table,
+        counts: dict[str, dict[int, int]],
+        videos: Mapping[str, set[tuple[int, str]]],
+        failures: dict[str, str],
+    ) -> None:
+        """Add the results of views in a block of rows; one query counts those of many views."""
+        alone = [
+            each
+            for each in prepared
+            if each.condition.relations or each.view.record.filters.entity_type == EntityType.VIDEOS
+        ]
+        others = [each for each in prepared if each not in alone]
+        for start in range(0, len(others), _TOGETHER):
+            group = others[start : start + _TOGETHER]
+            self._check()
+            try:
+                self._count_together(group, block, counts)
+            except Exception:  # each alone, so that the failure of one stops no other
+                alone += group
+        for each in alone:
+            self._tried(failures, each.view, partial(self._count, each, block, counts, videos))
+
+    def _count_together(
+        self, group: Sequence[_Prepared], block: pa.Table, counts: Mapping[str, dict[int, int]]
+    ) -> None:
+        columns = frozenset[str]().union(*(each.condition.columns for each in group))
+        tests, params = tests_of([each.condition for each in group])
+        text = f"SELECT {_BATCH}, {tests} FROM {relation_with(columns, 'media')} GROUP BY {_BATCH}"
+        for row in self._query(text, Condition("TRUE", tuple(params)), block).to_pylist():
+            for number, each in enumerate(group):
+                of_view = counts[each.view.record.id]
+                if row[_BATCH] in of_view:
+                    of_view[row[_BATCH]] += row[f"n{number}"]
 
     def _count(
         self,

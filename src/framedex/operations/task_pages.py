@@ -22,6 +22,7 @@ class TaskSearch(TypedDict, total=False):
     """Arguments of :meth:`framedex.Workspace.tasks`, where they are explained."""
 
     datasets: Collection[str] | None
+    deleted_by: str | None
     dataset_id: str | None
     dataset_name: str | None
     task_type: TaskType | str | None
@@ -39,6 +40,7 @@ def list_tasks(
     context: Context,
     *,
     datasets: Collection[str] | None = None,
+    deleted_by: str | None = None,
     start_time_from: datetime | str | None = None,
     start_time_to: datetime | str | None = None,
     sort_by: str = "start_time",
@@ -59,6 +61,7 @@ def list_tasks(
     query = TaskQuery(
         _conditions(equal),
         _ids(datasets),
+        _user(deleted_by),
         parse_time("start_time_from", start_time_from),
         parse_time("start_time_to", start_time_to),
         sort_by,
@@ -75,13 +78,15 @@ def task_filters(
     start_from: datetime | str | None,
     start_to: datetime | str | None,
     ids: Collection[str] | None,
+    deleted_by: str | None = None,
 ) -> TaskFilters:
     """Return the filter values of tasks within a time range.
 
     Raises:
         InvalidInput: a time, or the ids of datasets, are invalid.
     """
-    query = TaskQuery({}, _ids(ids), parse_time("start_time_from", start_from), parse_time("start_time_to", start_to))
+    first, last = parse_time("start_time_from", start_from), parse_time("start_time_to", start_to)
+    query = TaskQuery({}, _ids(ids), _user(deleted_by), first, last)
     with context.catalog.read() as connection:
         names, ids, types, creators = (
             task_rows.distinct_values(connection, query, column)
@@ -115,6 +120,12 @@ def _ids(datasets: Any) -> list[str] | None:
         if not isinstance(each, str):
             raise InvalidInput(f"datasets must be a list of ids, which are texts, not {each!r}")
     return ids
+
+
+def _user(name: Any) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise InvalidInput(f"deleted_by must be the name of a user, not {name!r}")
+    return name
 
 
 def _check_one_of(name: str, value: Any, allowed: Any) -> None:

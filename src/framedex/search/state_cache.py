@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from framedex.core import forks
 from framedex.core.lru_cache import LruCache
 from framedex.core.progress import ShareProgress
-from framedex.storage.column_keys import columns_key
+from framedex.storage.column_keys import ColumnsKey, columns_key, extends
 from framedex.storage.media import Media
 
 """Called with the share of the texts that is indexed, in [0, 1]; raises to stop."""
@@ -19,13 +19,17 @@ class StateCache(Generic[State]):
 
     Args:
         columns: the columns that a state depends on; changes of other columns keep the state valid.
-        make: builds the index of a state; called by one thread at a time, while others wait.
+        make: builds the index of a state; called by one thread at a time, while others wait. It also gets the last
+            index that was built if the state has the same rows and further ones; else None.
     """
 
-    def __init__(self, columns: Sequence[str], make: Callable[[Media, ShareProgress | None], State]) -> None:
+    def __init__(
+        self, columns: Sequence[str], make: Callable[[Media, ShareProgress | None, State | None], State]
+    ) -> None:
         self._columns, self._make = columns, make
         self._making = forks.Lock()
-        self._names: LruCache[tuple[str, int], Hashable] = LruCache(_MOST_NAMES)
+        self._names: LruCache[tuple[str, int], ColumnsKey] = LruCache(_MOST_NAMES)
+        self._last: tuple[ColumnsKey, State] | None = None
         self._states: LruCache[Hashable, State] = LruCache(_MOST_STATES)
 
     def get(self, media: Media, progress: ShareProgress | None) -> State:
@@ -36,11 +40,13 @@ class StateCache(Generic[State]):
         with self._making:
             if (state := self._states.get(name)) is not None:
                 return state
-            state = self._make(media, progress)
+            earlier = None if self._last is None or not extends(name, self._last[0]) else self._last[1]
+            state = self._make(media, progress, earlier)
             self._states.put(name, state)
+            self._last = name, state
             return state
 
-    def _name(self, media: Media) -> Hashable:
+    def _name(self, media: Media) -> ColumnsKey:
         generation = media.generation.id, media.table.version
         if (names := self._names.get(generation)) is not None:
             return names

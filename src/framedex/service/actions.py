@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 import anyio
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Message
 
 from framedex.access import Action, Actor, TenantSubject, require
 from framedex.service.errors import Refusal
@@ -19,11 +21,13 @@ _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _LIMITER_SIZE = 40
 _ATTRIBUTE = "__framedex_needs__"
+MAX_JSON_BYTES = 2**20
+"""The maximum size of the body of a request whose route names no other."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a route needs before its body is read.
+    """The needs of a route, which are checked before its body is read.
 
     Attributes:
         action: the action that the actor must be allowed; None if nobody need be logged in.
@@ -33,6 +37,7 @@ class Needs:
         feature: the setting that must be on, and the sentence if it is off.
         invalid_status: the status for values that the library refuses.
         error_fields: further fields of each error.
+        body_limit: the maximum size of the body in bytes, or the setting that has it.
     """
 
     action: Action | None
@@ -42,6 +47,7 @@ class Needs:
     feature: tuple[str, str] | None = None
     invalid_status: int = 422
     error_fields: tuple[tuple[str, str], ...] = ()
+    body_limit: int | str = MAX_JSON_BYTES
 
 
 def needs(
@@ -53,13 +59,14 @@ def needs(
     feature: tuple[str, str] | None = None,
     invalid_status: int = 422,
     error_fields: tuple[tuple[str, str], ...] = (),
+    body_limit: int | str = MAX_JSON_BYTES,
 ) -> Callable[[_Endpoint], _Endpoint]:
     """Return a decorator that says what a route needs; see :class:`Needs`.
 
     The subject follows from the route: the dataset of ``dataset_id`` (in the path, else in the query), the task of
     ``task_id``, the workspace of the actor, or the actor's own account.
     """
-    found = Needs(action, changes, heavy, signed, feature, invalid_status, error_fields)
+    found = Needs(action, changes, heavy, signed, feature, invalid_status, error_fields, body_limit)
 
     def mark(endpoint: _Endpoint) -> _Endpoint:
         setattr(endpoint, _ATTRIBUTE, found)
@@ -91,12 +98,41 @@ class ActionRoute(APIRoute):
             state: ServiceState = request.app.state.service
             request.state.invalid_status, request.state.error_fields = wanted.invalid_status, dict(wanted.error_fields)
             await anyio.to_thread.run_sync(_admit, request, state, wanted, limiter=_limiter(request))
+            limited = _limited(request, _limit_of(wanted.body_limit, state))
             async with AsyncExitStack() as stack:
                 if wanted.heavy:
                     await stack.enter_async_context(state.heavy)
-                return await answer(request)
+                return await answer(limited)
 
         return handle
+
+
+def _limit_of(limit: int | str, state: ServiceState) -> int:
+    """Return the limit of a body in bytes."""
+    if isinstance(limit, int):
+        return limit
+    owner = state.settings if limit in type(state.settings).model_fields else state.workspace.settings
+    return int(getattr(owner, limit))
+
+
+def _limited(request: Request, limit: int) -> Request:
+    """Return a request whose body ends with an error beyond a limit, or at once if its length is known.
+
+    The framework's own limit would hide a refusal of the request behind that of its body.
+    """
+    total = 0
+
+    async def receive() -> Message:
+        nonlocal total
+        if (length := request.headers.get("content-length", "")).isdigit() and int(length) > limit:
+            raise HTTPException(413)
+        message = await request.receive()
+        total += len(message.get("body", b""))
+        if total > limit:
+            raise HTTPException(413)
+        return message
+
+    return Request(request.scope, receive, request._send)
 
 
 def routes(tag: str) -> APIRouter:

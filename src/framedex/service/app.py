@@ -1,7 +1,7 @@
 """The application: its routes, its layers, its start and its end."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -20,11 +20,10 @@ from framedex.service.maintenance import Maintenance
 from framedex.service.metrics import Metrics
 from framedex.service.middleware import RequestMiddleware
 from framedex.service.settings import ServiceSettings, auth_is_off
+from framedex.service.staging import remove_staged
 from framedex.service.state import ServiceState
 from framedex.service.uris import Uris
 
-MAX_JSON_BYTES = 2**20
-"""The maximum size of the body of a request whose route names no other."""
 _NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
@@ -58,6 +57,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(remove_staged, workspace.path)
         maintenance.start()
         try:
             yield
@@ -66,22 +66,8 @@ def create_app(
             await anyio.to_thread.run_sync(maintenance.stop)
             await anyio.to_thread.run_sync(on_stop)
 
-    app = FastAPI(
-        title="Framedex",
-        version=__version__,
-        openapi_url="/api/v1/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        lifespan=lifespan,
-        generate_unique_id_function=_operation_id,
-        telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
-        max_body_size=MAX_JSON_BYTES,
-        form_limits={"max_files": 1000, "max_fields": 50},
-    )
+    app = api(lifespan)
     app.state.service, app.state.metrics = state, metrics
-    add_handlers(app)
-    for router in _routers():
-        app.include_router(router)
     add_documentation(app)
     if settings.cors_origins:
         app.add_middleware(
@@ -95,7 +81,26 @@ def create_app(
     return app
 
 
-def _routers() -> Sequence[APIRouter]:
+def api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+    """Return an application with all routes, without a workspace that it could serve."""
+    app = FastAPI(
+        title="Framedex",
+        version=__version__,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        generate_unique_id_function=_operation_id,
+        telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
+        form_limits={"max_files": 1000, "max_fields": 50},
+    )
+    add_handlers(app)
+    for router in routers():
+        app.include_router(router)
+    return app
+
+
+def routers() -> Sequence[APIRouter]:
     """Return the routers of all modules of routes, by the name of the module."""
     names = sorted(module.name for module in iter_modules(route_modules.__path__))
     return [import_module(f"{route_modules.__name__}.{name}").router for name in names]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import fastapi_offline
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 
@@ -33,13 +33,13 @@ _POLICY = (
 def add_documentation(app: FastAPI) -> None:
     """Add the documentation to an application; nothing of it is fetched from other hosts."""
 
-    async def page() -> HTMLResponse:
+    async def page(_request: Request) -> Response:
         return HTMLResponse(_PAGE, headers={"Content-Security-Policy": _POLICY})
 
-    async def start() -> Response:
+    async def start(_request: Request) -> Response:
         return Response(_START, media_type="text/javascript")
 
-    app.add_route("/api/v1/docs", lambda _request: page())
-    app.add_route("/api/v1/docs/start.js", lambda _request: start())
+    app.add_route("/api/v1/docs", page)
+    app.add_route("/api/v1/docs/start.js", start)
     folder = Path(fastapi_offline.__file__).parent / "static"
     app.mount(_ASSETS, StaticFiles(directory=folder), name="documentation")

@@ -2,12 +2,12 @@
 
 import json
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +25,7 @@ _HEADERS = (
         b"default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'",
     ),
 )
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 Observer = Callable[[str, str, int, float], None]
 """Takes the method, the route, the status and the seconds of a request."""
 
@@ -77,12 +78,17 @@ class RequestMiddleware:
             _log_request(scope, method, status, seconds, request_id)
 
     def _refuses(self, scope: Scope) -> bool:
-        try:
-            host = Request(scope).url.hostname or ""
-        except ValueError:
+        state, host = self._state, _host_of(scope)
+        if host is None:
             return True
-        state = self._state
-        return not host_is_allowed(state.settings, host.lower(), bound=state.bound, auth_off=state.auth_off)
+        return not host_is_allowed(state.settings, host, bound=state.bound, auth_off=state.auth_off)
+
+
+def _host_of(scope: Scope) -> str | None:
+    """Return the name in the header ``Host``, without the port, in lower case; None for a header that is none."""
+    values = [value for name, value in scope["headers"] if name == b"host"]
+    match = _HOST.fullmatch(values[0].decode("latin-1").lower()) if len(values) == 1 else None
+    return None if match is None else match.group(1)
 
 
 def _problem(request_id: str, status: int, sentence: str, code: str) -> JSONResponse:

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,7 +28,7 @@ logger = logging.getLogger("framedex.service")
 _ADDRESS = "service.json"
 _LOCK = "service.lock"
 _STOPPED = "the service stopped"
-_GRACE_S = 3
+_GRACE_S = 2
 
 
 class _Server(uvicorn.Server):
@@ -74,7 +75,7 @@ def serve(
     with (
         _only_server(folder),
         Workspace(folder, read_only=read_only) as workspace,
-        Hub(workspace, is_multi=settings.multi_workspace) as hub,
+        Hub(workspace, is_multi=settings.multi_workspace, ingest_path_role=settings.ingest_path_role) as hub,
     ):
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
@@ -97,7 +98,19 @@ def serve(
         if not workspace.read_only:
             workspace.retry_interrupted()
         announce(url)
-        _Server(config).run(sockets=[listener])
+        with _signals_end_quietly():
+            _Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _signals_end_quietly() -> Iterator[None]:
+    """Let a server that was told to stop return: it raises the signal again at its end, which would end the process."""
+    former = {number: signal.signal(number, lambda _number, _frame: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def _bind(config: uvicorn.Config, host: str, port: int) -> socket.socket:

@@ -63,6 +63,7 @@ class ServiceSettings(BaseSettings):
         max_token_s: the longest life of a bearer token in seconds.
         relative_uris: whether URIs of files in answers are relative to the server, for old notebooks.
         ingest_path_role: the least role with which members create datasets from folders of the server.
+        s3_allowed_roles: the ARNs of roles that users may assume to read from buckets, separated by commas.
         multi_workspace: whether there are several workspaces of users (tenants), each with one admin or more.
         max_query_bytes: the maximum size of an image that is searched for.
         max_metadata_bytes: the maximum size of the values of one custom field.
@@ -82,6 +83,7 @@ class ServiceSettings(BaseSettings):
     max_token_s: int = Field(default=86_400, ge=60)
     relative_uris: bool = False
     ingest_path_role: Role = Role.ADMIN
+    s3_allowed_roles: _Texts = ()
     multi_workspace: bool = False
     max_query_bytes: int = Field(default=64 * 2**20, gt=0)
     max_metadata_bytes: int = Field(default=256 * 2**20, gt=0)

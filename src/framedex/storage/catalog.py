@@ -17,7 +17,10 @@ from framedex.storage.sqlite_errors import LITTLE_BYTES, free_bytes
 from framedex.storage.turns import Turns
 
 CATALOG = Schema(
-    "catalog", metadata, "framedex.storage:migrations", ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+    "catalog",
+    metadata,
+    "framedex.storage:migrations",
+    ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008"),
 )
 _RESERVE_BYTES = LITTLE_BYTES
 

@@ -15,7 +15,17 @@ import sqlalchemy as sa
 from framedex.errors import WorkspaceError
 from framedex.storage.row_checks import plain_row
 from framedex.storage.row_values import WrongValue
-from framedex.storage.schema import datasets, exports, metadata, tasks, trend_points, uploads
+from framedex.storage.schema import (
+    datasets,
+    exports,
+    journal,
+    leases,
+    metadata,
+    saved_views,
+    tasks,
+    trend_points,
+    uploads,
+)
 from framedex.storage.sqlite_errors import base_code, failure_reason
 
 _MOST = 20  # listed faults of one file
@@ -28,6 +38,8 @@ _DAMAGED = frozenset(
         sqlite3.SQLITE_MISMATCH,
     }
 )
+_OF_NO_ENTRY = (tasks, exports, uploads, trend_points, journal, leases)
+"""The tables whose rows the manifest of a dataset does not have."""
 _REFERENCES = {
     "the head of dataset {}": (
         "SELECT id FROM datasets d WHERE head IS NOT NULL AND NOT EXISTS"
@@ -42,6 +54,8 @@ _REFERENCES = {
         " (SELECT 1 FROM snapshots s WHERE s.id = d.current_snapshot)"
     ),
 }
+
+_OWNERS = {datasets.name: "dataset", saved_views.name: "saved view"}
 
 
 def file_faults(path: Path) -> list[str]:
@@ -74,7 +88,10 @@ def reference_faults(path: Path) -> list[str]:
         faults = [f"{name.format(row)} is missing" for name, query in _REFERENCES.items()
                   for (row,) in connection.execute(f"{query} LIMIT {_MOST}")]  # fmt: skip
         orphans = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST)
-        return faults + [f"row {row} of table {table} is of a dataset that is missing" for table, row, *_ in orphans]
+        return faults + [
+            f"row {row} of table {table} is of a {_OWNERS.get(parent, 'row')} that is missing"
+            for table, row, parent, _ in orphans
+        ]
 
 
 @dataclass(frozen=True)
@@ -85,7 +102,7 @@ class RowFault:
         table: name of the table.
         number: SQLite's number of the row.
         dataset_id: the dataset that the row describes; None for the history of tasks and exports, for upload
-            transactions, for points of trends, and for rows that name no dataset.
+            transactions, points of trends, steps of journals and leases, and for rows that name no dataset.
         text: description of the fault.
     """
 
@@ -123,7 +140,7 @@ def _faults_of_rows(connection: sqlite3.Connection, table: sa.Table) -> Iterator
             plain_row(table, stored)
         except WrongValue as error:
             key = "id" if table is datasets else "dataset_id"
-            dataset_id = None if table in (tasks, exports, uploads, trend_points) else stored[key]
+            dataset_id = None if table in _OF_NO_ENTRY else stored[key]
             yield RowFault(table.name, number, dataset_id if isinstance(dataset_id, str) else None, str(error))
 
 

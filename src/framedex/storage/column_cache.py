@@ -7,6 +7,7 @@ column that would take most of the memory is streamed instead.
 
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -27,7 +28,21 @@ from framedex.storage.tables import ROW_ID, Table, TableCache
 _COLUMN_SHARE = 4  # divisor: a column may take 1/4 of the memory
 _HELD_SHARE = 16  # divisor: results of conditions may take 1/16 of the memory
 _LARGE = 1024  # columns recorded as too large
-_DELETIONS = 4  # deletions through which cached columns are followed
+_DELETIONS = 4  # tables before deletions from which cached columns are taken
+_MOST_DELETED = 2**16  # rows that were deleted since
+
+
+@dataclass(frozen=True)
+class _Deletion:
+    """Rows that were deleted since a version of a table.
+
+    Attributes:
+        before: the table at that version, without its overlay.
+        row_ids: uint64: the rows.
+    """
+
+    before: Table
+    row_ids: npt.NDArray[np.uint64]
 
 
 class ColumnCache:
@@ -51,7 +66,7 @@ class ColumnCache:
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
         self._tables = TableCache()
-        self._deletions: LruCache[Hashable, tuple[Table, pa.BooleanArray]] = LruCache(_DELETIONS)
+        self._deletions: LruCache[Hashable, tuple[_Deletion, ...]] = LruCache(_DELETIONS)
         self._lock, self._reading = forks.Lock(), forks.Lock()
 
     @property
@@ -152,38 +167,55 @@ class ColumnCache:
         self._masks.put(key, mask, weight=mask.nbytes + len(repr(condition)))
         return mask
 
-    def hold(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def hold(
+        self, key: Hashable, make: Callable[[], Any], *, serves: Callable[[Any], bool] = lambda _held: True
+    ) -> Any:
         """Return a value with the attribute ``nbytes`` from the cache; make it if it is not there.
 
         Args:
             key: the key of the value, which must differ from those of columns.
             make: returns the value.
+            serves: returns whether a cached value can be used; else it is made again.
         """
-        if (held := self._columns.get(key)) is None:
+        if (held := self._columns.get(key)) is None or not serves(held):
             held = make()
             if self.fits(held.nbytes):
                 self._columns.put(key, held, weight=held.nbytes)
         return held
 
-    def follow_deletion(self, before: Table, after: Table, kept: npt.NDArray[np.bool_]) -> None:
-        """Store a deletion, so that columns of the table are taken from cached ones of the table before it.
+    def holds(self, key: Hashable) -> bool:
+        """Return whether a value of :meth:`hold` is in the cache."""
+        return key in self._columns
+
+    def follow_deletion(self, before: Table, after: Table, row_ids: npt.NDArray[np.uint64]) -> None:
+        """Store a deletion, so that columns of the table are taken from cached ones of tables before it.
 
         Args:
             before: the table before the deletion.
             after: the table after it, with the same files.
-            kept: bool, shape (rows before,): the rows that were not deleted.
+            row_ids: uint64: the rows that were deleted.
         """
-        self._deletions.put((str(after.path), after.layout.rows), (before.unedited, pa.array(kept)))
+        earlier = self._deletions.get((str(before.path), before.layout.rows)) or ()
+        steps = [_Deletion(before.unedited, row_ids)]
+        steps += [_Deletion(each.before, np.union1d(each.row_ids, row_ids)) for each in earlier]
+        # The first one stays, too: its columns may be the only ones that were read.
+        steps = steps[: _DELETIONS - 1] + steps[_DELETIONS - 1 :][-1:]
+        kept = tuple(each for each in steps if len(each.row_ids) <= _MOST_DELETED)
+        self._deletions.put((str(after.path), after.layout.rows), kept)
 
     def _followed(self, table: Table, name: str) -> pa.Array | None:
-        """Return a column from that of the table before the last deletion; None if this is not cached."""
-        deletion = self._deletions.get((str(table.path), table.layout.rows))
-        if deletion is None or files_key(deletion[0], {name}) != files_key(table, {name}):
-            return None
-        before = self._column(deletion[0], name, load=False)
-        if before is None:
-            before = self._followed(deletion[0], name)
-        return None if before is None else before.filter(deletion[1])
+        """Return a column from that of a table before the last deletions; None if none is cached."""
+        for deletion in self._deletions.get((str(table.path), table.layout.rows)) or ():
+            before = deletion.before
+            if files_key(before, {name}) != files_key(table, {name}):
+                continue
+            values, ids = (self._column(before, each, load=False) for each in (name, ROW_ID))
+            positions = None if values is None or ids is None else positions_of(ids.to_numpy(), deletion.row_ids)
+            if values is not None and positions is not None:
+                kept = np.ones(len(values), dtype=bool)
+                kept[positions] = False
+                return values.filter(pa.array(kept))
+        return None
 
     def _positions(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
         """Return the positions of rows by id; None if they cannot be determined from the cache."""

@@ -1,6 +1,6 @@
 """Pairs of copies: a table of its own, because neither the embeddings nor their neighbours show them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -210,14 +210,14 @@ def write_pairs(pairs: CopyPairs, table: Table) -> int:
 
 
 def read_pairs(
-    table: Table, versions: Mapping[str, int], media_ids: Iterable[pa.RecordBatch] | None = None
+    table: Table, versions: Mapping[str, int], find: Callable[[pa.Array], Rows] | None = None
 ) -> CopyPairs | None:
     """Read the pairs of a generation as rows of its media table; None if it has no table of pairs.
 
     Args:
         table: the media table at the version of the generation, or a later one with the same or fewer ids.
         versions: of the tables of the generation.
-        media_ids: the column of media ids; by default it is read.
+        find: returns the rows of media ids, -1 for none; by default the column of ids is read.
     """
     if COPIES not in versions or PANEL_DESCRIPTORS not in table.schema.names:
         return None
@@ -228,17 +228,23 @@ def read_pairs(
         return NO_PAIRS
     ends = [stored.column(name).combine_chunks() for name in _ENDS]
     named = pc.unique(pa.concat_arrays(ends))
-    row_of, start = np.full(len(named), -1, dtype=np.int64), 0
-    for batch in table.scan(["media_id"]) if media_ids is None else media_ids:
-        places = pc.index_in(batch.column(0), value_set=named).fill_null(-1).to_numpy(zero_copy_only=False)
-        listed = np.flatnonzero(places >= 0)
-        row_of[places[listed]] = start + listed
-        start += batch.num_rows
+    row_of = _rows_of(table, named) if find is None else find(named)
     a, b = (row_of[pc.index_in(each, value_set=named).to_numpy(zero_copy_only=False)] for each in ends)
     kept = (a >= 0) & (b >= 0)
     shares = np.ones(len(stored), np.float32) if lacks_shares else stored.column("share").to_numpy()
     pairs = CopyPairs(a, b, stored.column("similarity").to_numpy(), stored.column("reason").to_pylist(), shares)
     return pairs.take(kept)
+
+
+def _rows_of(table: Table, media_ids: pa.Array) -> Rows:
+    """Return the rows of media ids, -1 for those that do not exist."""
+    row_of, start = np.full(len(media_ids), -1, dtype=np.int64), 0
+    for batch in table.scan(["media_id"]):
+        places = pc.index_in(batch.column(0), value_set=media_ids).fill_null(-1).to_numpy(zero_copy_only=False)
+        listed = np.flatnonzero(places >= 0)
+        row_of[places[listed]] = start + listed
+        start += batch.num_rows
+    return row_of
 
 
 def reasons_of(table: Table, versions: Mapping[str, int], media_ids: Sequence[str]) -> dict[tuple[str, str], str]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from framedex.core.ids import is_dataset_id, new_id
 from framedex.errors import Conflict, NotFound
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
+from framedex.storage.dataset_origins import changed_at, origin_columns, origin_of
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.manifest import note_change, note_removal
 from framedex.storage.row_values import reading_row
@@ -96,6 +97,17 @@ def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> Non
         update_dataset(connection, dataset_id, name=name)
     except sa.exc.IntegrityError:
         raise Conflict(f"a dataset named {name!r} exists already; choose another name") from None
+    note_change(connection, dataset_id)
+
+
+def set_description(connection: sa.Connection, dataset_id: str, description: str) -> None:
+    """Replace the description of a dataset.
+
+    Raises:
+        NotFound: the dataset does not exist.
+    """
+    find_dataset(connection, dataset_id)
+    update_dataset(connection, dataset_id, description=description)
     note_change(connection, dataset_id)
 
 
@@ -322,13 +334,14 @@ def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
 
 
 def _select() -> sa.Select[Any]:
-    return sa.select(datasets, _HAS_FILES)
+    return sa.select(datasets, _HAS_FILES, *origin_columns())
 
 
 def _record(row: Any) -> DatasetRecord:
     with reading_row("datasets", row.id):
         if not is_dataset_id(row.id):
             raise ValueError("id is not the id of a dataset")
+        origin = origin_of(row)
         return DatasetRecord(
             id=row.id,
             display_name=row.name,
@@ -340,6 +353,12 @@ def _record(row: Any) -> DatasetRecord:
             n_images=row.n_images,
             n_videos=row.n_videos,
             n_objects=row.n_objects,
+            description=row.description,
+            created_by=row.owned_by,
+            updated_at=changed_at(row),
+            source_type=origin.type,
+            source_uri=origin.uri,
+            source_dataset_id=origin.dataset_id,
         )
 
 

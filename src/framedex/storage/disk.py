@@ -9,13 +9,15 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 Inode = tuple[int, int]
 """The identity of a file, independent of its names."""
 _REMOVED = ".removed"
+_AT_ONCE = 8  # files that are synced at the same time
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:
@@ -32,6 +34,23 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
     """Sync the names in a folder to disk; do nothing on systems that cannot open folders (Windows)."""
     with suppress(PermissionError):
         _sync(path, os.O_RDONLY)
+
+
+def sync_all(files: Sequence[str], folders: Sequence[str]) -> None:
+    """Sync the content of files, and then the names in folders, to disk; several at the same time.
+
+    Raises:
+        OSError: one of them cannot be synced.
+    """
+    if len(files) + len(folders) < _AT_ONCE:
+        for file in files:
+            sync_file(file)
+        for folder in folders:
+            sync_folder(folder)
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(sync_file, files))
+        list(pool.map(sync_folder, folders))
 
 
 def _sync(path: str | os.PathLike[str], flags: int) -> None:

@@ -18,7 +18,7 @@ class IdIndex:
     """The media ids or video ids of a table at one version."""
 
     def __init__(self, table: Table | None, column: str = "media_id") -> None:
-        parts = [] if table is None else [_halves(batch.column(0)) for batch in table.scan([column])]
+        parts = [] if table is None else [id_halves(batch.column(0)) for batch in table.scan([column])]
         ids = np.concatenate(parts) if parts else np.empty((0, 2), np.uint64)
         self._order = np.lexsort((ids[:, 1], ids[:, 0]))
         self._ids = ids[self._order]
@@ -32,7 +32,7 @@ class IdIndex:
 
     def positions(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the position of each media id, the last one if repeated, -1 if absent: int64, shape (len(ids),)."""
-        halves = _halves(pa.array(ids, pa.string()))
+        halves = id_halves(pa.array(ids, pa.string()))
         positions = np.full(len(halves), -1, dtype=np.int64)
         # Ids are hashes: equal first halves mean equal ids, except with a probability of 2⁻⁶⁰ a pair.
         start = np.searchsorted(self._ids[:, 0], halves[:, 0], side="left")
@@ -44,7 +44,7 @@ class IdIndex:
         return positions
 
 
-def _halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
+def id_halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
     """Return UUIDs in text form as two numbers each: uint64, shape (N, 2)."""
     if not len(ids):
         return np.empty((0, 2), np.uint64)

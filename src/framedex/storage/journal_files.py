@@ -4,6 +4,7 @@ They lie in the folder ``journal`` of a dataset, one Arrow stream each. Rows of 
 """
 
 import hashlib
+import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from framedex.storage.failures import own_errors
 JOURNAL = "journal"
 """The name of the folder."""
 _MOST_BYTES = 2**31
+_NAME = re.compile("[0-9a-f]{32}[.]arrow")
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,33 @@ def read_journal_file(dataset: Path, name: str, digest: str | None) -> pa.Table:
     Raises:
         WorkspaceError: it is missing or damaged.
     """
-    path = dataset / JOURNAL / name
-    try:
-        data = read_bytes(path, _MOST_BYTES)
-    except OSError as error:
-        raise WorkspaceError(f"cannot read {path}: {error.strerror}; the step cannot be undone") from error
-    if _digest(data) != digest:
-        raise WorkspaceError(f"{path} is damaged: its content does not fit its hash; the step cannot be undone")
+    data, fault = _content(dataset, name, digest)
+    if fault is not None:
+        raise WorkspaceError(f"{dataset / JOURNAL / name} {fault}; the step cannot be undone")
     return pa.ipc.open_stream(data).read_all()
+
+
+def journal_file_fault(dataset: Path, name: str, digest: str | None) -> str | None:
+    """Return the reason why the values of a file cannot be read, as a predicate; None if they can."""
+    return _content(dataset, name, digest)[1]
+
+
+def names_journal_file(name: str) -> bool:
+    """Return whether a text is the name of a file of a journal, which has no folders in it."""
+    return _NAME.fullmatch(name) is not None
+
+
+def _content(dataset: Path, name: str, digest: str | None) -> tuple[bytes, str | None]:
+    """Return the content of a file, and the reason why it cannot be used."""
+    if not names_journal_file(name):
+        return b"", "has a name that no file of a journal has"
+    try:
+        data = read_bytes(dataset / JOURNAL / name, _MOST_BYTES)
+    except FileNotFoundError:
+        return b"", "is missing"
+    except OSError as error:
+        return b"", f"cannot be read: {error.strerror}"
+    return data, None if _digest(data) == digest else "is damaged: its content does not fit its hash"
 
 
 def remove_journal_files(dataset: Path, names: list[str]) -> None:

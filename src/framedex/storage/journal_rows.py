@@ -1,6 +1,6 @@
 """Rows of the journal: the steps by which people edited a dataset. Each function takes an open connection."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,9 @@ from framedex.errors import NotFound
 from framedex.records import JournalStep
 from framedex.storage.datasets import now
 from framedex.storage.row_values import reading_row
-from framedex.storage.schema import datasets, journal
+from framedex.storage.schema import datasets, generations, journal
+
+_COLUMNS = ", ".join(f'"{column.name}"' for column in journal.columns)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,16 @@ class StoredStep:
     file: str | None
     digest: str | None
     generation: str | None = None
+
+
+@dataclass(frozen=True)
+class StepFile:
+    """A file that a step needs: the step's number and operation, and the name and hash of the file."""
+
+    step: int
+    operation: str
+    name: str
+    digest: str | None
 
 
 def insert_step(
@@ -186,6 +198,54 @@ def journal_files(connection: sa.Connection, dataset_id: str) -> set[str]:
     """Return the files that the steps of a dataset need."""
     query = sa.select(journal.c.file).where(journal.c.dataset_id == dataset_id, journal.c.file.is_not(None))
     return set(connection.execute(query).scalars())
+
+
+def step_files(connection: sa.Connection, dataset_id: str) -> list[StepFile]:
+    """Return the files that the steps of a dataset need, in the order of the steps."""
+    names = journal.c.step, journal.c.operation, journal.c.file, journal.c.digest
+    query = sa.select(*names).where(journal.c.dataset_id == dataset_id, journal.c.file.is_not(None))
+    return [StepFile(*row) for row in connection.execute(query.order_by(journal.c.step)).all()]
+
+
+def steps_without_state(connection: sa.Connection, dataset_id: str) -> list[int]:
+    """Return the steps of a dataset that return to a generation which does not exist."""
+    exists = sa.exists().where(generations.c.id == journal.c.generation, generations.c.dataset_id == dataset_id)
+    query = sa.select(journal.c.step).where(
+        journal.c.dataset_id == dataset_id, journal.c.generation.is_not(None), ~exists
+    )
+    return list(connection.execute(query.order_by(journal.c.step)).scalars())
+
+
+def steps_to_generations(connection: sa.Connection, dataset_id: str, generation_ids: Collection[str]) -> list[int]:
+    """Return the steps of a dataset that return to one of some generations."""
+    query = sa.select(journal.c.step).where(
+        journal.c.dataset_id == dataset_id, journal.c.generation.in_(list(generation_ids))
+    )
+    return list(connection.execute(query.order_by(journal.c.step)).scalars())
+
+
+def give_up_step(connection: sa.Connection, dataset_id: str, step: int, reason: str) -> None:
+    """Store why a step can never be undone or done again; it needs no file and no generation any more."""
+    connection.execute(
+        journal.update()
+        .where(journal.c.dataset_id == dataset_id, journal.c.step == step)
+        .values(file=None, digest=None, n_bytes=0, generation=None, reason=reason)
+    )
+
+
+def stored_steps(connection: sa.Connection, dataset_id: str) -> list[tuple[Any, ...]]:
+    """Return the journal of a dataset as SQLite stores it, for :func:`restore_steps`."""
+    text = f"SELECT {_COLUMNS} FROM journal WHERE dataset_id = ?"
+    return [tuple(row) for row in connection.exec_driver_sql(text, (dataset_id,)).all()]
+
+
+def restore_steps(connection: sa.Connection, dataset_id: str, steps: Sequence[tuple[Any, ...]]) -> None:
+    """Insert the steps of a journal again; those whose generations are gone cannot be undone any more."""
+    text = f"INSERT OR IGNORE INTO journal ({_COLUMNS}) VALUES ({', '.join('?' * len(journal.columns))})"
+    for step in steps:
+        connection.exec_driver_sql(text, step)
+    for number in steps_without_state(connection, dataset_id):
+        give_up_step(connection, dataset_id, number, "the state to which it returns was lost")
 
 
 def _stored(row: Any) -> StoredStep:

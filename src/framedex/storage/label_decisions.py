@@ -87,7 +87,7 @@ class LabelDecisions:
         return self._chosen(decision_id, own=True)
 
     def with_decision(self, decision: LabelDecision) -> "LabelDecisions":
-        """Return these decisions and a further one."""
+        """Return these decisions and a further one, after all that are as old."""
         count = len(decision.media_ids)
         added = {
             "decision_id": [decision.decision_id] * count,
@@ -96,7 +96,9 @@ class LabelDecisions:
             "decided_by": [decision.decided_by] * count,
             "decided_at": [decision.decided_at] * count,
         }
-        return LabelDecisions(pa.concat_tables([self.rows, pa.table(added, schema=_SCHEMA)]))
+        place = sum(each <= decision.decided_at for each in self.rows["decided_at"].to_pylist())
+        parts = [self.rows.slice(0, place), pa.table(added, schema=_SCHEMA), self.rows.slice(place)]
+        return LabelDecisions(pa.concat_tables(parts))
 
     def without(self, decision_id: str) -> "LabelDecisions":
         """Return these decisions without one."""

@@ -1,7 +1,7 @@
 """Conversion of a dataset's catalog rows to the JSON of its manifest and back."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -14,7 +14,18 @@ from framedex.records import DatasetStatus
 from framedex.storage.generation import Generation
 from framedex.storage.row_checks import Plain, check_plain, plain_row
 from framedex.storage.row_values import WrongValue
-from framedex.storage.schema import Timestamp, datasets, generations, saved_views, snapshots, source_roots, uploads
+from framedex.storage.schema import (
+    Timestamp,
+    datasets,
+    generations,
+    journal,
+    leases,
+    saved_views,
+    snapshots,
+    source_roots,
+    trend_points,
+    uploads,
+)
 
 _ROOTS = "SELECT path FROM source_roots WHERE dataset_id = ? ORDER BY number"
 _SNAPSHOTS = (
@@ -48,8 +59,9 @@ def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None
     if head is None and (row["head"] is not None or not _is_draft(connection, row)):
         return None
     del row["status"], row["progress"], row["n_objects"]  # the head has these
-    if not row["namespace"]:  # as in manifests of older versions
-        del row["namespace"]
+    for name in ("namespace", "description"):
+        if not row[name]:  # as in manifests of older versions
+            del row[name]
     roots = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
     views = _describe_views(connection, dataset_id)
     return {"dataset": row, "head": head, "roots": [os.fsdecode(path) for path in roots], "views": views}
@@ -162,6 +174,22 @@ def remove_dataset_rows(connection: sa.Connection, body: Plain, described: Itera
             connection.execute(table.delete().where(table.c.id == row_id))
     connection.execute(source_roots.delete().where(source_roots.c.dataset_id == dataset_id))
     connection.execute(datasets.delete().where(datasets.c.id == dataset_id))
+
+
+def remove_orphans(connection: sa.Connection, returns: Callable[[str], bool]) -> None:
+    """Delete rows that nobody needs without their dataset or saved view, which is missing.
+
+    Args:
+        connection: of the catalog.
+        returns: tells of a dataset whether its entry can be rebuilt; its rows stay.
+    """
+    present = sa.select(datasets.c.id)
+    for table in (journal, leases, saved_views, uploads):
+        query = sa.select(table.c.dataset_id).distinct().where(table.c.dataset_id.not_in(present))
+        for dataset_id in connection.execute(query).scalars().all():
+            if not returns(dataset_id):
+                connection.execute(table.delete().where(table.c.dataset_id == dataset_id))
+    connection.execute(trend_points.delete().where(trend_points.c.view_id.not_in(sa.select(saved_views.c.id))))
 
 
 def check_described(body: Plain, described: Iterable[KeptSnapshot] = ()) -> None:

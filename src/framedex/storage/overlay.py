@@ -122,6 +122,14 @@ class Overlay:
             known = self._values[column] = merge_values([each[column] for each in layers])
         return known
 
+    def count(self, column: str) -> int:
+        """Return the number of edited values of a column, where a later one may replace an earlier one.
+
+        Raises:
+            WorkspaceError: a layer is missing or damaged.
+        """
+        return sum(len(_read(self._table, each)[column][0]) for each in self.layers if column in each.columns)
+
     def verify(self, layer: Layer) -> None:
         """Read a layer from the disk.
 

@@ -17,6 +17,7 @@ from framedex.records import (
     TaskType,
 )
 from framedex.storage.generation import Generation
+from framedex.storage.journal_files import names_journal_file
 from framedex.storage.row_values import WrongValue, reading_row, short_repr, stored_json, stored_time
 from framedex.storage.schema import Timestamp
 
@@ -44,7 +45,7 @@ def plain_row(table: sa.Table, stored: Mapping[str, Any]) -> Plain:
     Raises:
         WrongValue: a value has another type than its column, or does not fit into a record.
     """
-    plain = {name: _parsed(table, name, value, stored.get("id")) for name, value in stored.items()}
+    plain = {name: _parsed(table, name, value, _row_id(stored)) for name, value in stored.items()}
     check_plain(table, plain)
     return plain
 
@@ -55,7 +56,7 @@ def check_plain(table: sa.Table, plain: Mapping[str, Any]) -> None:
     Raises:
         WrongValue: a value has another type than its column, or does not fit into a record.
     """
-    row_id = plain.get("id", plain.get("dataset_id", plain.get("view_id")))
+    row_id = _row_id(plain)
     key = _OWNERS.get(table.name, "dataset_id")
     if not is_dataset_id(plain.get(key)):
         owner = "view" if key == "view_id" else "dataset"
@@ -65,6 +66,12 @@ def check_plain(table: sa.Table, plain: Mapping[str, Any]) -> None:
             _check_value(table, column, plain[column.name], row_id)
     with reading_row(table.name, row_id):
         _RECORDS[table.name](plain)
+
+
+def _row_id(stored: Mapping[str, Any]) -> object:
+    """Return the id of a row for messages: its own, with the number of a step, or that of its dataset or view."""
+    row_id = stored.get("id", stored.get("dataset_id", stored.get("view_id")))
+    return f"{row_id}/{stored['step']}" if "step" in stored else row_id
 
 
 def _parsed(table: sa.Table, name: str, value: Any, row_id: object) -> Any:
@@ -131,6 +138,13 @@ def _check_point(plain: Mapping[str, Any]) -> None:
         raise ValueError("the number of a batch or a count is below 0")
 
 
+def _check_step(plain: Mapping[str, Any]) -> None:
+    if plain["step"] < 1 or plain["n_media"] < 0 or plain["n_bytes"] < 0:
+        raise ValueError("the number of a step, of media or of bytes is too small")
+    if plain["file"] is not None and not names_journal_file(plain["file"]):
+        raise ValueError(f"file is {short_repr(plain['file'])}, not the name of a file of the journal")
+
+
 _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "datasets": _check_dataset,
     "generations": lambda plain: Generation.model_validate({name: plain.get(name) for name in Generation.model_fields}),
@@ -140,7 +154,7 @@ _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "exports": lambda plain: ExportStatus(plain["status"]),
     "uploads": _check_upload,
     "leases": lambda _plain: None,
-    "journal": lambda _plain: None,
+    "journal": _check_step,
     "saved_views": _check_view,
     "trend_points": _check_point,
 }

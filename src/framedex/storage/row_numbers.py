@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from framedex.storage.overlay import REMOVED
-from framedex.storage.tables import Table
+from framedex.storage.overlay import REMOVED, Overlay
 
 Rows = npt.NDArray[np.int64]
 
@@ -27,11 +27,11 @@ class RowNumbers:
     removed: Rows
 
     @classmethod
-    def of(cls, table: Table) -> "RowNumbers":
-        """Return the numbers of a table."""
-        if REMOVED not in table.overlay.columns:
+    def of(cls, overlay: Overlay) -> "RowNumbers":
+        """Return the numbers of a table with an overlay."""
+        if REMOVED not in overlay.columns:
             return cls(np.empty(0, dtype=np.int64))
-        return cls(table.overlay.values(REMOVED)[0].astype(np.int64))
+        return cls(overlay.values(REMOVED)[0].astype(np.int64))
 
     def rows(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the rows of numbers, in their type; -1 for deleted rows, and for -1."""
@@ -47,3 +47,18 @@ class RowNumbers:
             return rows
         passed = np.searchsorted(self.removed - np.arange(len(self.removed)), rows, side="right")
         return np.where(rows < 0, -1, rows + passed).astype(rows.dtype)
+
+    def renumbered(self, values: pa.Array) -> pa.Array:
+        """Return a column of row numbers, or of lists of them, with the present rows in the place of the numbers.
+
+        Args:
+            values: int32, or fixed-size lists of int32; nulls stay.
+        """
+        missing = values.is_null()
+        if pa.types.is_fixed_size_list(values.type):
+            width = values.type.list_size
+            numbers = values.values.slice(values.offset * width, len(values) * width).fill_null(-1).to_numpy()
+            rows = pa.array(self.rows(numbers), values.type.value_type)
+            return pa.FixedSizeListArray.from_arrays(rows, type=values.type, mask=missing)
+        numbers = values.fill_null(-1).to_numpy()
+        return pa.array(self.rows(numbers), values.type, mask=missing.to_numpy(zero_copy_only=False))

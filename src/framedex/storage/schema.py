@@ -22,6 +22,9 @@ class Timestamp(sa.types.TypeDecorator[datetime]):
         return None if value is None else stored_time(value)
 
 
+BLOBS_ROOT = "blobs:"
+"""The source root of uploaded media."""
+
 metadata = sa.MetaData()
 
 datasets = sa.Table(
@@ -41,6 +44,7 @@ datasets = sa.Table(
     # Names are unique within a namespace; the default namespace is empty.
     sa.Column("namespace", sa.String(255), nullable=False, default="", server_default=""),
     sa.Column("n_objects", sa.Integer, nullable=False, default=0, server_default="0"),
+    sa.Column("description", sa.Text, nullable=False, default="", server_default=""),
     sa.UniqueConstraint("namespace", "name"),
 )
 

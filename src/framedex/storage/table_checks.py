@@ -10,7 +10,7 @@ from framedex.errors import Aborted
 from framedex.storage.disk import walk_files
 from framedex.storage.engine_calls import check_own_engine
 from framedex.storage.overlay import Overlay
-from framedex.storage.table_files import unlisted_edits
+from framedex.storage.table_files import files_of, unlisted_edits
 from framedex.storage.tables import Table
 
 _ROWS = 8192
@@ -30,6 +30,29 @@ def opening_fault(path: Path, version: int) -> str | None:
     check_own_engine()
     fault = engine_fault(lambda: _count(path, version))
     return None if fault is None else f"version {version} of the table {path.stem!r} cannot be opened: {fault}"
+
+
+def reading_fault(path: Path, version: int) -> str | None:
+    """Return the reason why a version of a table cannot be used: it cannot be opened, or a file of it is lost.
+
+    Files are not read, except those with edited values.
+
+    Raises:
+        WorkspaceError: this process cannot check tables, because it was forked.
+    """
+
+    def look() -> None:
+        for name in sorted(files_of(path, [version])):
+            if not (path / name).is_file() or not (path / name).stat().st_size:
+                raise FileNotFoundError(f"its file {name} is missing or empty")
+        overlay = Table(path, version).overlay
+        for layer in overlay.layers:
+            overlay.verify(layer)
+
+    if (fault := opening_fault(path, version)) is not None:
+        return fault
+    fault = engine_fault(look)
+    return None if fault is None else f"version {version} of the table {path.stem!r} cannot be read: {fault}"
 
 
 def check_regular(path: Path, *names: str) -> None:

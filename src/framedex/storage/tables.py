@@ -26,6 +26,7 @@ from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
 from framedex.storage.overlay import CONFIG_KEY, REMOVED, ROW_NUMBERS, Overlay, Values
+from framedex.storage.row_numbers import RowNumbers
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
@@ -269,7 +270,8 @@ class _UneditedTable(Table):
         return TableLayout(
             fields={each.name(): tuple(_numbers(each)) for each in self._lance.lance_schema.fields()},
             rows=tuple((each.id, each.physical_rows, _deletions(each)) for each in fragments),
-            files=tuple(tuple((file.path, frozenset(file.fields)) for file in each.files) for each in fragments),
+            # `path` defines a class at each access, which takes longer than all else here.
+            files=tuple(tuple((file._path, frozenset(file.fields)) for file in each.files) for each in fragments),
         )
 
     @property
@@ -471,10 +473,26 @@ def put_values(table: Table, changes: Mapping[str, Values]) -> int:
 
 
 def fold_edits(table: Table) -> int:
-    """Write the edited columns of a table at its newest version into its data files; return the new version."""
-    edited = sorted(table.overlay.columns & set(table.schema.names))
+    """Write the edited columns of a table at its newest version into its data files; return the new version.
+
+    Where rows were deleted, the columns that name rows by number then have the numbers of the present rows.
+    """
+    overlay, names = table.overlay, set(table.schema.names)
+    edited = sorted(overlay.columns & names | (set(ROW_NUMBERS) & names if REMOVED in overlay.columns else set()))
+    if not edited:
+        return table.version
     schema = pa.schema([table.schema.field(name) for name in edited])
-    return put_columns(table, iter(table.scan(edited)), schema) if edited else table.version
+    numbers = RowNumbers.of(overlay)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table.scan(edited):
+            columns = [
+                numbers.renumbered(column) if name in ROW_NUMBERS and len(numbers.removed) else column
+                for name, column in zip(edited, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return put_columns(table, batches(), schema)
 
 
 @engine_call
@@ -572,19 +590,23 @@ def sync(path: Path) -> None:
     """Sync all files of a table to disk, so that a generation that references it survives a power failure.
 
     Folders and files that this process synced before and that did not change are skipped, because a table has thousands
-    of files after a thousand edits.
+    of files after a thousand edits. The others are synced at the same time, which file systems do in one turn: a
+    deletion writes a file for each fragment.
     """
-    synced = _SYNCED.get(path, {})
-    _SYNCED[path] = {}
-    pending = [os.fspath(path)]
+    synced, found = _SYNCED.pop(path, {}), dict[str, _Synced]()
+    unsynced_files, unsynced_folders, pending = list[str](), list[str](), [os.fspath(path)]
     while pending:
         folder = pending.pop()
         changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 - thousands of times
         known = synced.get(folder)
         if known is None or known.changed_ns != changed_ns:
-            known = _sync_folder(folder, changed_ns, known.files if known else frozenset())
-        _SYNCED[path][folder] = known
+            known, files = _unsynced(folder, changed_ns, known.files if known else frozenset())
+            unsynced_files += files
+            unsynced_folders.append(folder)
+        found[folder] = known
         pending += known.folders
+    disk.sync_all(unsynced_files, unsynced_folders)
+    _SYNCED[path] = found
 
 
 @dataclass(frozen=True)
@@ -602,8 +624,9 @@ class _Synced:
     folders: tuple[str, ...]
 
 
-def _sync_folder(folder: str, changed_ns: int, synced: frozenset[tuple[int, int, int]]) -> _Synced:
-    files, folders = set(), []
+def _unsynced(folder: str, changed_ns: int, synced: frozenset[tuple[int, int, int]]) -> tuple[_Synced, list[str]]:
+    """Return a folder as it is once it is synced, and its files that are not synced yet."""
+    files, folders, unsynced = set(), [], []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -612,10 +635,9 @@ def _sync_folder(folder: str, changed_ns: int, synced: frozenset[tuple[int, int,
             status = entry.stat()
             mark = status.st_ino, status.st_mtime_ns, status.st_size
             if mark not in synced:
-                disk.sync_file(entry.path)
+                unsynced.append(entry.path)
             files.add(mark)
-    disk.sync_folder(folder)
-    return _Synced(changed_ns, frozenset(files), tuple(folders))
+    return _Synced(changed_ns, frozenset(files), tuple(folders)), unsynced
 
 
 @engine_call

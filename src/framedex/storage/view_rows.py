@@ -165,6 +165,12 @@ def has_monitored_views(connection: sa.Connection, dataset_id: str) -> bool:
     return bool(connection.execute(query).scalar())
 
 
+def monitored_datasets(connection: sa.Connection) -> list[str]:
+    """Return the ids of the datasets that have saved views which are monitored."""
+    query = sa.select(saved_views.c.dataset_id).where(saved_views.c.monitoring_enabled.is_(True)).distinct()
+    return list(connection.execute(query.order_by(saved_views.c.dataset_id)).scalars())
+
+
 @dataclass(frozen=True)
 class DueView:
     """A saved view with batches to evaluate.
@@ -239,13 +245,17 @@ def store_evaluations(
     for each in evaluations:
         if (row := present.get(each.view_id)) is None:
             continue
+        is_late = bool(each.counts)  # until a point of this evaluation is the first one
         for batch, count in sorted(each.counts.items()):
             with reading_row("saved_views", row.id):
                 is_alert = row.alerting_enabled and count > 0 and batch >= row.first_alert
             point = {"view_id": row.id, "batch": batch, "timestamp": added[batch], "count": count, "is_alert": is_alert}
             result = connection.execute(insert(trend_points).values(**point).on_conflict_do_nothing())
+            is_late = is_late and not result.rowcount
             if result.rowcount and is_alert:
                 new.add((row.id, batch))
+        if is_late:  # another process evaluated the same batches, in the same generation or a later one
+            continue
         values: dict[str, Any] = {"evaluation_error": None if each.error is None else each.error[:_ERROR_CHARACTERS]}
         if each.stats is not None:
             values |= each.stats.model_dump()

@@ -1,6 +1,7 @@
 """Deletions of few media: they lead to the same values as deletions that compute the columns of all rows."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
 from framedex.analysis import removals
+from framedex.errors import Conflict
 from framedex.jobs import remove as remove_jobs
 from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
 from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
+from framedex.operations.vacuum import vacuum
+from framedex.storage.overlay import REMOVED
 from framedex.storage.row_numbers import RowNumbers
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
@@ -74,9 +78,10 @@ def delete(dataset: Dataset, places: list[int]) -> None:
     dataset.delete_media([ids[place] for place in sorted({place % len(ids) for place in places})])
 
 
+KINDS = ["delete", "delete", "delete", "decide", "right", "tag", "label", "neighbours", "undo", "fold", "forget"]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["delete", "delete", "delete", "decide", "right", "tag", "label", "neighbours"]),
+        st.sampled_from(KINDS),
         st.lists(st.integers(0, ROWS - 1), min_size=2, max_size=12, unique=True),
     ),
     min_size=1,
@@ -102,6 +107,46 @@ def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: l
         delete_dataset(dataset._context, dataset.id)
 
 
+def copied(dataset: Dataset) -> list[int]:
+    """Return some rows of which others are copies."""
+    indexed = read_indexed_rows(open_media(dataset._context, dataset.id).table, None, 0.0)
+    repeated = np.flatnonzero(np.bincount(indexed.inverse) > 1)
+    rows: list[int] = indexed.positions[indexed.first[repeated]][:5].tolist()
+    return rows
+
+
+def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vacuum writes edited columns into their files; the neighbours name the same media as before, also later."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    few, other = source.clone(source.snapshot("kept")), source.clone()
+    for dataset in (few, other):
+        delete(dataset, copied(dataset))
+    assert "original" in open_media(few._context, few.id).table.overlay.columns
+    vacuum(few._context, older_than_s=None)
+    assert not open_media(few._context, few.id).table.overlay.columns
+    assert_same(state(few), state(other))
+    for dataset in (few, other):
+        delete(dataset, [1, 40, 200])
+    assert_same(state(few), state(other))
+
+
+def test_remove_few__after_a_restore(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore brings back a row that was gone when the columns were read; its list changes with its neighbours."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    restored, other = source.clone(source.snapshot("kept")), source.clone()
+    before = restored.snapshot("before")
+    indexed = read_indexed_rows(open_media(other._context, other.id).table, None, 0.0)
+    row = 10
+    near = indexed.positions[indexed.first[indexed.graph.rows[indexed.inverse[row]][0]]].tolist()
+    delete(restored, [row])
+    forget(restored)
+    delete(restored, [350])
+    restored.restore(before)
+    for dataset in (restored, other):
+        delete(dataset, [near])
+    assert_same(state(restored), state(other))
+
+
 def right_ids(dataset: Dataset) -> set[str]:
     """Return the ids of the media whose labels are those of a decision."""
     labels = {row["media_id"]: row["labels"] for row in dataset.to_arrow(["media_id", "labels"]).to_pylist()}
@@ -111,6 +156,11 @@ def right_ids(dataset: Dataset) -> set[str]:
         for media_id, each in zip(decision.media_ids, decision.labels, strict=True)
         if labels.get(media_id) == each
     }
+
+
+def forget(dataset: Dataset) -> None:
+    """Clear the cache of columns."""
+    dataset._context.columns._columns.clear()
 
 
 def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
@@ -126,6 +176,13 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
         dataset.tag(chosen, "seen")
     elif kind == "label":
         dataset.set_labels(chosen, "label 1")
+    elif kind == "undo":
+        with suppress(Conflict):
+            dataset.undo()
+    elif kind == "fold":
+        vacuum(dataset._context, older_than_s=None)
+    elif kind == "forget":  # as in a new process
+        forget(dataset)
     else:  # an image with all that is near to it
         table = open_media(dataset._context, dataset.id).table
         near = read_indexed_rows(table, None, 0.0)
@@ -151,12 +208,12 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
     assert results == [True, True]
     assert clone.count() == ROWS - 4
     table = open_media(clone._context, clone.id).table
-    assert RowNumbers.of(table).removed.tolist() == [0, 3, 99, 300]
+    assert RowNumbers.of(table.overlay).removed.tolist() == [0, 3, 99, 300]
     before = state(clone)
     monkeypatch.setattr(removal, "_MOST", 0)  # the long way goes on from there
     clone.tag(clone.where([]).media_ids()[:3], "seen")
     delete(clone, [7])
-    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table).removed)
+    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table.overlay).removed)
     assert len(state(clone)["inverse"]) == len(before["inverse"]) - 1
     assert clone.similar(clone.where([]).media_ids()[5]).count() > 0
     clone.add_media(part(vectors()[:3] + 0.5, ROWS))
@@ -178,6 +235,22 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatc
     dataset.delete_media(sorted({ids[row] for row in near} - {listed[0]}))
     assert listed[0] not in dataset.issues("label_outlier")["media_id"].to_pylist()
     assert_judged(dataset, right_ids(dataset))
+
+
+def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folding the edits of deletions, also of rows whose copies stay, leaves neighbours and copies as they were."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    clone = source.clone()
+    delete(clone, [*copied(clone)[:3], 9])
+    edited = open_media(clone._context, clone.id).table.overlay
+    assert {"original", "neighbours", REMOVED} <= edited.columns
+    before = state(clone)
+    vacuum(clone._context, older_than_s=None)
+    assert not open_media(clone._context, clone.id).table.overlay.layers
+    assert_same(state(clone), before)
+    delete(clone, [20, 30])
+    vacuum(clone._context, older_than_s=None)
+    assert clone.check().findings == []
 
 
 def test_remove_few__keeps_snapshots(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

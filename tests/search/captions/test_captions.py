@@ -20,6 +20,7 @@ from framedex.search.captions import store as caption_store
 from framedex.search.captions.captions import folder_of, open_captions
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.captions.segments import read_caption_segment
+from framedex.search.text import row_texts
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
@@ -156,7 +157,7 @@ def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPat
     media, encoder, shares = written(tmp_path, rows_with(texts)), Meanings(), list[float]()
     index = opened(media, tmp_path / "cache", encoder, progress=shares.append)
     assert len(segments(tmp_path / "cache")) == 1
-    assert len(index._segments[0].cells.centroids) == 3
+    assert len(index.segments[0].cells.centroids) == 3
     assert shares == sorted(shares)
     assert 0.99 < shares[-1] <= 1
     assert len(encoder.asked) == 1500
@@ -172,6 +173,25 @@ def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
+def test_open__of_appended_rows(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After rows were appended, only these are read, unless segments are merged; results are those of a new index."""
+    read, chosen = row_texts.read_keys, list[int | None]()
+
+    def read_keys(media: Media, fields: Any, rows: Any = None) -> Any:
+        chosen.append(None if rows is None else len(rows))
+        return read(media, fields, rows)
+
+    monkeypatch.setattr(captions, "read_keys", read_keys)
+    texts = [None if number % 5 == 0 else f"car {number}" for number in range(30)]
+    for _ in range(6):
+        media = written(tmp_path / "data", rows_with(texts[-4:] if chosen else texts))
+        check(media, texts, opened(media, tmp_path / "cache"))
+        texts = [*texts, f"sea {len(texts)}", None, "car 1", f"red {len(texts)}"]
+    assert chosen[:2] == [None, 4]
+    assert chosen.count(4) == 5
+    assert len(chosen) < 12
+
+
 def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
     """Texts without rows stay while they are a minority, for restores; a merge drops a majority."""
     media = written(tmp_path, rows_with(numbered(40)))
@@ -186,7 +206,7 @@ def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
     for turn in range(6):
         media = edited(media, numbered(40, 1000 * (turn + 1)))
         check(media, numbered(40, 1000 * (turn + 1)), opened(media, tmp_path / "cache"))
-    assert sum(len(each) for each in opened(media, tmp_path / "cache")._segments) < 200
+    assert sum(len(each) for each in opened(media, tmp_path / "cache").segments) < 200
 
 
 def test_open__one_that_two_processes_made(tmp_path: Path, small: None) -> None:
@@ -200,7 +220,7 @@ def test_open__one_that_two_processes_made(tmp_path: Path, small: None) -> None:
     captions._OPEN.clear()
     check(media, texts, opened(media, tmp_path / "cache"))
     assert len(segments(tmp_path / "cache")) == 1
-    assert sum(len(each) for each in opened(media, tmp_path / "cache")._segments) == 30
+    assert sum(len(each) for each in opened(media, tmp_path / "cache").segments) == 30
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from framedex import Workspace
 from framedex.errors import Aborted, InvalidInput
 from framedex.operations.context import open_media
 from framedex.search.text import full_text as module
+from framedex.search.text import row_texts
 from framedex.search.text.full_text import FullTextResult, full_text
 from framedex.storage import tables
 from framedex.storage.datasets import now
@@ -197,6 +198,27 @@ def test_full_text__only_new_texts_are_indexed(tmp_path: Path) -> None:
     again = media_at(Table(media.table.path, tables.append(media.table.path, [batch([])], SCHEMA)))
     assert found(again, "cat", cache) == [99]
     assert len(store.segments()) == 2
+
+
+def test_full_text__of_appended_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After rows were appended, only these are read, and after another change all; results are those of a new index."""
+    read, chosen = row_texts.read_keys, list[int | None]()
+
+    def read_keys(media: Media, fields: Any, rows: Any = None) -> Any:
+        chosen.append(None if rows is None else len(rows))
+        return read(media, fields, rows)
+
+    monkeypatch.setattr(module, "read_keys", read_keys)
+    content = captions(["a dog", "two cars", None, "a red dog"] * 10)
+    cache = tmp_path / "cache"
+    for _ in range(6):  # segments are merged in between
+        media, everything = written(tmp_path / "data", content[-4:] if chosen else content), content
+        check(media, everything, ["dog", "cars -dog", "two OR red"], cache)
+        content = [*content, *captions([f"a dog {len(content)}", "cars", None, "dog"])]
+    assert chosen == [None, 4, 4, 4, 4, 4]
+    deleted = tables.delete_rows(media.table, np.arange(media.table.count()) == 0)
+    check(media_at(Table(media.table.path, deleted)), everything[1:], ["dog"], cache)
+    assert chosen[-1] is None
 
 
 def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

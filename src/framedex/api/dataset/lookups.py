@@ -7,6 +7,7 @@ from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media
 from framedex.records import Copy, LabelCount
+from framedex.storage import datasets
 
 
 class DatasetLookups:
@@ -23,6 +24,12 @@ class DatasetLookups:
             Conflict: the dataset has nothing to show yet.
         """
         return open_media(self._context, self.id, early=True).generation.id
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the dataset, within which its name is unique; empty for the default namespace."""
+        with self._context.catalog.read() as connection:
+            return datasets.namespace_of(connection, self.id)
 
     def labels(self) -> list[LabelCount]:
         """Return the labels of the media with their counts; see :meth:`View.labels`.

@@ -8,7 +8,8 @@ from framedex.api.view import RankedView, View
 from framedex.errors import InvalidInput
 from framedex.operations.context import Context, open_media
 from framedex.operations.searches import open_searcher, upload
-from framedex.records import EntityType
+from framedex.operations.text_searches import text_searches
+from framedex.records import EntityType, TextSearches
 from framedex.render.progress import progress_bar
 from framedex.search.benchmark import SELECTIVITIES, measure_search
 from framedex.search.query_images import Box
@@ -101,6 +102,10 @@ class DatasetSearches:
         """
         view = self._entities(entity_type)
         return view.search(text, limit, by=by, diversity=diversity, relevance=relevance)
+
+    def text_searches(self) -> TextSearches:
+        """Return which text searches can find something: whether there are labels, captions, and a text encoder."""
+        return text_searches(self._context, self.id)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
         """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``.

@@ -31,7 +31,7 @@ def put_into_basket(media: Media, head: Generation, rows: Mask, *, inside: bool)
         before = np.zeros(len(row_ids), dtype=bool)
     changed = row_ids[before != inside]
     if not len(changed):
-        return dict(head.tables), head.summary
+        return {**head.tables, MEDIA: table.version}, head.summary
     values = pa.array([True if inside else None] * len(changed), pa.bool_())
     version = write_rows(media, changed, pa.record_batch([values], schema=_SCHEMA))
     tables.sync(table.path)

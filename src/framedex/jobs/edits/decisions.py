@@ -1,6 +1,7 @@
 """User decisions about duplicates: a table of its own, and the duplicate groups that follow from it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,12 +15,13 @@ from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.jobs.edits.neighbourhood import Neighbourhood, among
-from framedex.jobs.edits.rows import find_ids, read_numbers, write_rows
+from framedex.jobs.edits.numbered_rows import NumberedRows
+from framedex.jobs.edits.rows import write_rows
 from framedex.jobs.index.columns import Columns, duplicate_column, to_batch
 from framedex.jobs.index.index import FIRST_NUMBERS, near_duplicates
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
 from framedex.storage import tables
-from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, read_pairs
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES
@@ -92,7 +94,8 @@ def restore_decision(media: Media, head: Generation, decision: DuplicateDecision
     """
     decisions = read_decisions(media.table.path, head.tables)
     others = [each for each in decisions if each.decision_id != decision.decision_id]
-    return _apply(media, head, [*others, decision], decision.media_ids)
+    ordered = sorted([*others, decision], key=lambda each: each.decided_at)
+    return _apply(media, head, ordered, decision.media_ids)
 
 
 def withdraw(media: Media, head: Generation, decision_id: str) -> tuple[dict[str, int], Summary]:
@@ -118,13 +121,14 @@ def _apply(
     must_exist: bool = True,
 ) -> tuple[dict[str, int], Summary]:
     path, cannot_link = media.table.path, [each.media_ids for each in decisions]
-    row_of = rows_of(media, {*changed, *(each for ids in cannot_link for each in ids)})
+    around = Neighbourhood(media)
+    row_of = around.numbered.find_all({*changed, *(each for ids in cannot_link for each in ids)})
     missing = sorted(set(changed) - row_of.keys())
     if missing and must_exist:
         raise NotFound(f"no media {missing[0]!r} in this dataset")
     rows = np.array(sorted(row_of[each] for each in changed if each in row_of), dtype=np.int64)
     sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in cannot_link]
-    row_ids, values, free = _regrouped(media, rows, sets, head)
+    row_ids, values, free = _regrouped(media, around, rows, sets, head)
     written = write_rows(media, row_ids, values)
     stored = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
     versions = {**head.tables, MEDIA: written, DECISIONS: tables.replace(_path(path), [stored], _SCHEMA)}
@@ -137,15 +141,8 @@ def _path(table: Path) -> Path:
     return table.with_name(f"{DECISIONS}.lance")
 
 
-def rows_of(media: Media, ids: Collection[str]) -> dict[str, int]:
-    """Return the rows of those of some media that exist, by media id."""
-    names = list(ids)
-    indices = find_ids(media, names).indices
-    return {names[indices[row]]: row for row in np.flatnonzero(indices >= 0).tolist()}
-
-
 def _regrouped(
-    media: Media, changed: Rows, cannot_link: Sequence[Rows], head: Generation
+    media: Media, around: Neighbourhood, changed: Rows, cannot_link: Sequence[Rows], head: Generation
 ) -> tuple[RowIds, pa.RecordBatch, dict[str, int]]:
     """Return the new groups of some media, and of those that can form groups with them.
 
@@ -155,16 +152,15 @@ def _regrouped(
     Returns:
         The ids of the regrouped rows, their values of the columns about duplicates, and the next free group numbers.
     """
-    copies = read_pairs(media.table, head.tables, media.scan(["media_id"])) or NO_PAIRS
-    around = Neighbourhood(media)
-    members = _related_rows(media, around, changed, copies)
-    values, free = regroup(media, around.row_ids[members], members, copies, cannot_link, head)
+    copies = around.numbered.copies(head) or NO_PAIRS
+    members = _related_rows(around, changed, copies)
+    values, free = regroup(media, around.numbered, members, copies, cannot_link, head)
     return around.row_ids[members], values, free
 
 
 def regroup(
     media: Media,
-    row_ids: RowIds,
+    numbered: NumberedRows,
     members: Rows,
     copies: CopyPairs,
     cannot_link: Sequence[Rows],
@@ -176,22 +172,25 @@ def regroup(
 
     Args:
         media: the media.
-        row_ids: uint64, shape (M,): the ids of these rows.
-        members: int64, shape (M,), ascending: the rows.
-        copies: pairs of copies.
-        cannot_link: sets of rows; no two of a set are duplicates.
+        numbered: their rows by number.
+        members: int64, shape (M,), ascending: the numbers of some rows.
+        copies: pairs of copies, as numbers.
+        cannot_link: sets of numbers; no two rows of a set are duplicates.
         head: the generation that is edited.
         nearest: similarities to the nearest other media, of some rows, that replace the stored ones.
 
     Returns:
         Their values of the columns about duplicates, and the next free group numbers.
     """
+    row_ids = numbered.row_ids[members]
     summary, columns = head.summary, _columns_of(media, row_ids)
     if nearest is not None and len(nearest[0]):
         at = np.minimum(np.searchsorted(nearest[0], row_ids), len(nearest[0]) - 1)
         is_known = nearest[0][at] == row_ids
         columns["duplicate_similarity"][is_known] = nearest[1].to_numpy()[at[is_known]]
-    groups, similarity = near_duplicates(media.table, copies, cannot_link, members)
+    copies = replace(copies, a=numbered.rows(copies.a), b=numbered.rows(copies.b))
+    sets = [numbered.rows(each) for each in cannot_link]
+    groups, similarity = near_duplicates(media.table, copies, sets, numbered.rows(members))
     free = {}
     for level, name in enumerate(DUPLICATES):
         next_free = summary.first_free.get(name, FIRST_NUMBERS[name])
@@ -202,7 +201,7 @@ def regroup(
 
 
 def _columns_of(media: Media, row_ids: RowIds) -> Columns:
-    rows = media.take(row_ids.tolist(), _COLUMNS)
+    rows = media.table.take(row_ids.tolist(), _COLUMNS)
     return {
         name: rows.column(name).fill_null(np.nan if "similarity" in name or "issue" in name else -1).to_numpy().copy()
         for name in _COLUMNS
@@ -231,9 +230,9 @@ def _scored(
     return columns
 
 
-def _related_rows(media: Media, around: Neighbourhood, changed: Rows, copies: CopyPairs) -> Rows:
+def _related_rows(around: Neighbourhood, changed: Rows, copies: CopyPairs) -> Rows:
     """Return the rows that can form groups with some rows: their groups, copies and near neighbours, transitively."""
-    group, original = read_numbers(media, DUPLICATES[0]), around.original
+    group, original = around.numbered.integers(DUPLICATES[0]), around.original
     related = changed[original[changed] >= 0]
     while True:
         groups = np.unique(group[related])

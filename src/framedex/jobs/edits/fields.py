@@ -12,6 +12,7 @@ from framedex.errors import InvalidInput, NotFound
 from framedex.export.table_columns import reserved_names
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.field_definitions import field_facts
 from framedex.jobs.edits.field_values import RowOutcome, read_values
 from framedex.jobs.edits.journal import NewStep, edited_values
 from framedex.jobs.edits.rows import write_values
@@ -134,11 +135,13 @@ def _fill(
     assert version is not None, "a head has a media table"
     media = Media(job.dataset_id, job.head, Table(job.table, version), Sql(), job.roots)
     new = read_values(media, field, rows, progress=progress.part("reading values", 0.0, 0.6))
-    step = NewStep("add_field" if head is not job.head else "set_field", reason="it changed no media")
+    is_new = head is not job.head
+    change = {"field_added": field_facts(field)} if is_new else {}
+    step = NewStep("add_field", change=change) if is_new else NewStep("set_field", reason="it changed no media")
     if new.outcome.inserted:
         version = write_values(media, field.column, new.values, new.indices)
         progress("writing", 0.9)
-        step = edited_values(step.operation, media, version, new.indices >= 0, [field.column.name], {})
+        step = edited_values(step.operation, media, version, new.indices >= 0, [field.column.name], change)
         tables.sync(job.table)
     progress("writing", 1.0)
     return _commit(job, _with(head, {MEDIA: version}, head.summary), new.outcome, step)

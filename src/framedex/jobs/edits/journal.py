@@ -13,6 +13,8 @@ from framedex.editable_values import editable_values
 from framedex.errors import Conflict, NotFound
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import restore_decision, withdraw
+from framedex.jobs.edits.field_definitions import with_field, with_field_name, without_field
+from framedex.jobs.edits.label_decisions import apply_labels, label_change
 from framedex.jobs.edits.limits import change_limits
 from framedex.jobs.edits.rows import find_ids, read_row_ids, write_rows
 from framedex.jobs.edits.tag_lists import count_tags
@@ -28,7 +30,8 @@ from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
-_MOST = 100_000  # media of a step that keeps their values
+MOST_MEDIA = 100_000
+"""The maximum number of media of a step that keeps their values."""
 _BEFORE, _AFTER = "before ", "after "
 _ID = "media_id"
 
@@ -43,6 +46,7 @@ class NewStep:
         change: what was changed, but for values of media, as JSON.
         values: the media that were changed, with their values before and after; None without such values.
         reason: why it cannot be undone; None if it can.
+        is_state: whether undoing it returns to the generation before it.
     """
 
     operation: str
@@ -50,6 +54,7 @@ class NewStep:
     change: Mapping[str, Any] = field(default_factory=dict)
     values: pa.Table | None = None
     reason: str | None = None
+    is_state: bool = False
 
     def recorder(self, job: JobContext) -> Callable[[Any], int]:
         """Write the values of the step; return what adds it to the journal, in the transaction of the commit.
@@ -57,21 +62,27 @@ class NewStep:
         That function returns the number of the step.
         """
         file = None if self.values is None else write_journal_file(job.table.parent, self.values)
-        settings = job.settings
+        settings, before = job.settings, job.head.id if self.is_state else None
 
         def record(connection: Any) -> int:
-            return journal_rows.insert_step(
+            head = datasets.head(connection, job.dataset_id)
+            assert head is not None, "it was committed"
+            number = journal_rows.insert_step(
                 connection,
                 job.dataset_id,
                 operation=self.operation,
                 created_by=settings.user,
                 n_media=self.n_media,
-                change=self.change,
+                change={"head": head.id} if self.is_state else self.change,
                 file=None if file is None else file.name,
                 digest=None if file is None else file.digest,
                 n_bytes=0 if file is None else file.n_bytes,
                 reason=self.reason,
+                generation=before,
             )
+            if self.is_state:
+                journal_rows.keep_generations(connection, job.dataset_id, settings.journal_states)
+            return number
 
         return record
 
@@ -117,9 +128,8 @@ def edited_values(
         change: what else was changed.
     """
     n_media = int(np.count_nonzero(rows))
-    if n_media > _MOST:
-        reason = f"it changed {n_media:,} media, more than the {_MOST:,} whose values the journal keeps"
-        return NewStep(operation, n_media, change, reason=reason)
+    if n_media > MOST_MEDIA:
+        return NewStep(operation, n_media, change, reason=too_many(n_media))
     after = Table(media.table.path, version)
     row_ids = read_row_ids(media)[rows]
     old, new = (_values(table, row_ids.tolist(), columns, after.schema) for table in (media.table, after))
@@ -131,6 +141,11 @@ def edited_values(
     for name in columns:
         values[_BEFORE + name], values[_AFTER + name] = old[name].take(chosen), new[name].take(chosen)
     return NewStep(operation, len(changed), change, pa.table(values) if changed else None)
+
+
+def too_many(n_media: int) -> str:
+    """Return the reason why a step of so many media cannot be undone."""
+    return f"it changed {n_media:,} media, more than the {MOST_MEDIA:,} whose values the journal keeps"
 
 
 def _values(table: Table, row_ids: list[int], columns: Sequence[str], schema: pa.Schema) -> pa.Table:
@@ -163,24 +178,44 @@ def apply_step(
     state: NewState = {**head.tables, MEDIA: media.table.version}, head.summary
     if (tag := change.get("tag_added" if forward else "tag_removed")) is not None:
         state = _with_tag(media, state, tag)
+    if (field_added := change.get("field_added")) is not None and forward:
+        state = with_field(media, state, field_added, has_values=values is not None)
+        media = replace(media, table=Table(media.table.path, state[0][MEDIA]))
+    if (about := label_change(change)) is not None:
+        assert values is not None, "a step about labels keeps them"
+        return apply_labels(media, head, about, values, forward=forward)
     if values is not None:
         state = _with_values(media, head, state, values, forward=forward)
+    if field_added is not None and not forward:
+        state = without_field(media, state, field_added)
+    if (renamed_field := change.get("field_renamed")) is not None:
+        state = with_field_name(media, state, renamed_field, forward=forward)
     if (tag := change.get("tag_removed" if forward else "tag_added")) is not None:
         state = _without_tag(media, state, tag)
     if (renamed := change.get("tag_renamed")) is not None:
         state = _with_tag_name(media, state, renamed, forward=forward)
-    if (decision := change.get("decision_added" if forward else "decision_withdrawn")) is not None:
-        state = restore_decision(media, head, DuplicateDecision.model_validate(decision))
-    if (decision := change.get("decision_withdrawn" if forward else "decision_added")) is not None:
-        try:
-            state = withdraw(media, head, decision["decision_id"])
-        except NotFound:
-            raise Conflict("the decision was withdrawn meanwhile") from None
     if (limits := change.get("limits")) is not None:
         before, after = (limits[name] for name in (("before", "after") if forward else ("after", "before")))
         if dict(head.summary.limits) != before:
             raise Conflict("the limits were changed meanwhile")
         state = change_limits(media.table.path, head, after)
+    return _with_decision(media, head, state, change, forward=forward)
+
+
+def _with_decision(
+    media: Media, head: Generation, state: NewState, change: Mapping[str, Any], *, forward: bool
+) -> NewState:
+    """Return a state with the decision about duplicates that a step added or withdrew, or without it."""
+    if (decision := change.get("decision_added" if forward else "decision_withdrawn")) is not None:
+        try:
+            state = restore_decision(media, head, DuplicateDecision.model_validate(decision))
+        except NotFound:
+            raise Conflict("media of the decision are not in the dataset any more") from None
+    if (decision := change.get("decision_withdrawn" if forward else "decision_added")) is not None:
+        try:
+            state = withdraw(media, head, decision["decision_id"])
+        except NotFound:
+            raise Conflict("the decision was withdrawn meanwhile") from None
     return state
 
 
@@ -255,7 +290,7 @@ def _with_tag_name(media: Media, state: NewState, renamed: Mapping[str, str], *,
     tags = read_tags(media.table.path, versions)
     if not any(each.tag_id == renamed["tag_id"] and each.name == old for each in tags):
         raise Conflict(f"the tag {old!r} was renamed or deleted meanwhile")
-    if any(each.name == new for each in tags):
+    if any(each.name == new and each.tag_id != renamed["tag_id"] for each in tags):
         raise Conflict(f"another tag is named {new!r} now")
     changed = [replace(each, name=new) if each.tag_id == renamed["tag_id"] else each for each in tags]
     return {**versions, TAGS: write_tags(media.table.path, changed)}, summary

@@ -95,7 +95,7 @@ def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
     if "labels" not in table.overlay.columns:  # the edits were many, and are in the files
         return judge_labels(table, limits, decisions)
     around = Neighbourhood(media)
-    sources = _sources(around, edited)
+    sources = _sources(around, around.numbered.numbers(edited))
     changing = np.union1d(sources, around.listing(sources))
     if not are_few(table, len(changing)):
         return judge_labels(table, limits, decisions)
@@ -112,7 +112,7 @@ def judge_decided(media: Media, head: Generation, decided: Rows, decisions: Labe
         decisions: all decisions after the change.
     """
     around = Neighbourhood(media)
-    changing = _sources(around, decided)
+    changing = _sources(around, around.numbered.numbers(decided))
     if _has_statistics(media.table, head) and are_few(media.table, len(changing)):
         return _judge_few(media, head, around, changing, decisions)
     summary = head.summary
@@ -125,9 +125,9 @@ def _has_statistics(table: Table, head: Generation) -> bool:
 
 
 def _sources(around: Neighbourhood, rows: Rows) -> Rows:
-    """Return the rows of the distinct vectors of some rows, ascending."""
+    """Return the rows of the distinct vectors of some rows, ascending; all by number."""
     sources = np.unique(around.original[rows])
-    return sources[sources >= 0]
+    return sources[sources >= 0].astype(np.int64)
 
 
 def _judge_few(
@@ -150,12 +150,13 @@ def judge_part(
         media: the media.
         head: a generation with statistics of labels.
         part: of the media.
-        row_ids: uint64, shape (rows,): the ids of all media.
+        row_ids: uint64, shape (rows,): the row ids by number.
         decisions: decisions that labels are right.
     """
-    rows = media.take(row_ids[part.rows].tolist(), ["media_id", "labels"])
-    media_ids, labels = (rows.column(name).combine_chunks() for name in ("media_id", "labels"))
-    labelled = label_codes(labels, decisions.hold(media_ids, labels))
+    rows = media.table.take(row_ids[part.rows].tolist(), ["labels", *(["media_id"] if decisions else [])])
+    labels, *media_ids = (column.combine_chunks() for column in rows.columns)
+    right = decisions.hold(media_ids[0], labels) if media_ids else np.zeros(len(labels), dtype=bool)
+    labelled = label_codes(labels, right)
     statistics = read_label_statistics(media.table.path, head.tables, labelled.names)
     assert statistics is not None, "the head has the table"
     # The arrays of an empty class list have one value, see `LabelEntries.count`.

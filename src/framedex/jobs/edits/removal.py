@@ -17,26 +17,27 @@ from framedex.analysis.scores import neighbour_distances, outlier_values, unique
 from framedex.core.arrays import Mask, RowIds, Vectors
 from framedex.issue_types import JudgedBy, issue_types
 from framedex.jobs.context import JobContext
-from framedex.jobs.edits.decisions import regroup, rows_of
+from framedex.jobs.edits.decisions import regroup
 from framedex.jobs.edits.labels import judge_part
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, among, graph_part
-from framedex.jobs.edits.rows import are_few, read_numbers
+from framedex.jobs.edits.numbered_rows import NumberedRows
 from framedex.jobs.index.columns import limited_confidence, to_batch
 from framedex.jobs.index.finish import means_path, read_sums
 from framedex.storage import tables
-from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, has_own_descriptor, read_pairs
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, has_own_descriptor
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.label_decisions import read_label_decisions
 from framedex.storage.media import Media
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
 from framedex.storage.overlay import REMOVED, Values, merge_values
-from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.table_names import LABEL_STATISTICS, MEANS, MEDIA
 from framedex.storage.tables import ROW_ID, Table
 from framedex.storage.videos import VIDEOS
 
 _ALL = 20_000  # rows up to which the index columns of all are written: it takes a tenth of a second
 _MOST = 2_000  # deleted rows
+_FEW, _SHARE = 1024, 4  # rows of a table whose lists may change: at most so many, or this part of the rows
+_MOST_EDITED = 2**17  # values of a column beside its file, and at most half of its values
 _SCORES = ("uniqueness", "outlier_distance")
 _CHANGING = frozenset((*_SCORES, "duplicate_similarity"))
 Rows = npt.NDArray[np.int64]
@@ -55,43 +56,45 @@ class Removed:
     summary: Summary
 
 
-def remove_few(job: JobContext, media: Media, gone: Mask) -> Removed | None:
+def remove_few(job: JobContext, media: Media, row_ids: RowIds) -> Removed | None:
     """Delete few rows of a large dataset; return None, and write nothing, where this is not possible.
 
     Args:
         job: the context of the job.
         media: the media, whose table is at its newest version.
-        gone: bool, shape (rows,): the rows to delete.
+        row_ids: uint64: the rows to delete.
     """
-    head, rows = job.head, np.flatnonzero(gone)
-    if len(gone) <= _ALL or len(rows) > _MOST or VIDEOS in head.tables or not _has_all(media, head):
+    head = job.head
+    if head.n_images <= _ALL or len(row_ids) > _MOST or VIDEOS in head.tables or not _has_all(media, head):
         return None
-    copies = read_pairs(media.table, head.tables, media.scan(["media_id"])) or NO_PAIRS
+    around = Neighbourhood(media)
+    rows = np.sort(around.numbered.find_row_ids(row_ids))
+    gone = np.zeros(around.numbered.count, dtype=bool)
+    gone[rows] = True
+    copies = around.numbered.copies(head) or NO_PAIRS
     shown_beside = copies.shares < 1
     if (gone[copies.a[shown_beside]] | gone[copies.b[shown_beside]]).any():
         return None  # a collage may belong to another group then
-    around = Neighbourhood(media)
     lists = _Lists.without(around, rows, gone)
-    if lists is None or not are_few(media.table, len(lists.changing)):
+    if lists is None or len(lists.changing) > max(_FEW, head.n_images // _SHARE):
         return None
     part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
-    changes = _index_changes(media, around.row_ids, lists, rows)
+    changes = _index_changes(media, around, lists, rows)
     _merge(changes, _score_changes(media, head, around.row_ids, lists, part))
     kept = copies.take(~gone[copies.a] & ~gone[copies.b])
-    groups, free = _group_changes(job, media, around.row_ids, gone, kept, changes.get("duplicate_similarity"))
+    groups, free = _group_changes(job, media, around.numbered, gone, kept, changes.get("duplicate_similarity"))
     _merge(changes, groups)
     if head.summary.label_agreement is not None:
         _merge(changes, _label_changes(media, head, around, lists, gone))
     sums = _write_sums(job, media, around.row_ids[rows])
-    version = _write(media, changes, around.row_ids[rows], gone)
+    version = _write(media, changes, around.row_ids[rows])
     summary = head.summary
     settled = summary.settled
+    if settled is not None:
+        settled -= int(np.count_nonzero(around.numbered.rows(rows) < settled))
     return Removed(
         {**head.tables, MEDIA: version, **sums},
-        summary.with_(
-            first_free={**summary.first_free, **free},
-            settled=None if settled is None else settled - int(np.count_nonzero(gone[:settled])),
-        ),
+        summary.with_(first_free={**summary.first_free, **free}, settled=settled),
     )
 
 
@@ -105,10 +108,10 @@ def _has_all(media: Media, head: Generation) -> bool:
 
 @dataclass(frozen=True)
 class _Lists:
-    """The neighbour lists that change, without the deleted rows.
+    """The neighbour lists that change, without the deleted rows. Rows are given by number.
 
     Attributes:
-        original: int64, shape (rows,): for each row the row of its distinct vector; -1 for deleted rows.
+        original: int32, shape (rows,): for each row the row of its distinct vector; -1 for deleted rows.
         changing: int64, shape (R,), ascending: the rows of distinct vectors whose lists or copies change.
         near: int64, shape (R, k): their neighbours; -1 at the end of a list.
         similarity: float32, shape (R, k); -1 at the end of a list.
@@ -116,7 +119,7 @@ class _Lists:
         fewer: int64, ascending: the rows of distinct vectors, with the same list, that lost copies.
     """
 
-    original: Rows
+    original: npt.NDArray[np.int32]
     changing: Rows
     near: Rows
     similarity: Vectors
@@ -137,10 +140,9 @@ class _Lists:
         kept = np.union1d(listing[~gone[listing]], copies_left)
         sources = np.concatenate([kept, np.array(list(moved), dtype=np.int64)])
         near, similarity = around.lists(sources)
-        place = np.arange(len(gone) + 1)
-        place[-1] = -1
-        place[gone_lists] = [moved.get(each, -1) for each in gone_lists.tolist()]
-        near = place[near]
+        lost = (near >= 0) & gone[near]
+        heir_of = np.array([moved.get(each, -1) for each in gone_lists.tolist()], dtype=np.int64)
+        near[lost] = heir_of[np.searchsorted(gone_lists, near[lost])]
         order = np.argsort(near < 0, axis=1, kind="stable")
         near = np.take_along_axis(near, order, axis=1)
         similarity = np.where(near < 0, np.float32(-1), np.take_along_axis(similarity, order, axis=1))
@@ -151,24 +153,22 @@ class _Lists:
         return cls(original, changing[order], near[order], similarity[order], moved, copies_left)
 
 
-def _index_changes(media: Media, row_ids: RowIds, lists: _Lists, rows: Rows) -> dict[str, Values]:
+def _index_changes(media: Media, around: Neighbourhood, lists: _Lists, rows: Rows) -> dict[str, Values]:
     """Return the changed columns that name rows, and the numbers of the deleted rows."""
-    numbers = RowNumbers.of(media.table)
     width = index_schema().field("neighbours").type.list_size
-    near = np.full((len(lists.changing), width), -1, np.int64)
+    near = np.full((len(lists.changing), width), -1, np.int32)
     similarity = np.full(near.shape, -1, np.float32)
     near[:, : lists.near.shape[1]], similarity[:, : lists.near.shape[1]] = lists.near, lists.similarity
-    columns = {"neighbours": numbers.numbers(near).astype(np.int32), "neighbour_similarity": similarity}
+    columns = {"neighbours": near, "neighbour_similarity": similarity}
+    row_ids = around.row_ids
     changes = _changes(to_batch(columns, list(columns)), row_ids[lists.changing])
-    removed = np.sort(numbers.numbers(rows)).astype(np.uint64)
-    changes[REMOVED] = removed, pa.repeat(pa.scalar(value=True), len(removed))
+    changes[REMOVED] = rows.astype(np.uint64), pa.repeat(pa.scalar(value=True), len(rows))
     if lists.moved:
         heirs = np.flatnonzero(among(lists.original, np.array(list(lists.moved.values()), dtype=np.int64)))
-        originals = {"original": numbers.numbers(lists.original[heirs]).astype(np.int32)}
-        _merge(changes, _changes(to_batch(originals, ["original"]), row_ids[heirs]))
+        _merge(changes, _changes(to_batch({"original": lists.original[heirs]}, ["original"]), row_ids[heirs]))
         before, after = (np.array(list(each), dtype=np.int64) for each in (lists.moved, lists.moved.values()))
         cells = pa.RecordBatch.from_arrays(
-            [media.take(row_ids[before].tolist(), ["cell"]).column(0).combine_chunks()], names=["cell"]
+            [media.table.take(row_ids[before].tolist(), ["cell"]).column(0).combine_chunks()], names=["cell"]
         )
         _merge(changes, _changes(cells, row_ids[after]))
     return changes
@@ -219,28 +219,28 @@ def _label_changes(
 
 
 def _group_changes(
-    job: JobContext, media: Media, row_ids: RowIds, gone: Mask, copies: CopyPairs, nearest: Values | None
+    job: JobContext, media: Media, numbered: NumberedRows, gone: Mask, copies: CopyPairs, nearest: Values | None
 ) -> tuple[dict[str, Values], dict[str, int]]:
     """Return the columns about duplicates of media whose groups lose a member, and the next free group numbers.
 
     Args:
         job: the context of the job.
         media: the media.
-        row_ids: uint64, shape (rows,): the ids of all rows.
+        numbered: their rows by number.
         gone: bool, shape (rows,): the deleted rows.
         copies: pairs of copies among the others.
         nearest: changed similarities to the nearest other media.
     """
-    group = read_numbers(media, DUPLICATES[0])
+    group = numbered.integers(DUPLICATES[0])
     affected = np.unique(group[gone & (group >= 0)])
     members = np.flatnonzero(among(group, affected) & ~gone) if len(affected) else np.empty(0, np.int64)
     if not len(members):
         return {}, {}
-    row_of = rows_of(media, {each for ids in job.cannot_link for each in ids}) if job.cannot_link else {}
+    row_of = numbered.find_all({each for ids in job.cannot_link for each in ids})
     sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in job.cannot_link]
     sets = [each[~gone[each]] for each in sets]
-    values, free = regroup(media, row_ids[members], members, copies, sets, job.head, nearest=nearest)
-    return _changes(values, row_ids[members]), free
+    values, free = regroup(media, numbered, members, copies, sets, job.head, nearest=nearest)
+    return _changes(values, numbered.row_ids[members]), free
 
 
 def _write_sums(job: JobContext, media: Media, row_ids: RowIds) -> dict[str, int]:
@@ -248,11 +248,11 @@ def _write_sums(job: JobContext, media: Media, row_ids: RowIds) -> dict[str, int
     sums = read_sums(job.table, job.head)
     if sums is None:
         return {}
-    vectors = media.table.take(row_ids.tolist(), ["embedding"]).column(0).combine_chunks()
+    rows = media.table.take(row_ids.tolist(), ["embedding", *CLUSTERS])
+    vectors = rows.column("embedding").combine_chunks()
     is_present = vectors.is_valid().to_numpy(zero_copy_only=False)
     content = tables.flat(vectors, vectors.type.list_size)[is_present]
-    clusters = media.take(row_ids[is_present].tolist(), CLUSTERS)
-    labels = np.stack([clusters.column(name).to_numpy() for name in CLUSTERS], axis=1)
+    labels = np.stack([rows.column(name).to_numpy()[is_present] for name in CLUSTERS], axis=1)
     changed = sums.with_rows(content, np.full(len(content), -1), labels)
     places = np.flatnonzero(changed.weights != sums.weights)
     return {MEANS: _put_sums(job, changed, places)} if len(places) else {}
@@ -270,14 +270,15 @@ def _put_sums(job: JobContext, sums: ClusterSums, places: Rows) -> int:
     return written
 
 
-def _write(media: Media, changes: Mapping[str, Values], row_ids: RowIds, gone: Mask) -> int:
+def _write(media: Media, changes: Mapping[str, Values], row_ids: RowIds) -> int:
     """Write changed values, delete rows, and return the new version of the media table."""
     table = media.table
     edited = Table(table.path, tables.put_values(table, changes))
     after = Table(table.path, tables.delete_row_ids(edited, row_ids.tolist()))
     if media.columns is not None:
-        media.columns.follow_deletion(table, after, ~gone)
-    if not all(are_few(after, len(after.overlay.values(name)[0])) for name in changes):
+        media.columns.follow_deletion(table, after, row_ids)
+    most = max(_FEW, min(after.count() // 2, _MOST_EDITED))
+    if any(after.overlay.count(name) > most for name in changes):
         return tables.fold_edits(after)
     return after.version
 

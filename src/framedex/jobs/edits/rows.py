@@ -163,7 +163,7 @@ def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
         name: (row_ids[order], values.column(name)) for name in values.schema.names
     }
     written = Table(table.path, tables.put_values(table, changes))
-    edited = max(len(written.overlay.values(name)[0]) for name in values.schema.names)
+    edited = max(written.overlay.count(name) for name in values.schema.names)
     return written.version if are_few(written, edited) else tables.fold_edits(written)
 
 

@@ -299,7 +299,7 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
     rows = len(rows_read) - rows_read.column(CLUSTERS[0]).null_count
     rows_read = rows_read.slice(0, rows)
     columns = {name: _values(rows_read.column(name)) for name in names}
-    numbers = RowNumbers.of(table)
+    numbers = RowNumbers.of(table.overlay)
     original, cell = numbers.rows(columns.pop("original")), columns.pop("cell")
     first = np.flatnonzero(original == np.arange(rows))
     row_of = np.full(rows + 1, -1, dtype=np.int32)  # the last entry maps -1, the end of a list

@@ -9,6 +9,7 @@ from framedex.errors import NotFound, ReadOnly
 from framedex.operations.context import Context
 from framedex.operations.integrity import caches, entries, files, tables
 from framedex.operations.integrity.inspection import Inspection
+from framedex.operations.integrity.journal import check_journal
 from framedex.operations.integrity.transactions import check_transactions
 from framedex.records import CheckResult, Finding
 from framedex.storage import datasets
@@ -90,6 +91,8 @@ def _check_dataset(
         return  # nothing says which tables and files it needs
     inspection.begin(f"{name}: tables", share)
     tables.check_tables(inspection, dataset_id)
+    inspection.begin(f"{name}: journal", share)
+    check_journal(inspection, dataset_id)
     inspection.begin(f"{name}: uploaded files", share)
     blobs.check(inspection, dataset_id)
     files.check_uploads(inspection, dataset_id)

@@ -12,12 +12,14 @@ from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
 from framedex.storage.catalog_checks import RowFault, file_faults, reference_faults, row_faults
+from framedex.storage.journal_rows import restore_steps, stored_steps
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import MANIFEST, Manifest, has_manifest, note_change, read_manifest
 from framedex.storage.manifest_rows import (
     describe_dataset,
     insert_described,
     remove_dataset_rows,
+    remove_orphans,
     snapshot_files,
     states_of,
 )
@@ -80,11 +82,21 @@ def add_faults(inspection: Inspection, faults: CatalogFaults) -> None:
     """Add a finding for each fault of the catalog's rows; those that the repair of a dataset removed are repaired."""
     path = inspection.context.layout.catalog
     for reference in faults.references:
-        repair = partial(_check_gone, reference, reference_faults, path)
+        repair = partial(_settle_reference, inspection, reference)
         inspection.add(path, reference, _SEE_DATASET, kind="references", repair=repair)
     for row in faults.rows:
         repair = partial(_check_gone, row, row_faults, path)
         inspection.add(path, row.text, _SEE_DATASET, kind="rows", repair=repair)
+
+
+def _settle_reference(inspection: Inspection, reference: str) -> None:
+    """Remove rows whose dataset or saved view does not exist and will not return; check that a reference holds now."""
+    layout = inspection.context.layout
+    with inspection.context.catalog.write() as connection:
+        remove_orphans(
+            connection, lambda dataset_id: is_dataset_id(dataset_id) and has_manifest(layout.dataset(dataset_id))
+        )
+    _check_gone(reference, reference_faults, layout.catalog)
 
 
 def _check_gone(fault: object, faults: Callable[[Path], Sequence[object]], path: Path) -> None:
@@ -233,11 +245,12 @@ def _rebuild(inspection: Inspection, manifest: Manifest) -> None:
                 raise WorkspaceError(fault)
     with inspection.context.catalog.write() as connection:
         check_unused(connection, manifest.dataset_id)
-        points = stored_points(connection, manifest.dataset_id)
+        points, steps = (each(connection, manifest.dataset_id) for each in (stored_points, stored_steps))
         remove_dataset_rows(connection, manifest.body, manifest.snapshots)
         taken = datasets.dataset_names(connection, manifest.namespace).values()
         name = copy_name(manifest.name, "recovered", taken) if manifest.name in taken else manifest.name
         insert_described(connection, manifest.body, manifest.snapshots, name=name)
         insert_stored(connection, layout.dataset(manifest.dataset_id), manifest.dataset_id)
         restore_points(connection, points)
+        restore_steps(connection, manifest.dataset_id, steps)
         note_change(connection, manifest.dataset_id)

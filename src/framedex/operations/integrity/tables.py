@@ -2,10 +2,12 @@
 
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from framedex.operations.integrity.inspection import Inspection
-from framedex.storage import disk
+from framedex.operations.integrity.journal import give_up_states
+from framedex.storage import disk, journal_rows
 from framedex.storage.leases import leased
 from framedex.storage.media_rows import index_schema
 from framedex.storage.retention import RetainedStates, RetentionLimits, check_unused, read_retained
@@ -16,6 +18,7 @@ _WRITING_S = 3600.0  # a younger file may belong to a writer at work
 _FOR_EVER_S = 1e9
 _HEAD = "restore a snapshot of the dataset, or the files from a copy"
 _SNAPSHOT = "delete the snapshot, or restore the files from a copy"
+_STEP = "`--repair` keeps the steps of the journal that return to it, but they can never be undone or redone"
 
 
 def check_tables(inspection: Inspection, dataset_id: str) -> None:
@@ -51,7 +54,22 @@ def _check_version(inspection: Inspection, dataset_id: str, path: Path, version:
     if name:
         others = f" and {len(faults) - 1:,} more" if len(faults) > 1 else ""
         text = f"column {name!r}{others} of version {version} cannot be read: {text}"
-    inspection.add(path, text, remedy, kind="versions")
+    repair = None
+    if steps := _returning_steps(inspection, dataset_id, path.stem, version):
+        remedy, repair = _STEP, partial(give_up_states, inspection, dataset_id, steps)
+    inspection.add(path, text, remedy, kind="versions", repair=repair)
+
+
+def _returning_steps(inspection: Inspection, dataset_id: str, name: str, version: int) -> list[int]:
+    """Return the steps of the journal that need a version of a table; none if the head or a snapshot needs it, too."""
+    limits = RetentionLimits.ago(0)
+    with inspection.context.catalog.read() as connection:
+        others = read_retained(connection, dataset_id, limits, of_journal=False)
+        if version in others.versions.get(name, ()):
+            return []
+        states = read_retained(connection, dataset_id, limits).generations
+        chosen = [each.id for each in states if each.tables.get(name) == version]
+        return journal_rows.steps_to_generations(connection, dataset_id, chosen)
 
 
 def _check_leftovers(inspection: Inspection, dataset_id: str, path: Path) -> None:

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,11 @@ from framedex.core.progress import ShareProgress
 from framedex.encoders import TextEncoder, Weighted
 from framedex.errors import InvalidInput
 from framedex.fulltext.segment import Ints, Keys
+from framedex.fulltext.store import are_same, renumbered
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.captions.store import CaptionStore
 from framedex.search.state_cache import StateCache
-from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
+from framedex.search.text.row_texts import RowKeys, TextFields, appended_rows, read_keys, read_texts
 from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
 
@@ -93,7 +95,12 @@ class _Captions:
 
     def __init__(self, store: CaptionStore, encoder: TextEncoder) -> None:
         self.encoder = encoder
-        self.states = StateCache(_FIELDS.columns, lambda media, progress: _state(store, self.encoder, media, progress))
+        self.states: StateCache[CaptionIndex] = StateCache(_FIELDS.columns, partial(self._state, store))
+
+    def _state(
+        self, store: CaptionStore, media: Media, progress: ShareProgress | None, earlier: CaptionIndex | None
+    ) -> CaptionIndex:
+        return _state(store, self.encoder, media, progress, earlier)
 
 
 _OPEN: LruCache[tuple[Path, bool], _Captions] = LruCache(_MOST_INDICES)
@@ -108,10 +115,20 @@ def _captions(folder: Path, encoder: TextEncoder, *, keep: bool) -> _Captions:
     return captions
 
 
-def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: ShareProgress | None) -> CaptionIndex:
+def _state(
+    store: CaptionStore,
+    encoder: TextEncoder,
+    media: Media,
+    progress: ShareProgress | None,
+    earlier: CaptionIndex | None,
+) -> CaptionIndex:
+    """Return the index of a state; of rows that were appended to an earlier state, only these are read."""
     progress = progress or (lambda _share: None)
-    keys = read_keys(media, _FIELDS)
     store.refresh()
+    appended = None
+    if earlier is not None and are_same(earlier.segments, store.segments()):
+        appended = appended_rows(media, earlier.row_ids)
+    keys = read_keys(media, _FIELDS, appended)
     if not store.segments():
         with suppress(OSError):  # texts that cannot be copied are encoded
             store.borrow(keys.keys[0][keys.present[0]], progress)
@@ -119,10 +136,15 @@ def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: Sh
     if (keys.present & (texts < 0)).any():
         _add_texts(media, keys, texts, store, encoder, lambda share: progress(_ENCODING * share))
         texts = keys.texts(store.segments())
+    row_ids, text_of = keys.row_ids, texts[0]
+    if earlier is not None and appended is not None:
+        known = renumbered(earlier.text_of, earlier.segments, store.segments())
+        row_ids, text_of = np.concatenate([earlier.row_ids, row_ids]), np.concatenate([known, text_of])
     with suppress(OSError):  # unmerged segments only cost time
-        if store.merge_some(store.used(texts[0]), lambda share: progress(_ENCODING + (1 - _ENCODING) * share)):
-            texts = keys.texts(store.segments())
-    return CaptionIndex(keys.row_ids, texts[0], store.segments())
+        if store.merge_some(store.used(text_of), lambda share: progress(_ENCODING + (1 - _ENCODING) * share)):
+            keys = keys if appended is None else read_keys(media, _FIELDS)
+            row_ids, text_of = keys.row_ids, keys.texts(store.segments())[0]
+    return CaptionIndex(row_ids, text_of, store.segments())
 
 
 def _add_texts(

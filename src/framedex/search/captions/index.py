@@ -51,8 +51,8 @@ class CaptionIndex:
     """
 
     def __init__(self, row_ids: RowIds, text_of: Ints, segments: Sequence[CaptionSegment]) -> None:
-        self.row_ids, self._text_of, self._segments = row_ids, text_of, tuple(segments)
-        self._ends = np.cumsum([0, *map(len, self._segments)])
+        self.row_ids, self.text_of, self.segments = row_ids, text_of, tuple(segments)
+        self._ends = np.cumsum([0, *map(len, self.segments)])
         self._rows_with_text = np.flatnonzero(text_of >= 0)
         order, self._starts = group_rows(text_of[self._rows_with_text], int(self._ends[-1]))
         self._rows = self._rows_with_text[order]
@@ -66,7 +66,7 @@ class CaptionIndex:
         return len(self._rows_with_text)
 
     def _select(self, rows: npt.NDArray[np.bool_] | None, counts: Longs) -> ChosenRows:
-        parts = zip(self._segments, self._ends, self._ends[1:], strict=False)
+        parts = zip(self.segments, self._ends, self._ends[1:], strict=False)
         return ChosenRows(rows, counts, tuple(each.cells.select(counts[a:b] > 0) for each, a, b in parts))
 
     def select(self, row_ids: RowIds) -> ChosenRows:
@@ -81,7 +81,7 @@ class CaptionIndex:
         positions = np.searchsorted(self.row_ids, row_ids)
         rows = np.zeros(len(self.row_ids), bool)
         rows[positions] = True
-        texts = self._text_of[positions]
+        texts = self.text_of[positions]
         selection = self._select(rows, np.bincount(texts[texts >= 0], minlength=int(self._ends[-1])))
         self._selections.put(key, selection)
         return selection
@@ -103,7 +103,7 @@ class CaptionIndex:
         """
         rows = selection or self._everything
         texts, similarity = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-        for segment, start, candidates in zip(self._segments, self._ends, rows.texts, strict=False):
+        for segment, start, candidates in zip(self.segments, self._ends, rows.texts, strict=False):
             enough = n_candidates or max(segment.n_candidates, 4 * k)
             numbers, near = segment.cells.nearest(query, k, candidates, n_candidates=enough)
             texts.append(numbers + start)
@@ -135,10 +135,10 @@ class CaptionIndex:
         if (cached := self._results.get(key)) is not None:
             return cached
         by_text = np.concatenate(
-            [np.empty(0, np.float32), *(each.cells.all(query, self._threads) for each in self._segments)]
+            [np.empty(0, np.float32), *(each.cells.all(query, self._threads) for each in self.segments)]
         )
         out = np.full(len(self.row_ids), np.nan, np.float32)
-        out[self._rows_with_text] = by_text[self._text_of[self._rows_with_text]]
+        out[self._rows_with_text] = by_text[self.text_of[self._rows_with_text]]
         out.flags.writeable = False
         self._results.put(key, out)
         return out
@@ -161,13 +161,13 @@ class CaptionIndex:
         texts = np.flatnonzero(self._everything.counts)
         sample = np.sort(np.random.default_rng(0).choice(texts, min(_SAMPLED, len(texts)), replace=False))
         bounds = np.searchsorted(sample, self._ends)
-        parts = zip(self._segments, bounds, bounds[1:], self._ends, strict=False)
+        parts = zip(self.segments, bounds, bounds[1:], self._ends, strict=False)
         return np.concatenate([each.codes.vectors(sample[a:b] - first) for each, a, b, first in parts])
 
     def vector(self, row_id: int) -> Vectors | None:
         """Return the embedding of a row's caption: float32, shape (D,), unit length; None without a caption."""
-        text = int(self._text_of[int(np.searchsorted(self.row_ids, np.uint64(row_id)))])
+        text = int(self.text_of[int(np.searchsorted(self.row_ids, np.uint64(row_id)))])
         if text < 0:
             return None
         number = int(np.searchsorted(self._ends, text, side="right")) - 1
-        return self._segments[number].codes.vector(text - int(self._ends[number]))
+        return self.segments[number].codes.vector(text - int(self._ends[number]))

@@ -16,10 +16,10 @@ from framedex.fulltext.query import parse_query
 from framedex.fulltext.ranking import search
 from framedex.fulltext.rows import RowTexts
 from framedex.fulltext.segment import Ints, Keys, build_segment
-from framedex.fulltext.store import SegmentStore
+from framedex.fulltext.store import SegmentStore, are_same, renumbered
 from framedex.fulltext.tokenizer import GAP, TextField
 from framedex.search.state_cache import StateCache
-from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
+from framedex.search.text.row_texts import RowKeys, TextFields, appended_rows, read_keys, read_texts
 from framedex.settings import check_language
 from framedex.storage.media import Media
 
@@ -76,9 +76,16 @@ def full_text(
 
 @dataclass(frozen=True)
 class _State:
-    """A state of a dataset: its rows, ascending by id, and their texts."""
+    """A state of a dataset: its rows, ascending by id, and their texts.
+
+    Attributes:
+        row_ids: uint64, shape (N,).
+        numbers: int32, shape (fields, N): the numbers of the texts, through the segments of *texts*; -1 for none.
+        texts: the rows of each text.
+    """
 
     row_ids: RowIds
+    numbers: Ints
     texts: RowTexts
 
 
@@ -101,18 +108,27 @@ def _index(folder: Path, language: str, *, keep: bool) -> _Index:
     return _INDICES.get_or_make((folder.absolute(), keep), make)
 
 
-def _state(store: SegmentStore, media: Media, progress: ShareProgress | None) -> _State:
-    keys = read_keys(media, _FIELDS)
+def _state(store: SegmentStore, media: Media, progress: ShareProgress | None, earlier: _State | None) -> _State:
+    """Return the state of a dataset; of rows that were appended to an earlier state, only these are read."""
     store.refresh()
+    appended = None
+    if earlier is not None and are_same(earlier.texts.segments, store.segments()):
+        appended = appended_rows(media, earlier.row_ids)
+    keys = read_keys(media, _FIELDS, appended)
     texts = keys.texts(store.segments())
     if (keys.present & (texts < 0)).any():
         _add_texts(media, keys, texts, store, progress)
         texts = keys.texts(store.segments())
+    row_ids = keys.row_ids
+    if earlier is not None and appended is not None:
+        known = renumbered(earlier.numbers, earlier.texts.segments, store.segments())
+        row_ids, texts = np.concatenate([earlier.row_ids, row_ids]), np.concatenate([known, texts], axis=1)
     rows = RowTexts(texts, store.segments())
     number = store.merge_some(rows.used())
     if number is not None:
-        rows = RowTexts(np.where(texts >= 0, number[texts], -1), store.segments())
-    return _State(keys.row_ids, rows)
+        texts = np.where(texts >= 0, number[texts], -1)
+        rows = RowTexts(texts, store.segments())
+    return _State(row_ids, texts, rows)
 
 
 def _add_texts(media: Media, keys: RowKeys, texts: Ints, store: SegmentStore, progress: ShareProgress | None) -> None:

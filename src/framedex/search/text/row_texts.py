@@ -36,7 +36,7 @@ class TextFields:
 
 @dataclass(frozen=True)
 class RowKeys:
-    """The keys of the texts of all rows, with rows ascending by id.
+    """The keys of the texts of rows, with rows ascending by id.
 
     Attributes:
         row_ids: uint64, shape (N,).
@@ -67,15 +67,37 @@ class RowKeys:
         return np.array([_first(keys, self.present[f] & (texts[f] < 0)) for f, keys in enumerate(self.keys)])
 
 
-def read_keys(media: Media, fields: TextFields) -> RowKeys:
-    """Return the keys of the texts of all rows: 128 bits of MD5.
+def appended_rows(media: Media, before: RowIds) -> RowIds | None:
+    """Return the ids of the rows that were appended to others, ascending; None if they do not follow these.
+
+    Args:
+        media: the dataset's state.
+        before: uint64, shape (N,), ascending: ids of the other rows, all of which the state has.
+    """
+    ids = np.sort(
+        np.concatenate([np.empty(0, np.uint64), *(each.column(0).to_numpy() for each in media.scan([ROW_ID]))])
+    )
+    return ids[len(before) :] if np.array_equal(ids[: len(before)], before) else None
+
+
+def read_keys(media: Media, fields: TextFields, chosen: RowIds | None = None) -> RowKeys:
+    """Return the keys of the texts of rows: 128 bits of MD5.
+
+    Args:
+        media: the dataset's state.
+        fields: the texts.
+        chosen: uint64, ascending: ids of few rows; None for all.
 
     Raises:
         WorkspaceError: the media table is damaged.
     """
     hashes = ", ".join(f"unhex(md5({name})) AS {name}" for name in fields.texts)
     statement = f"SELECT {ROW_ID}, {hashes} FROM (SELECT {ROW_ID}, {fields.selected} FROM chosen)"
-    rows = media.query(statement, EVERYTHING, fields.columns)
+    if chosen is None:
+        rows = media.query(statement, EVERYTHING, fields.columns)
+    else:
+        few = media.take(chosen.tolist(), fields.columns).append_column(ROW_ID, pa.array(chosen))
+        rows = media.sql.query(statement, (), {"chosen": few})
     row_ids = np.asarray(rows[ROW_ID].to_numpy(), dtype=np.uint64)
     order = np.argsort(row_ids)
     keys, present = [], []
@@ -118,7 +140,7 @@ def read_texts(
     Args:
         media: the dataset's state.
         fields: the texts; they become columns of the tables.
-        row_ids: uint64, shape (N,), ascending: ids of all rows.
+        row_ids: uint64, shape (N,), ascending: ids of all rows, or of those from which some are requested.
         requested: bool, shape (N,): mask of the requested rows.
     """
     for positions, block in _blocks(media, fields.columns, row_ids, requested):
@@ -129,7 +151,7 @@ def _blocks(
     media: Media, columns: Sequence[str], row_ids: RowIds, requested: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.Table]]:
     positions = np.flatnonzero(requested)
-    if len(positions) * _SCANNED > len(row_ids):
+    if len(positions) * _SCANNED > len(row_ids) == media.table.count():
         for batch in media.table.scan(columns, row_ids=True):
             yield np.searchsorted(row_ids, batch[ROW_ID].to_numpy()), pa.Table.from_batches([batch])
         return

@@ -75,7 +75,7 @@ class IndexSource:
         centroids = Table(table_path(media, _CELLS), version).vectors(_CENTROID)[1]
         columns = media.table.scan(["original", "cell"]).read_all()
         original, cell = (columns.column(name).fill_null(-1).to_numpy() for name in ("original", "cell"))
-        original = RowNumbers.of(media.table).rows(original)
+        original = RowNumbers.of(media.table.overlay).rows(original)
         of_original = np.where(original >= 0, cell[original], -1).astype(np.int32)
         return centroids, np.where(of_original < len(centroids), of_original, -1)
 

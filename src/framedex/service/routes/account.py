@@ -6,6 +6,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel, StringConstraints
 
 from framedex.access import Action
+from framedex.hub.passwords import LONGEST, SHORTEST
 from framedex.records import ApiCredentials, Profile
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
@@ -42,7 +43,7 @@ class PasswordChange(BaseModel):
     """The present password and the next one."""
 
     current_password: _Text
-    password: _Text
+    password: Annotated[str, StringConstraints(min_length=SHORTEST, max_length=LONGEST)]
 
 
 @router.get("/healthcheck")
@@ -104,7 +105,7 @@ def logout(service: Service, request: Request, response: Response) -> Message:
 
 
 @router.post("/password")
-@needs(Action.OWN_PASSWORD)
+@needs(Action.OWN_PASSWORD, invalid_status=400)
 def change_password(
     service: Service, actor: CurrentActor, request: Request, response: Response, body: PasswordChange
 ) -> Message:

@@ -1,0 +1,152 @@
+"""Tasks over HTTP: the list and its filters, of what the user may see; abort and retry."""
+
+from pathlib import Path
+
+import pytest
+
+from framedex import Dataset, Workspace
+from framedex.hub import Hub
+from framedex.service.server_paths import without_folders
+from tests.gallery import fill
+from tests.service.client import OWN, Client
+from tests.service.conftest import OPERATOR
+
+TASKS = "/api/v1/tasks"
+
+
+@pytest.fixture
+def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
+    """A dataset of three images."""
+    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
+
+
+def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
+    """The list has the fields of the interface, and its filters select."""
+    page = local.get(TASKS).json()
+    assert (page["total"], page["page"], page["page_size"]) == (1, 1, 20)
+    (task,) = page["tasks"]
+    assert task["dataset_id"] == dataset.id
+    assert (task["task_type"], task["status"], task["dataset_status"]) == ("DATASET_CREATION", "COMPLETED", "READY")
+    same = {"dataset_id": dataset.id, "dataset_name": "pets", "created_by": task["created_by"], "status": "COMPLETED"}
+    assert local.get(TASKS, params=same).json() == page
+    assert local.get(TASKS, params={"status": "FAILED"}).json()["tasks"] == []
+    assert local.get(f"{TASKS}/filters").json() == {
+        "dataset_names": ["pets"],
+        "dataset_ids": [dataset.id],
+        "task_types": ["DATASET_CREATION"],
+        "created_by": [task["created_by"]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("page", "0"),
+        ("page", "one"),
+        ("page_size", "4"),
+        ("page_size", "51"),
+        ("sort_by", "progress"),
+        ("sort_order", "up"),
+        ("status", "DONE"),
+        ("task_type", "WORK"),
+        ("start_time_from", "yesterday"),
+    ],
+)
+def test_tasks__with_bad_parameters(local: Client, name: str, value: str) -> None:
+    """A parameter out of range is a 422 with a sentence."""
+    answer = local.get(TASKS, params={name: value})
+    assert answer.status_code == 422, answer.text
+    assert isinstance(answer.json()["detail"], str)
+
+
+@pytest.mark.parametrize(("name", "value"), [("page_size", "5"), ("page_size", "50"), ("page", str(2**31))])
+def test_tasks__at_the_limits(local: Client, name: str, value: str) -> None:
+    """The limits themselves are allowed."""
+    assert local.get(TASKS, params={name: value}).status_code == 200
+
+
+def test_tasks__hides_those_of_other_datasets(open_client: Client, hub: Hub, dataset: Dataset) -> None:
+    """A user who may not view a dataset sees none of its tasks, not even as a value of a filter."""
+    hub.datasets.adopt(dataset.id, _other_tenant(hub), None)
+    open_client.log_in("vic")
+    assert open_client.get(TASKS).json()["total"] == 0
+    assert open_client.get(f"{TASKS}/filters").json()["dataset_names"] == []
+    task_id = dataset.last_task.task_id if dataset.last_task is not None else ""
+    hidden = open_client.post(f"{TASKS}/{task_id}/abort", headers=OWN)
+    missing = open_client.post(f"{TASKS}/00000000-0000-0000-0000-0000000000aa/abort", headers=OWN)
+    assert (hidden.status_code, hidden.json()["detail"]) == (404, "Task not found")
+    assert (missing.status_code, missing.json()["detail"]) == (404, "Task not found")
+
+
+def test_tasks__of_a_deleted_dataset(open_client: Client, hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
+    """Of a deleted dataset, the admin sees all tasks, others those that they started."""
+    workspace.acting_as("eve@example.org").dataset(dataset.id).clone(wait=True)
+    copy = next(each for each in workspace.datasets() if each.id != dataset.id)
+    for each in (dataset.id, copy.id):
+        workspace.delete_dataset(each)
+    seen = {}
+    for name in ("ann", "eve", "vic"):
+        seen[name] = [task["dataset_name"] for task in open_client.log_in(name).get(TASKS).json()["tasks"]]
+    assert seen == {"ann": ["pets (cloned)", "pets"], "eve": ["pets (cloned)"], "vic": []}
+
+
+def test_abort_and_retry__of_tasks_that_ended(open_client: Client, dataset: Dataset) -> None:
+    """A viewer may do neither; an editor learns that a completed task can be neither aborted nor retried."""
+    assert dataset.last_task is not None
+    task_id = dataset.last_task.task_id
+    open_client.log_in("vic")
+    assert open_client.get(TASKS).json()["total"] == 1
+    assert open_client.post(f"{TASKS}/{task_id}/abort", headers=OWN).status_code == 403
+    assert open_client.post(f"{TASKS}/{task_id}/retry", headers=OWN).status_code == 403
+    open_client.log_in("eve")
+    assert open_client.post(f"{TASKS}/{task_id}/abort", headers=OWN).status_code == 409
+    retried = open_client.post(f"{TASKS}/{task_id}/retry", headers=OWN)
+    assert (retried.status_code, retried.json()["code"]) == (400, "not_retryable")
+
+
+def test_retry__of_a_failed_task(
+    local: Client, workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retried task is INITIALIZING in the answer, and completes."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the disk is on fire")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("framedex.operations.snapshots.restore", fail)
+        task = dataset.restore(wait=False)
+        with pytest.raises(Exception, match="on fire"):
+            task.wait()
+    listed = local.get(TASKS, params={"status": "FAILED"}).json()["tasks"]
+    assert [each["task_id"] for each in listed] == [task.id]
+    answer = local.post(f"{TASKS}/{task.id}/retry")
+    assert (answer.status_code, answer.json()["status"]) == (200, "INITIALIZING")
+    assert answer.json()["error_message"] is None
+    assert workspace.task(task.id).wait().status == "COMPLETED"
+
+
+def test_tasks__needs_a_log_in(open_client: Client) -> None:
+    """Nobody sees a task without a log-in."""
+    assert open_client.get(TASKS).status_code == 401
+    assert open_client.get(f"{TASKS}/filters").status_code == 401
+    assert open_client.post(f"{TASKS}/x/abort", headers=OWN).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("cannot read '/srv/photos of us/a.jpg': gone", "cannot read '…/a.jpg': gone"),
+        ("cannot read /srv/photos/a.jpg: gone", "cannot read …/a.jpg: gone"),
+        ("cannot read file:///srv/photos/a.jpg", "cannot read …/a.jpg"),
+        ("s3://bucket/folder/a.jpg is missing", "s3://bucket/folder/a.jpg is missing"),
+        ("photos/cats/a.jpg and 1/2 of 3/4", "photos/cats/a.jpg and 1/2 of 3/4"),
+    ],
+)
+def test_without_folders__keeps_the_name_only(message: str, shown: str) -> None:
+    """Absolute paths lose their folders; URIs of buckets, and paths within a source, stay."""
+    assert without_folders(message) == shown
+
+
+def _other_tenant(hub: Hub) -> str:
+    organization = hub.tenants.create_organization(OPERATOR, "others")
+    return hub.tenants.create(OPERATOR, "others", organization_id=organization.id).id
