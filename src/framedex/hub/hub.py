@@ -10,6 +10,7 @@ from framedex.hub.context import HubContext
 from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
+from framedex.hub.exports import HubExports
 from framedex.hub.master_key import load_master_key
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
@@ -45,6 +46,7 @@ class Hub:
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
         copies: copies of datasets.
+        exports: exports of datasets, and their files.
         sessions: log-ins.
         credentials: API keys.
 
@@ -68,6 +70,7 @@ class Hub:
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
+        self.exports = HubExports(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
 
     def profile(self, actor: Actor) -> Profile:
@@ -105,6 +108,7 @@ class Hub:
         """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets."""
         self.sessions.sweep()
         self.datasets.sweep()
+        self.exports.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 
