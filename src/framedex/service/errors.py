@@ -59,7 +59,7 @@ _CODES = {
 }  # fmt: skip
 
 
-class Problem(BaseModel):
+class ErrorBody(BaseModel):
     """An error: ``detail`` and ``message`` are the same sentence, ``code`` a short name for programs.
 
     ``request_id`` stands in the log, too. ``errors`` lists each problem of a request that is not valid.
@@ -73,8 +73,8 @@ class Problem(BaseModel):
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": Problem, "description": "The request cannot be answered"},
-    "5XX": {"model": Problem, "description": "The service cannot answer at present"},
+    "4XX": {"model": ErrorBody, "description": "The request cannot be answered"},
+    "5XX": {"model": ErrorBody, "description": "The service cannot answer at present"},
 }
 """What the documentation says of errors, of all routes."""
 
