@@ -66,6 +66,7 @@ wheels: dist
 schema: $(VENV)/.dev
 	$(BIN)/python -m framedex.vql docs
 	$(BIN)/python -m framedex.service.openapi docs
+	$(BIN)/python -m framedex.settings docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/clusters.py

@@ -246,6 +246,9 @@ def test_undo__of_a_renaming_to_the_same_name(dataset: Dataset) -> None:
     dataset.create_tag("first")
     dataset.rename_tag("first", "first")
     assert dataset.undo().operation == dataset.redo().operation == "rename_tag"
+    dataset.add_field("score", "float")
+    dataset.rename_field("score", "score")
+    assert dataset.undo().operation == dataset.redo().operation == "rename_field"
 
 
 def test_undo__of_a_restore(dataset: Dataset) -> None:

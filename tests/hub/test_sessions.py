@@ -7,7 +7,7 @@ import pytest
 
 from framedex import Forbidden, InvalidInput, Workspace
 from framedex.access import ANONYMOUS, Via, local_actor
-from framedex.errors import NotAuthenticated, TooManyAttempts, WorkspaceError
+from framedex.errors import NotAuthenticated, ReadOnly, TooManyAttempts, WorkspaceError
 from framedex.hub import Hub
 from tests.hub.people import OPERATOR, PASSWORD, Clock, add_user, log_in
 
@@ -175,3 +175,30 @@ def test_sweep__deletes_ended_sessions(hub: Hub, clock: Clock) -> None:
     hub.sessions.actor(live)
     hub.users.log_out(OPERATOR, user.id)
     assert (hub.sessions.sweep(), hub.sessions.sweep()) == (1, 0)
+
+
+def test_read_only__sessions_work(hub: Hub, workspace: Workspace, clock: Clock) -> None:
+    """In a workspace that was opened for reading sessions and keys work, and nothing is changed."""
+    add_user(hub, "ann", "admin")
+    token = hub.sessions.log_in("ann", PASSWORD).token
+    key = hub.credentials.get(hub.sessions.actor(token)).api_key
+    clock.move(minutes=5)
+    with Workspace(workspace.path, read_only=True) as reader, Hub(reader, clock=clock) as later:
+        actor = later.sessions.actor(token)
+        assert later.credentials.actor(key).user_id == actor.user_id
+        assert later.users.page(actor)[1] == 1
+        assert later.datasets.visible(actor) == []
+        for call in (
+            lambda: later.sessions.log_in("ann", PASSWORD),
+            lambda: later.users.create(actor, "bob", PASSWORD),
+            lambda: later.datasets.create(actor, "pets"),
+        ):
+            with pytest.raises(ReadOnly):
+                call()
+
+
+def test_read_only__makes_no_files(workspace: Workspace) -> None:
+    """A hub that only reads makes neither a database nor a key."""
+    with Workspace(workspace.path, read_only=True) as reader, pytest.raises(WorkspaceError):
+        Hub(reader)
+    assert [path.name for path in workspace.path.glob("service*")] == []

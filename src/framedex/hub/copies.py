@@ -1,6 +1,6 @@
 """Copies of datasets, by the rules of a hub: who may make them, and to whom they belong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from framedex.access import Action, Actor, TenantSubject
 from framedex.api.dataset import Dataset
@@ -11,6 +11,9 @@ from framedex.hub.datasets import Datasets
 
 class Copies:
     """The copies of datasets that users of a hub make.
+
+    A copy belongs to the tenant of its source, and to the actor; the operator and the local user own nothing. Until its
+    owner is stored, and if the process ends before, it belongs to the tenant alone.
 
     Args:
         context: the open parts of the hub.
@@ -23,10 +26,8 @@ class Copies:
     def clone(self, actor: Actor, dataset_id: str, snapshot: str = "current") -> Dataset:
         """Start to create a dataset from a snapshot, and return it with its task.
 
-        The copy belongs to the tenant of its source, and to the actor.
-
         Args:
-            actor: who does it; the operator and the local user own nothing.
+            actor: who does it.
             dataset_id: the source.
             snapshot: the id of a snapshot, or ``current``.
 
@@ -35,18 +36,13 @@ class Copies:
             Forbidden: the actor may not copy the dataset or create datasets in its tenant, or snapshots are disabled.
             Conflict: the dataset's status does not allow clones.
         """
-        source, tenant_id = self._source(actor, dataset_id, Action.DATASET_CLONE)
-        copy = source.clone(snapshot, wait=False)
-        self._datasets.adopt(copy.id, tenant_id, own_id(actor))
-        return copy
+        return self._copy(actor, dataset_id, Action.DATASET_CLONE, lambda source: source.clone(snapshot, wait=False))
 
     def enrich(self, actor: Actor, dataset_id: str, models: Mapping[str, str]) -> Dataset:
         """Start to create an enriched copy of a dataset, and return the copy with its task.
 
-        The copy belongs to the tenant of its source, and to the actor.
-
         Args:
-            actor: who does it; the operator and the local user own nothing.
+            actor: who does it.
             dataset_id: the source.
             models: ids of models by type of enrichment.
 
@@ -56,14 +52,12 @@ class Copies:
             InvalidInput: a type does not exist, or a model cannot be applied.
             Conflict: the dataset is not READY, a task is running, or a model depends on others.
         """
-        source, tenant_id = self._source(actor, dataset_id, Action.DATASET_ENRICH)
-        copy = source.enrich(models, wait=False)
-        self._datasets.adopt(copy.id, tenant_id, own_id(actor))
-        return copy
+        return self._copy(actor, dataset_id, Action.DATASET_ENRICH, lambda source: source.enrich(models, wait=False))
 
-    def _source(self, actor: Actor, dataset_id: str, action: Action) -> tuple[Dataset, str]:
-        """Return a dataset that the actor may copy within its tenant, and the id of the tenant."""
+    def _copy(self, actor: Actor, dataset_id: str, action: Action, start: Callable[[Dataset], Dataset]) -> Dataset:
         source = self._datasets.open(actor, dataset_id, action)
         tenant_id = self._datasets.subject(actor, dataset_id).tenant_id
         self._context.require(actor, Action.TENANT_CREATE_DATASET, TenantSubject(tenant_id))
-        return source, tenant_id
+        copy = start(source)
+        self._datasets.adopt(copy.id, tenant_id, own_id(actor))
+        return copy

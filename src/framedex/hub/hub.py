@@ -11,10 +11,12 @@ from framedex.hub.context import HubContext
 from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
+from framedex.hub.events import Events
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
+from framedex.hub.results import Results
 from framedex.hub.sessions import Sessions
 from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
@@ -32,7 +34,8 @@ class Hub:
 
     Users, sessions and keys are in ``service.db`` beside the catalog, which the first hub of a workspace makes. All
     methods take the actor on whose behalf they act: that of a session, of an API key, or the operator
-    (:func:`framedex.access.operator_actor`).
+    (:func:`framedex.access.operator_actor`). Of a workspace that was opened for reading the users can be read, and
+    present sessions and keys work.
 
     Args:
         workspace: the open workspace, which stays open.
@@ -48,10 +51,12 @@ class Hub:
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
+        copies: clones and enriched copies of datasets.
         metadata: custom fields in two steps.
-        copies: copies of datasets.
         sessions: log-ins.
         credentials: API keys.
+        results: results and clean-up plans that are kept for users.
+        events: what changes, for listeners.
 
     Raises:
         WorkspaceError: the database cannot be used, or others can read it.
@@ -67,8 +72,8 @@ class Hub:
         ingest_path_role: Role = Role.ADMIN,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        passwords, key = Passwords(), load_master_key(workspace.path)
-        self._database = open_service_db(workspace.path)
+        passwords, key = Passwords(), load_master_key(workspace.path, read_only=workspace.read_only)
+        self._database = open_service_db(workspace.path, read_only=workspace.read_only)
         is_single = not (workspace.settings.multi_workspace if is_multi is None else is_multi)
         context = HubContext(workspace, self._database, passwords, key, is_single, Role(ingest_path_role), clock)
         self._context = context
@@ -77,6 +82,7 @@ class Hub:
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
         self.metadata = Metadata(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
+        self.results, self.events = Results(), Events(context, self.datasets)
 
     def profile(self, actor: Actor) -> Profile:
         """Return the own account of an actor.
@@ -140,6 +146,7 @@ class Hub:
 
     def close(self) -> None:
         """Close the database; the workspace stays open."""
+        self.events.close()
         self._database.close()
 
     def __enter__(self) -> "Hub":

@@ -49,6 +49,20 @@ class Tenants:
         with self._context.database.read() as connection:
             return self._record(actor, tenants.find_tenant(connection, tenant_id))
 
+    def find(self, actor: Actor, name: str) -> Tenant:
+        """Return a tenant of the actor by its id or its name.
+
+        Raises:
+            NotFound: there is no such tenant, or the actor is no member.
+            InvalidInput: tenants of several organizations have that name.
+        """
+        found = [each for each in self.visible(actor) if name in (each.id, each.name)]
+        if not found:
+            raise NotFound(f"no workspace {name!r}")
+        if len(found) > 1:
+            raise InvalidInput(f"several workspaces are named {name!r}; give an id: {', '.join(e.id for e in found)}")
+        return found[0]
+
     def members(self, actor: Actor, tenant_id: str = DEFAULT_ID) -> list[TenantMember]:
         """Return the members of a tenant, by username.
 

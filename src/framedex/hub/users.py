@@ -146,6 +146,18 @@ class Users:
         with self._context.database.read() as connection:
             return accounts.read_user(connection, user_id)
 
+    def find(self, actor: Actor, name: str) -> User:
+        """Return the user with an e-mail address, a username or an id.
+
+        Raises:
+            Forbidden: the actor may not view users.
+            NotFound: there is no such user.
+        """
+        self._context.require(actor, Action.USERS_READ)
+        with self._context.database.read() as connection:
+            row = accounts.user_addressed(connection, name)
+            return accounts.read_user(connection, name if row is None else row.id)
+
     def change(self, actor: Actor, user_id: str, *, username: str | None = None, enabled: bool | None = None) -> User:
         """Rename a user, or let the user log in or not any more; return the user.
 

@@ -15,6 +15,7 @@ from framedex.errors import (
     Conflict,
     Error,
     Forbidden,
+    Gone,
     InvalidFilter,
     InvalidInput,
     MissingDependency,
@@ -35,6 +36,7 @@ _NOT_WRITABLE = "The workspace cannot be written at present"
 _TABLE: Sequence[tuple[type[Error], int, str]] = (
     (NotAuthenticated, 401, "not_authenticated"),
     (TooManyAttempts, 429, "rate_limited"),
+    (Gone, 410, "gone"),
     (NotFound, 404, "not_found"),
     (NotIndexed, 400, "not_indexed"),
     (NotRetryable, 400, "not_retryable"),

@@ -284,6 +284,11 @@ def head(connection: sa.Connection, dataset_id: str) -> Generation | None:
     return None if row is None else generation_of_row(row)
 
 
+def list_heads(connection: sa.Connection) -> dict[str, str | None]:
+    """Return the id of each dataset's head, None before the first commit, by the id of the dataset."""
+    return {row.id: row.head for row in connection.execute(sa.select(datasets.c.id, datasets.c.head)).all()}
+
+
 def find_generation(connection: sa.Connection, dataset_id: str, generation_id: str) -> Generation:
     """Return a generation of a dataset.
 

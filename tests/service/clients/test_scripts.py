@@ -68,7 +68,7 @@ def test_image_search__by_a_box(server: Client, bearer: dict[str, str], dataset_
 
 def test_captions__of_old_and_new_clients(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """The old name of the parameter brings the old names of the fields; pages are counted."""
-    query = {
+    query: dict[str, Any] = {
         "threshold": 0,
         "entity_type": "IMAGES",
         "page_number": 0,

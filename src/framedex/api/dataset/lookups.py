@@ -1,4 +1,4 @@
-"""Look-ups of :class:`framedex.Dataset`: its labels, the copies of one item, the item at a location."""
+"""Look-ups of :class:`framedex.Dataset`: its state, its labels, the copies of one item, the item at a location."""
 
 import os
 
@@ -21,6 +21,15 @@ class DatasetLookups:
         """The namespace of the dataset, within which its name is unique; empty for the default namespace."""
         with self._context.catalog.read() as connection:
             return datasets.namespace_of(connection, self.id)
+
+    @property
+    def generation(self) -> str:
+        """The id of the present state, which each change replaces.
+
+        Raises:
+            Conflict: the dataset has nothing to show yet.
+        """
+        return open_media(self._context, self.id, early=True).generation.id
 
     def labels(self) -> list[LabelCount]:
         """Return the labels of the media with their counts; see :meth:`View.labels`.

@@ -41,8 +41,8 @@ class DatasetSearches:
         only the media that pass.
 
         Args:
-            query: the id of a media item or an object, a path, the bytes of a file, a uint8 array of shape (H, W, 3), a
-                Pillow image, or a vector of the dataset's dimension.
+            query: the id of a media item, of an object or of an image of :meth:`upload`, a path, the bytes of a file, a
+                uint8 array of shape (H, W, 3), a Pillow image, or a vector of the dataset's dimension.
             limit: the maximum number of results; None for all.
             max_distance: the maximum cosine distance, 0 to 2.
             bounding_box: the part of the image to search by, in pixels: ``(x, y, width, height)``, as in previews and

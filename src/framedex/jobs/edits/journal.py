@@ -56,15 +56,18 @@ class NewStep:
     reason: str | None = None
     is_state: bool = False
 
-    def recorder(self, job: JobContext) -> Callable[[Any], None]:
-        """Write the values of the step; return what adds it to the journal in the transaction of the commit."""
+    def recorder(self, job: JobContext) -> Callable[[Any], int]:
+        """Write the values of the step; return what adds it to the journal, in the transaction of the commit.
+
+        That function returns the number of the step.
+        """
         file = None if self.values is None else write_journal_file(job.table.parent, self.values)
         settings, before = job.settings, job.head.id if self.is_state else None
 
-        def record(connection: Any) -> None:
+        def record(connection: Any) -> int:
             head = datasets.head(connection, job.dataset_id)
             assert head is not None, "it was committed"
-            journal_rows.insert_step(
+            step = journal_rows.insert_step(
                 connection,
                 job.dataset_id,
                 operation=self.operation,
@@ -79,6 +82,7 @@ class NewStep:
             )
             if self.is_state:
                 journal_rows.keep_generations(connection, job.dataset_id, settings.journal_states)
+            return step
 
         return record
 
