@@ -137,13 +137,13 @@ def create(workspace: Workspace, name: Name, rows: pa.Table) -> str:
     return handle.create_dataset(name.name, rows, thresholds=THRESHOLDS).id
 
 
-def create_of_files(workspace: Workspace, name: Name, numbers: Sequence[int]) -> str:
-    """Create a dataset from uploaded images and return its id."""
+def create_of_files(workspace: Workspace, name: Name, numbers: Sequence[int]) -> tuple[str, int]:
+    """Create a dataset from uploaded images; return its id, and that of the upload."""
     dataset = workspace.in_namespace(name.namespace).acting_as(name.user).create_draft(name.name)
     transaction = dataset.open_upload()
     transaction.add(files(numbers))
     transaction.process(encoder=ENCODER)
-    return dataset.id
+    return dataset.id, transaction.id
 
 
 def delete(workspace: Workspace, name: Name) -> None:

@@ -98,7 +98,7 @@ def test_actions__that_remove(local: Client, dataset: Dataset) -> None:
     act(local, dataset, "basket_remove", {"ids": ids[1:]})
     assert dataset.basket.media_ids() == ids[:1]
     done = act(local, dataset, "label_is_right", {"ids": labelled})
-    assert (done["count"], done["undo"]) == (2, None)
+    assert (done["count"], done["undo"]) == (2, str(dataset.journal()[0].step))
     listed = local.get(url(dataset, "/decisions")).json()
     assert [each["media_ids"] for each in listed["labels"]] == [labelled]
     decision = listed["labels"][0]["decision_id"]

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from framedex.access import Action, Actor, Role, TenantSubject, Via
@@ -23,7 +25,7 @@ from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
 from framedex.records import AuditEntry, Profile
 from framedex.storage.service_db import accounts, audit
-from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
+from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME, open_service_db
 
 KEPT_DAYS = 90
 """The number of days for which the audit is kept."""
@@ -35,7 +37,7 @@ class Hub:
     Users, sessions and keys are in ``service.db`` beside the catalog, which the first hub of a workspace makes. All
     methods take the actor on whose behalf they act: that of a session, of an API key, or the operator
     (:func:`framedex.access.operator_actor`). Of a workspace that was opened for reading the users can be read, and
-    present sessions and keys work.
+    present sessions and keys work; one without users gets none, and stays as it is.
 
     Args:
         workspace: the open workspace, which stays open.
@@ -72,8 +74,10 @@ class Hub:
         ingest_path_role: Role = Role.ADMIN,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        passwords, key = Passwords(), load_master_key(workspace.path, read_only=workspace.read_only)
-        self._database = open_service_db(workspace.path, read_only=workspace.read_only)
+        passwords, self._temporary = Passwords(), _folder_without_users(workspace)
+        folder = workspace.path if self._temporary is None else Path(self._temporary.name)
+        key = load_master_key(folder, read_only=workspace.read_only)
+        self._database = open_service_db(folder, read_only=workspace.read_only)
         is_single = not (workspace.settings.multi_workspace if is_multi is None else is_multi)
         context = HubContext(workspace, self._database, passwords, key, is_single, Role(ingest_path_role), clock)
         self._context = context
@@ -148,6 +152,8 @@ class Hub:
         """Close the database; the workspace stays open."""
         self.events.close()
         self._database.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def __enter__(self) -> "Hub":
         return self
@@ -156,3 +162,13 @@ class Hub:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _folder_without_users(workspace: Workspace) -> TemporaryDirectory[str] | None:
+    """Return a folder with the database of no users, for a workspace that must not change and has none; else None."""
+    if not workspace.read_only or (workspace.path / FILE_NAME).exists():
+        return None
+    folder = TemporaryDirectory(prefix="framedex-hub-")
+    load_master_key(Path(folder.name))
+    open_service_db(Path(folder.name)).close()
+    return folder

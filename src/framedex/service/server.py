@@ -75,7 +75,7 @@ def serve(
     with (
         _only_server(folder),
         Workspace(folder, read_only=read_only) as workspace,
-        Hub(workspace, is_multi=settings.multi_workspace, ingest_path_role=settings.ingest_path_role) as hub,
+        Hub(workspace, ingest_path_role=settings.ingest_path_role) as hub,
     ):
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))

@@ -298,3 +298,6 @@ def test_row_numbers__there_and_back(removed: list[int]) -> None:
     assert numbers.rows(left).tolist() == rows.tolist()
     assert numbers.rows(np.array([-1, *removed])).tolist() == [-1] * (1 + len(removed))
     assert numbers.rows(left).dtype == left.dtype
+    many = np.tile(np.arange(-1, 12, dtype=np.int32), 400)
+    assert numbers.rows(many).tolist() == 400 * numbers.rows(many[:13]).tolist()
+    assert numbers.rows(many).dtype == many.dtype

@@ -15,6 +15,7 @@ from framedex.hub.events import Event, Listener
 from framedex.service.actions import needs, routes
 from framedex.service.identity import identify
 from framedex.service.parameters import CurrentActor, Service
+from framedex.service.server_paths import without_folders
 from framedex.service.state import ServiceState
 
 router = routes("events")
@@ -98,7 +99,8 @@ async def event_stream(
 
 
 def _shown(event: Event, *, is_local: bool) -> dict[str, Any]:
-    """Return the data of an event; messages of tasks, which may name folders of the server, are for its user alone."""
+    """Return the data of an event; to users of other machines messages do not tell where files of the server are."""
     if is_local:
         return event.data
-    return {name: value for name, value in event.data.items() if name not in _MESSAGES}
+    messages = {name: without_folders(event.data[name]) for name in _MESSAGES if event.data.get(name)}
+    return {**event.data, **messages}
