@@ -31,6 +31,8 @@ from framedex.settings import Settings
 
 logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # it warns of each form that is refused
 
+ARCHIVE = "archive"
+"""The field with an archive, whose size only the limit of the request bounds."""
 _FOLDER = "service-uploads"
 _BLOCK = 2**20
 _MAX_HEADER = 2**16  # bytes; the name of a file may be long, as its last part counts
@@ -335,9 +337,7 @@ class _Parser:
     def _check_size(self, file: StagedFile) -> None:
         settings = self._settings
         limit = settings.max_video_bytes if is_video(file.name) else settings.max_file_bytes
-        if self._name == ARCHIVE:
-            return
-        if file.size > limit:
+        if file.size > limit and self._name != ARCHIVE:
             raise Refusal(413, f"The file {last_part(file.name)[:100]!r} is too large: it may have {limit:,} bytes")
 
     def _on_part_end(self) -> None:
@@ -351,14 +351,11 @@ class _Parser:
         if self._target is not None:
             self._target.close()
             self._target = None
-        self._form.files.setdefault(self._name, []).append(self._file)
+        if self._error is None:  # a form that is refused may have millions of parts
+            self._form.files.setdefault(self._name, []).append(self._file)
 
     def _on_end(self) -> None:
         self._is_complete = True
-
-
-ARCHIVE = "archive"
-"""The field with an archive, whose size only the limit of the request bounds."""
 
 
 def _decoded(value: bytes) -> str:
