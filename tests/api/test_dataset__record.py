@@ -24,6 +24,8 @@ def test_description__is_kept(workspace: Workspace, dataset: Dataset) -> None:
     dataset.update(description="cats of Berlin\nand dogs")
     dataset.update(name="animals")
     dataset.restore()
+    copy = dataset.clone().info
+    assert (copy.source_dataset_id, copy.description) == (dataset.id, "")
     assert (dataset.name, dataset.info.description) == ("animals", "cats of Berlin\nand dogs")
     assert workspace.check().findings == []
     workspace.close()
@@ -33,6 +35,7 @@ def test_description__is_kept(workspace: Workspace, dataset: Dataset) -> None:
     Workspace.recover(workspace.path)
     with Workspace(workspace.path) as again:
         record = again.dataset("animals").info
+        assert again.dataset(copy.id).info == copy
     assert record.description == "cats of Berlin\nand dogs"
     assert record.source_type is SourceType.LOCAL
 

@@ -204,6 +204,9 @@ def test_files__in_broken_forms(local: Client, workspace: Workspace, draft: Data
     url = opened(local, draft)
     answer = local.post(url, content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
     assert answer.status_code in (400, 422), answer.text
+    for boundary in ("x" * 300, '"', ""):
+        headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        assert local.post(url, content=body, headers=headers).status_code in (400, 422)
     assert draft.uploads()[0].n_files == 0
     assert staged(workspace) == []
 

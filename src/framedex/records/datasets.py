@@ -33,8 +33,8 @@ class DatasetRecord(Record):
 
     ``status`` is the older field: NEW for a draft, UPLOADING for a draft to which files were uploaded, otherwise the
     same. ``progress`` is in percent, 0 to 100. ``created_at`` is in UTC, and so is ``updated_at``, the time of the last
-    commit; None before the first one. ``source_uri`` is the folder, file or URI of the source; None for uploads.
-    ``source_dataset_id`` is the dataset that a clone or an enriched dataset was made of.
+    commit; None before the first one. ``source_uri`` is the folder of the media, or its URI; None for uploads.
+    ``source_dataset_id`` is the dataset that a clone or an enriched dataset was made of; older copies have None.
     """
 
     id: str

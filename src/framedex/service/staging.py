@@ -3,6 +3,7 @@
 A form may have thousands of files of any size, so nothing of a file is kept in memory, and files are opened one by one.
 """
 
+import logging
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -28,6 +29,10 @@ from framedex.service.actions import MAX_JSON_BYTES
 from framedex.service.errors import Refusal
 from framedex.settings import Settings
 
+logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # it warns of each form that is refused
+
+ARCHIVE = "archive"
+"""The field with an archive, whose size only the limit of the request bounds."""
 _FOLDER = "service-uploads"
 _BLOCK = 2**20
 _MAX_HEADER = 2**16  # bytes; the name of a file may be long, as its last part counts
@@ -115,9 +120,9 @@ async def staged_form(
     boundary = options.get(b"boundary")
     if media_type != b"multipart/form-data" or not boundary:
         raise Refusal(422, "The body must be a form: multipart/form-data")
-    folder = await anyio.to_thread.run_sync(_new_folder, workspace)
     form = StagedForm()
-    parser = _Parser(form, folder, settings, files, boundary)
+    parser = _Parser(form, settings, files, boundary)
+    await anyio.to_thread.run_sync(parser.open, workspace)
     try:
         await _feed(request, parser)
         yield form
@@ -203,7 +208,6 @@ class _Parser:
 
     Args:
         form: receives the fields and files.
-        folder: of the files; removed at the end.
         settings: limits.
         files: checks of names, by the name of the field.
         boundary: between the parts.
@@ -212,12 +216,11 @@ class _Parser:
     def __init__(
         self,
         form: StagedForm,
-        folder: Path,
         settings: Settings,
         files: Mapping[str, Callable[[str], None]],
         boundary: bytes,
     ) -> None:
-        self._form, self._folder, self._settings, self._checks = form, folder, settings, files
+        self._form, self._folder, self._settings, self._checks = form, Path(), settings, files
         self._header, self._value, self._disposition = b"", b"", b""
         self._name, self._text = "", bytearray()
         self._file: StagedFile | None = None
@@ -236,6 +239,10 @@ class _Parser:
             self._parser = MultipartParser(boundary, callbacks, max_header_size=_MAX_HEADER)
         except FormParserError:
             raise Refusal(422, "The boundary of the form cannot be used") from None
+
+    def open(self, workspace: Path) -> None:
+        """Make the folder of the files; :meth:`close` removes it."""
+        self._folder = _new_folder(workspace)
 
     def write(self, data: bytes) -> None:
         """Parse a part of the body."""
@@ -330,9 +337,7 @@ class _Parser:
     def _check_size(self, file: StagedFile) -> None:
         settings = self._settings
         limit = settings.max_video_bytes if is_video(file.name) else settings.max_file_bytes
-        if self._name == ARCHIVE:
-            return
-        if file.size > limit:
+        if file.size > limit and self._name != ARCHIVE:
             raise Refusal(413, f"The file {last_part(file.name)[:100]!r} is too large: it may have {limit:,} bytes")
 
     def _on_part_end(self) -> None:
@@ -346,14 +351,11 @@ class _Parser:
         if self._target is not None:
             self._target.close()
             self._target = None
-        self._form.files.setdefault(self._name, []).append(self._file)
+        if self._error is None:  # a form that is refused may have millions of parts
+            self._form.files.setdefault(self._name, []).append(self._file)
 
     def _on_end(self) -> None:
         self._is_complete = True
-
-
-ARCHIVE = "archive"
-"""The field with an archive, whose size only the limit of the request bounds."""
 
 
 def _decoded(value: bytes) -> str:

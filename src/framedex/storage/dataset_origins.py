@@ -1,7 +1,4 @@
-"""Origins of datasets: where their media come from, read from the first source root, else from the task that made them.
-
-The history of tasks does not survive a recovery, so the source of a copy is unknown afterwards.
-"""
+"""Origins of datasets: the first source root, or before there is one, the source of the task that makes the dataset."""
 
 import json
 import os
@@ -15,8 +12,7 @@ from framedex.records import DatasetStatus, SourceType, TaskType
 from framedex.storage.row_values import WrongValue, stored_time
 from framedex.storage.schema import BLOBS_ROOT, datasets, generations, source_roots, tasks
 
-_MAKERS = (TaskType.DATASET_CREATION, TaskType.ENRICHMENT, TaskType.SNAPSHOT_CLONE)
-_PATHS = ("$.source", "$.content.kind", "$.content.uri", "$.content.path")
+_PATHS = ("$.content.kind", "$.content.uri", "$.content.path")
 _KINDS = {"s3": SourceType.BUCKET, "blobs": SourceType.UPLOAD}
 _SCHEME = "s3://"
 
@@ -26,13 +22,11 @@ class Origin(NamedTuple):
 
     Attributes:
         type: where its media are.
-        uri: the folder, file or URI that it was created from; None for uploads, and where it is unknown.
-        dataset_id: the dataset that it is a copy of; None for no copy.
+        uri: the folder, or the URI of a folder, below which they are; None for uploads, and where it is unknown.
     """
 
     type: SourceType
     uri: str | None
-    dataset_id: str | None
 
 
 def origin_columns() -> list[sa.ColumnElement[Any]]:
@@ -46,7 +40,7 @@ def origin_columns() -> list[sa.ColumnElement[Any]]:
     config = sa.type_coerce(tasks.c.config, sa.Text)
     creation = (
         sa.select(sa.case((sa.func.json_valid(config) == 1, sa.func.json_extract(config, *_PATHS))))
-        .where(tasks.c.dataset_id == datasets.c.id, tasks.c.task_type.in_(_MAKERS))
+        .where(tasks.c.dataset_id == datasets.c.id, tasks.c.task_type == TaskType.DATASET_CREATION)
         .order_by(tasks.c.start_time)
         .limit(1)
     )
@@ -68,12 +62,12 @@ def changed_at(row: Any) -> datetime | None:
 
 def origin_of(row: Any) -> Origin:
     """Return the origin of the dataset in a row with the columns of :func:`origin_columns`."""
-    values = json.loads(row.creation) if isinstance(row.creation, str) else [None] * len(_PATHS)
-    source_id, kind, uri, path = (each if isinstance(each, str) else None for each in values)
     if isinstance(row.first_root, bytes):
         root = os.fsdecode(row.first_root)
         if root == BLOBS_ROOT:
-            return Origin(SourceType.UPLOAD, None, source_id)
-        return Origin(SourceType.BUCKET if root.startswith(_SCHEME) else SourceType.LOCAL, uri or root, source_id)
+            return Origin(SourceType.UPLOAD, None)
+        return Origin(SourceType.BUCKET if root.startswith(_SCHEME) else SourceType.LOCAL, root)
+    values = json.loads(row.creation) if isinstance(row.creation, str) else [None] * len(_PATHS)
+    kind, uri, path = (each if isinstance(each, str) else None for each in values)
     default = SourceType.UPLOAD if row.has_files or row.status == DatasetStatus.DRAFT else SourceType.LOCAL
-    return Origin(_KINDS.get(kind or "", default), uri or path, source_id)
+    return Origin(_KINDS.get(kind or "", default), uri or path)

@@ -31,6 +31,7 @@ def insert_dataset(
     owned_by: str,
     namespace: str = "",
     status: DatasetStatus = DatasetStatus.INDEXING,
+    source_dataset_id: str | None = None,
 ) -> str:
     """Add an empty dataset and return its id.
 
@@ -40,6 +41,7 @@ def insert_dataset(
         owned_by: the user who creates it.
         namespace: of the dataset.
         status: of the dataset.
+        source_dataset_id: the dataset that it is a copy of; None for no copy.
 
     Raises:
         Conflict: the name is in use.
@@ -58,6 +60,7 @@ def insert_dataset(
                 n_images=0,
                 n_videos=0,
                 n_objects=0,
+                source_dataset_id=source_dataset_id,
             )
         )
     except sa.exc.IntegrityError:
@@ -358,7 +361,7 @@ def _record(row: Any) -> DatasetRecord:
             updated_at=changed_at(row),
             source_type=origin.type,
             source_uri=origin.uri,
-            source_dataset_id=origin.dataset_id,
+            source_dataset_id=row.source_dataset_id,
         )
 
 

@@ -59,7 +59,7 @@ def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None
     if head is None and (row["head"] is not None or not _is_draft(connection, row)):
         return None
     del row["status"], row["progress"], row["n_objects"]  # the head has these
-    for name in ("namespace", "description"):
+    for name in ("namespace", "description", "source_dataset_id"):
         if not row[name]:  # as in manifests of older versions
             del row[name]
     roots = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
