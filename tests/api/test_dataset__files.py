@@ -92,7 +92,7 @@ def test_open_file__that_is_gone(tmp_path: Path) -> None:
         (source / "001.png").unlink()
         (source / "001.png").symlink_to(tmp_path / "other.png")
         for name in ("000.png", "001.png"):
-            with pytest.raises(NotFound, match="^Media file not found$"):
+            with pytest.raises(NotFound, match=r"^Media file not found$"):
                 dataset.open_file(dataset.media_id(name))
         with pytest.raises(NotFound):
             dataset.open_file("nothing")
