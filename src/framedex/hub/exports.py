@@ -129,7 +129,7 @@ class HubExports:
                         task.id,
                         dataset.id,
                         actor.user_id,
-                        os.fsencode(path),
+                        os.fsencode(path.relative_to(self._context.workspace.path)),
                         file_name,
                         created,
                         created + timedelta(days=days),
@@ -164,7 +164,7 @@ class HubExports:
         """
         self._datasets.open(actor, dataset_id, Action.DATASET_EXPORT)
         file = self._find(actor, dataset_id, export_id)
-        path = Path(os.fsdecode(file.path))
+        path = self._path_of(file)
         if not path.is_file():
             raise NotFound(_NOT_FOUND)
         return path, file.file_name
@@ -180,6 +180,9 @@ class HubExports:
             raise NotFound(_NOT_FOUND)
         return file
 
+    def _path_of(self, file: ExportFile) -> Path:
+        return self._context.workspace.path / os.fsdecode(file.path)
+
     def sweep(self) -> int:
         """Delete the files of exports that expired or whose dataset does not exist any more; return their number.
 
@@ -190,19 +193,19 @@ class HubExports:
         with self._context.database.read() as connection:
             files = export_files.list_export_files(connection)
         gone = [file for file in files if file.expires_at <= now or file.dataset_id not in existing]
-        kept = {os.fsdecode(file.path) for file in files} - {os.fsdecode(file.path) for file in gone}
+        kept = {self._path_of(file) for file in files} - {self._path_of(file) for file in gone}
         for file in gone:
-            Path(os.fsdecode(file.path)).unlink(missing_ok=True)
+            self._path_of(file).unlink(missing_ok=True)
         if gone:
             with self._context.database.write() as connection:
                 export_files.remove_export_files(connection, [file.export_id for file in gone])
         return len(gone) + self._remove_orphans(kept, now.timestamp())
 
-    def _remove_orphans(self, kept: set[str], now: float) -> int:
+    def _remove_orphans(self, kept: set[Path], now: float) -> int:
         count = 0
         for path in self.folder.glob("*") if self.folder.is_dir() else ():
             with suppress(OSError):  # another sweep was faster
-                if str(path) not in kept and path.stat().st_mtime < now - _ORPHAN_S:
+                if path not in kept and path.stat().st_mtime < now - _ORPHAN_S:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
                     count += 1
         return count

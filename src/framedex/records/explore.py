@@ -48,6 +48,14 @@ class Preview(Record):
         """The path within the source, or the URI of an object; for users of other machines."""
         return self._source_path
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether the fields are equal; the path within the source is not stored with them."""
+        return isinstance(other, Preview) and type(self) is type(other) and dict(self) == dict(other)
+
+    def __hash__(self) -> int:
+        """Return a hash that is equal for equal previews."""
+        return hash(self.media_id)
+
     def at(self, source_path: str) -> Self:
         """Return the preview with a path within the source."""
         located = self.model_copy()

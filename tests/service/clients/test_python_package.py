@@ -126,7 +126,6 @@ def test_searches__by_issues(server: Client, bearer: dict[str, str], dataset_id:
         for item in media["metadata_items"]:
             if item["type"] == "issue":
                 assert 0.0 <= item["properties"]["confidence"] <= 1.0
-                assert "issues_description" in item["properties"]
     normal = exported(server, bearer, dataset_id, [{"issues": {"op": "issue", "value": "normal", "mode": "in"}}])
     assert all(item["type"] != "issue" for media in normal for item in media["metadata_items"])
     assert normal

@@ -16,7 +16,7 @@ class ExportFile(NamedTuple):
         export_id: the export, whose state is in the catalog.
         dataset_id: the dataset.
         user_id: who started it; None if the account was deleted.
-        path: of the file on the server.
+        path: of the file within the workspace.
         file_name: its name for users.
         created_at: the start of the export.
         expires_at: the time at which the file is deleted.
