@@ -167,7 +167,7 @@ def test_tasks__of_deleted_datasets(workspace: Workspace) -> None:
     assert workspace.task_filters(datasets=[], deleted_by="user1").dataset_names == ["1"]
     for ask in (workspace.tasks, workspace.task_filters):
         with pytest.raises(InvalidInput, match="deleted_by"):
-            ask(datasets=[], deleted_by=7)
+            ask(datasets=[], deleted_by=7)  # type: ignore[arg-type] # that is the point
 
 
 @pytest.mark.parametrize("ids", ["abc", 7, [7], [None]])

@@ -4,7 +4,6 @@ They lie in the folder ``journal`` of a dataset, one Arrow stream each. Rows of 
 """
 
 import hashlib
-import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,11 @@ from framedex.core.regular_files import read_bytes
 from framedex.errors import WorkspaceError
 from framedex.storage import disk
 from framedex.storage.failures import own_errors
+from framedex.storage.journal_names import names_journal_file
 
 JOURNAL = "journal"
 """The name of the folder."""
 _MOST_BYTES = 2**31
-_NAME = re.compile("[0-9a-f]{32}[.]arrow")
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,6 @@ def read_journal_file(dataset: Path, name: str, digest: str | None) -> pa.Table:
 def journal_file_fault(dataset: Path, name: str, digest: str | None) -> str | None:
     """Return the reason why the values of a file cannot be read, as a predicate; None if they can."""
     return _content(dataset, name, digest)[1]
-
-
-def names_journal_file(name: str) -> bool:
-    """Return whether a text is the name of a file of a journal, which has no folders in it."""
-    return _NAME.fullmatch(name) is not None
 
 
 def _content(dataset: Path, name: str, digest: str | None) -> tuple[bytes, str | None]:

@@ -17,7 +17,7 @@ from framedex.records import (
     TaskType,
 )
 from framedex.storage.generation import Generation
-from framedex.storage.journal_files import names_journal_file
+from framedex.storage.journal_names import names_journal_file
 from framedex.storage.row_values import WrongValue, reading_row, short_repr, stored_json, stored_time
 from framedex.storage.schema import Timestamp
 
