@@ -27,7 +27,9 @@ LABEL = st.sampled_from(["a", "b", "c"])
 LABELS = st.lists(LABEL, max_size=2, unique=True)
 TAG = st.sampled_from(["x", "y", "z"])
 FIELD = st.sampled_from(["score", "grade"])
-PLACES = st.lists(st.integers(0, URIS - 1), min_size=1, max_size=5, unique=True)
+NUMBERS = st.lists(st.integers(0, URIS - 1), min_size=1, max_size=5, unique=True)
+PLACES = st.one_of(st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True), NUMBERS)
+"""Places of media, often of the first ones: edits of the same media matter more than edits of all."""
 SELECTION = st.one_of(PLACES, PLACES, LABEL)
 """Places of media, or the label that a view selects."""
 NUMBER = st.one_of(st.none(), st.integers(0, 9))

@@ -10,7 +10,7 @@ from framedex import InvalidInput, NotFound, Workspace
 from framedex.cli.program import app
 from framedex.core.ids import new_id
 from framedex.records import TaskType
-from framedex.storage import datasets, task_rows
+from framedex.storage import datasets, schema, task_rows
 from framedex.vql import labels
 from tests.gallery import COPIES, NEAR, SETTINGS, Gallery, embedded, fill
 from tests.videos import numbered, write_video
@@ -150,6 +150,24 @@ def test_tasks__of_a_set_of_datasets(workspace: Workspace) -> None:
     filters = workspace.task_filters(datasets=ids[:2])
     assert (filters.dataset_names, filters.created_by) == (["0", "1"], ["user0", "user1"])
     assert workspace.task_filters(datasets=[]).task_types == []
+
+
+def test_tasks__of_deleted_datasets(workspace: Workspace) -> None:
+    """Beside those of a set of datasets, a user's own tasks in deleted datasets can be listed."""
+    ids = with_tasks(workspace, 6)
+    with workspace._context.catalog.write() as connection:
+        for dataset_id in ids[:3]:
+            connection.execute(schema.datasets.delete().where(schema.datasets.c.id == dataset_id))
+    assert {task.dataset_id for task in workspace.tasks(datasets=[ids[5]], deleted_by="user0").tasks} == {
+        ids[5],
+        ids[0],
+    }
+    assert workspace.tasks(datasets=[], deleted_by="user7").total == 0
+    assert workspace.tasks(datasets=[ids[1]]).total == 1
+    assert workspace.task_filters(datasets=[], deleted_by="user1").dataset_names == ["1"]
+    for ask in (workspace.tasks, workspace.task_filters):
+        with pytest.raises(InvalidInput, match="deleted_by"):
+            ask(datasets=[], deleted_by=7)
 
 
 @pytest.mark.parametrize("ids", ["abc", 7, [7], [None]])

@@ -49,37 +49,48 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "ws"
 
 
+def check_operation(operation: Any, server: Served, dataset_id: str, headers: dict[str, str], examples: int) -> None:
+    """Send requests of an operation and check the answers."""
+    excluded = [check for check in CHECKS.get_all() if check.__name__ in EXCLUDED]
+    is_kept = (operation.method.upper(), operation.path) in KEPT
+    session = requests.Session()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), known=st.booleans())
+    def send(case: Any, known: bool) -> None:
+        if known and not is_kept and "dataset_id" in case.path_parameters:
+            case.path_parameters["dataset_id"] = dataset_id
+        case.call_and_validate(
+            base_url=server.url, headers=headers, excluded_checks=excluded, session=session, timeout=60
+        )
+
+    with session:
+        send()
+
+
 def check_operations(server: Served, dataset_id: str, headers: dict[str, str], examples: int) -> int:
     """Send requests of all operations and check the answers; return the number of operations."""
     load_all_checks()
-    excluded = [check for check in CHECKS.get_all() if check.__name__ in EXCLUDED]
     description = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json")
-    count = 0
+    problems, count = {}, 0
     for result in description.get_all_operations():
         assert isinstance(result, Ok), result
         operation = result.ok()
         if operation.path in ENDLESS:
             continue
         count += 1
-
-        @settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy(), known=st.booleans())
-        def send(case: Any, known: bool, operation: Any = operation) -> None:
-            is_kept = (operation.method.upper(), operation.path) in KEPT
-            if known and not is_kept and "dataset_id" in case.path_parameters:
-                case.path_parameters["dataset_id"] = dataset_id
-            case.call_and_validate(
-                base_url=server.url, headers=headers, excluded_checks=excluded, session=requests.Session(), timeout=60
-            )
-
-        send()
+        try:
+            check_operation(operation, server, dataset_id, headers, examples)
+        except BaseExceptionGroup as group:
+            problems[f"{operation.method.upper()} {operation.path}"] = [str(each) for each in group.exceptions]
+    assert problems == {}
     return count
 
 

@@ -14,6 +14,7 @@ from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
 from framedex.hub.events import Events
+from framedex.hub.exports import HubExports
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
@@ -55,6 +56,7 @@ class Hub:
         tasks: tasks of datasets.
         copies: clones and enriched copies of datasets.
         metadata: custom fields in two steps.
+        exports: exports of datasets, and their files.
         sessions: log-ins.
         credentials: API keys.
         results: results and clean-up plans that are kept for users.
@@ -85,6 +87,7 @@ class Hub:
         self.tenants, self.datasets = Tenants(context), Datasets(context)
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
         self.metadata = Metadata(context, self.datasets)
+        self.exports = HubExports(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
@@ -145,6 +148,7 @@ class Hub:
         self.sessions.sweep()
         self.datasets.sweep()
         self.metadata.sweep()
+        self.exports.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 

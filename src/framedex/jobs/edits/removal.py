@@ -250,8 +250,8 @@ def _group_changes(
 ) -> tuple[dict[str, Values], dict[str, int]]:
     """Return the columns about duplicates of media whose groups may change, and the next free group numbers.
 
-    These are the groups that lose a member. Where there are decisions, these are also all groups that may have been one
-    without them: the deleted media may have kept others apart.
+    These are the groups that lose a member. Where a decision is about one of their members, these are also all groups
+    that would be one with them without decisions: the deleted media may have kept others apart.
 
     Args:
         job: the context of the job.
@@ -265,11 +265,12 @@ def _group_changes(
     numbered = around.numbered
     row_of = numbered.find_all({each for ids in job.cannot_link for each in ids})
     sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in job.cannot_link]
-    if any(len(each) > 1 for each in sets):
+    group = numbered.integers(DUPLICATES[0])
+    is_member = among(group, np.unique(group[gone & (group >= 0)]))
+    if any((is_member[each] | gone[each]).any() for each in sets):  # else no group was kept apart from these
         members = related_rows(around, np.flatnonzero(gone), copies)
     else:
-        group = numbered.integers(DUPLICATES[0])
-        members = np.flatnonzero(among(group, np.unique(group[gone & (group >= 0)])))
+        members = np.flatnonzero(is_member)
     members = members[~gone[members]]
     if not len(members):
         return {}, {}
