@@ -128,6 +128,6 @@ def test_namespaces__the_database_keeps_names_unique(workspace: Workspace) -> No
     workspace.create_dataset("pets", embedded([[1, 0]]))
     with closing(sqlite3.connect(workspace.path / "catalog.db")) as connection:
         connection.execute("INSERT INTO datasets SELECT 'x', name, status, progress, owned_by, created_at, head, 0, 0, "
-                           "NULL, NULL, 'other', 0 FROM datasets")  # fmt: skip
+                           "NULL, NULL, 'other', 0, '', NULL FROM datasets")  # fmt: skip
         with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
             connection.execute("UPDATE datasets SET namespace = ''")
