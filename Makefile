@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all check dist wheels schema bench clean
+.PHONY: demo serve test test-all check dist wheels schema bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -26,6 +26,14 @@ $(VENV)/.demo: $(VENV)/.base
 
 demo: $(VENV)/.demo
 	$(BIN)/framedex demo --workspace demo-workspace --output report.html
+
+$(VENV)/.serve: $(VENV)/.demo
+	$(INSTALL) -e '.[demo,http]'
+	touch $@
+
+serve: $(VENV)/.serve
+	test -e demo-workspace/framedex.toml || $(MAKE) demo
+	$(BIN)/framedex serve --workspace demo-workspace
 
 # The tests, with a folder for their files within another one.
 tests_in = folder=$$(mktemp -d "$(1)/framedex-test.XXXXXX") && trap 'rm -rf "$$folder"' EXIT INT TERM && \
@@ -55,8 +63,10 @@ dist: $(VENV)/.build
 wheels: dist
 	.ci/wheels $(BIN)/python
 
-schema: $(VENV)/.base
+schema: $(VENV)/.dev
 	$(BIN)/python -m framedex.vql docs
+	$(BIN)/python -m framedex.service.openapi docs
+	$(BIN)/python -m framedex.settings docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/clusters.py

@@ -9,13 +9,14 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from framedex import errors
-from framedex.errors import Error, InvalidFilter, NotFound
+from framedex.errors import Error, InvalidFilter, NotFound, TooManyAttempts
 from framedex.vql import parse
 
 CLASSES: list[type[Error]] = [
     value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, Error)
 ]
-MADE = [InvalidFilter("$[0]", "reason") if kind is InvalidFilter else kind("reason") for kind in CLASSES]
+ARGUMENTS: dict[type[Error], tuple[object, ...]] = {InvalidFilter: ("$[0]", "reason"), TooManyAttempts: ("reason", 5)}
+MADE = [kind(*ARGUMENTS.get(kind, ("reason",))) for kind in CLASSES]
 
 
 @pytest.mark.parametrize("kind", CLASSES)

@@ -8,6 +8,7 @@ Error:
 │   ├── NotIndexed                  the dataset has no index yet, and the operation needs one
 │   └── NotRetryable                a task that neither failed nor was aborted, or that cannot be repeated here
 ├── NotFound (KeyError)             no such dataset, media item or file
+│   └── Gone                        results or a plan that existed, and were kept for a limited time
 ├── Conflict                        the name is taken, or the dataset's status does not allow it
 ├── Forbidden                       the settings or the user's permissions do not allow it
 ├── NotAuthenticated                nobody is logged in, or the credentials are not valid
@@ -72,6 +73,10 @@ class NotRetryable(InvalidInput):
 
 class NotFound(Error, KeyError):
     """A dataset, media item, cluster or file that does not exist."""
+
+
+class Gone(NotFound):
+    """Results, or a plan, that are not kept any more; they can be made again."""
 
 
 class Conflict(Error):

@@ -1,7 +1,9 @@
 """The documentation of the API: its page and what the page loads."""
 
 import re
+from pathlib import Path
 
+from framedex.service.openapi import openapi_text
 from tests.service.client import Client
 
 
@@ -26,3 +28,9 @@ def test_schema__is_served(open_client: Client) -> None:
     schema = open_client.get("/api/v1/openapi.json").json()
     assert schema["info"]["title"] == "Framedex"
     assert "/api/v1/me" in schema["paths"]
+
+
+def test_schema__is_the_file() -> None:
+    """The description in the documentation is that of the routes; `make schema` writes it."""
+    path = Path(__file__).parents[2] / "docs" / "openapi.json"
+    assert path.read_text(encoding="utf-8") == openapi_text()

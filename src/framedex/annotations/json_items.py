@@ -40,6 +40,19 @@ def read_items(path: Path) -> Iterator[tuple[str, int | None, Any]]:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as JSON: {error}") from error
 
 
+def read_array(path: Path) -> Iterator[Any]:
+    """Yield the items of a JSON file that is one array.
+
+    Raises:
+        InvalidInput: the file cannot be read, is not a JSON array, or has an item of more than 64 Mi characters.
+    """
+    try:
+        with open_text(path) as file:
+            yield from _Items(file, path).items()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {os.fspath(path)!r} as JSON: {error}") from error
+
+
 class _Items:
     def __init__(self, file: TextIO, path: Path) -> None:
         self._file, self._path = file, path
@@ -64,6 +77,11 @@ class _Items:
             self._expect("}")
         if self._next():
             self._fail("nothing behind the object")
+
+    def items(self) -> Iterator[Any]:
+        yield from self._array()
+        if self._next():
+            self._fail("nothing behind the array")
 
     def _array(self) -> Iterator[Any]:
         self._expect("[")

@@ -26,7 +26,7 @@ class WorkspaceHandle:
 
     @property
     def read_only(self) -> bool:
-        """True if the workspace was opened without the right to change it."""
+        """True if the workspace refuses changes: it was opened for reading, or before a fork."""
         return self._context.catalog.read_only
 
     @property

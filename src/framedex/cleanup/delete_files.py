@@ -18,9 +18,9 @@ from framedex.core.arrays import RowIds
 from framedex.core.regular_files import opener
 from framedex.errors import Forbidden
 from framedex.media.remote import is_remote
-from framedex.storage.blobs import BLOBS_ROOT
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import text_of_path
+from framedex.storage.schema import BLOBS_ROOT
 
 _BLOCK = 4096
 _BATCH = 64  # files that are deleted under one guard

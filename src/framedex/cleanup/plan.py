@@ -82,6 +82,11 @@ class CleanupPlan:
         """
         return self._plan.rows
 
+    def removed_ids(self) -> list[str]:
+        """Return the ids of the media to remove, in the order of ingestion."""
+        ids: list[str] = self._removed()["media_id"].to_pylist()
+        return ids
+
     @property
     def summary(self) -> CleanupSummary:
         """The numbers of media to remove, by reason, and the size of their files."""
@@ -159,11 +164,7 @@ class CleanupPlan:
             )
         if not len(self):
             return CleanupResult(removed=0, snapshot=None, files_deleted=0, files_left=0, files_failed=[])
-        removal = Removal(
-            self._context, self._media, self._plan.removed, description=self.words, with_files=delete_files
-        )
-        if delete_files:
-            removal.check_no_readers()
+        removal = self._removal(delete_files=delete_files)
         task = self._start(removal)
         if not wait:
             return task
@@ -178,6 +179,26 @@ class CleanupPlan:
             files_left=removal.deleted.left,
             files_failed=removal.deleted.failed,
         )
+
+    def start(self, *, delete_files: bool = False) -> Task:
+        """Start the task that :meth:`apply` waits for, and return it; which files stay is not told then.
+
+        Raises:
+            Conflict, Forbidden, ReadOnly: as for :meth:`apply`.
+            InvalidInput: *delete_files* is neither True nor False, or the plan removes nothing.
+        """
+        check_flag("delete_files", delete_files)
+        if not len(self):
+            raise InvalidInput("the plan removes nothing")
+        return self._start(self._removal(delete_files=delete_files))
+
+    def _removal(self, *, delete_files: bool) -> Removal:
+        removal = Removal(
+            self._context, self._media, self._plan.removed, description=self.words, with_files=delete_files
+        )
+        if delete_files:
+            removal.check_no_readers()
+        return removal
 
     def _start(self, removal: Removal) -> Task:
         context, dataset_id = self._context, self._media.dataset_id

@@ -17,9 +17,11 @@ from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
 from framedex.cli.options import NAMESPACE
 from framedex.cli.output import printable, say
+from framedex.cli.people import organizations, users, workspaces
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
 from framedex.cli.serve import serve
+from framedex.cli.settings import settings
 from framedex.cli.tasks import retry, tasks
 from framedex.cli.uploads import upload, uploads
 from framedex.cli.views import trend, views
@@ -34,7 +36,7 @@ for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
     withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,
     media_id, histogram, export, report, cleanup, du, check, recover, tasks, retry, vacuum, rm, views, trend, journal,
-    undo, redo, plugins, serve, demo,
+    undo, redo, plugins, settings, serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 
@@ -42,6 +44,9 @@ bench = typer.Typer(help="Measure quality and speed on a dataset of yours.")
 bench.command("search")(bench_search)
 bench.callback()(lambda: None)  # a group, though it has one command so far
 app.add_typer(bench, name="bench")
+app.add_typer(users, name="users")
+app.add_typer(workspaces, name="workspaces")
+app.add_typer(organizations, name="organizations")
 
 
 def _print_version(wanted: bool) -> None:

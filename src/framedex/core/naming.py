@@ -4,10 +4,12 @@ import unicodedata
 from collections.abc import Collection
 from typing import Any
 
+from framedex.core.checks import has_lone_surrogate
 from framedex.errors import Conflict, InvalidInput
 
 MAX_NAME = 255
 """The maximum number of characters of a name."""
+_MAX_DESCRIPTION = 10_000
 
 
 def check_dataset_name(name: Any) -> None:
@@ -75,6 +77,20 @@ def check_name(
         raise InvalidInput(f"a {kind} cannot be named {name!r}: that name is reserved")
     if name in taken:
         raise Conflict(f"a {kind} named {name!r} exists already; choose another name or delete it first")
+
+
+def check_description(description: Any) -> None:
+    """Check the description of a dataset.
+
+    Raises:
+        InvalidInput: it is not text of up to 10,000 characters that UTF-8 can encode.
+    """
+    if not isinstance(description, str) or has_lone_surrogate(description):
+        raise InvalidInput(f"the description of a dataset is text, not {description!r}")
+    if len(description) > _MAX_DESCRIPTION:
+        raise InvalidInput(
+            f"the description of a dataset has at most {_MAX_DESCRIPTION:,} characters, not {len(description):,}"
+        )
 
 
 def name_key(name: str) -> str:

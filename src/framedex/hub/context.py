@@ -1,11 +1,15 @@
 """The open parts of a hub, which its areas share."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from framedex.access import Action, Actor, Subject, allowed, require
+from framedex.access import Action, Actor, Role, Subject, allowed, require
 from framedex.api.workspace import Workspace
+from framedex.errors import Forbidden
+from framedex.hub.actors import present_actor
 from framedex.hub.master_key import MasterKey
 from framedex.hub.passwords import Passwords
 from framedex.storage.database import Database
@@ -22,6 +26,7 @@ class HubContext:
         passwords: hashes of passwords.
         key: the master key.
         is_single: whether each tenant has one admin: a promotion demotes the others.
+        ingest_path_role: the least role with which members create datasets from folders of the server.
         clock: returns the present time in UTC.
     """
 
@@ -30,6 +35,7 @@ class HubContext:
     passwords: Passwords
     key: MasterKey
     is_single: bool
+    ingest_path_role: Role
     clock: Callable[[], datetime]
 
     def require(self, actor: Actor, action: Action, subject: Subject = None, *, target: str | None = None) -> None:
@@ -40,10 +46,38 @@ class HubContext:
             NotFound: the actor must not learn that the subject exists.
             Forbidden: the actor may not do it.
         """
-        if not allowed(actor, action, subject) and actor.user_id is not None and action in _AUDITED:
+        is_noted = actor.user_id is not None and action in _AUDITED and not self.database.read_only
+        if is_noted and not allowed(actor, action, subject):
             with self.database.write() as connection:
                 audit.insert_entry(connection, actor.user_id, action, target=target, outcome="refused")
         require(actor, action, subject)
+
+    def require_log_in(self, actor: Actor) -> None:
+        """Check that somebody is logged in, who has no password to change before anything else.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+            Forbidden: the password is temporary.
+        """
+        require(actor, Action.OWN_ACCOUNT)
+        if actor.password_is_temporary:
+            raise Forbidden("Password change required")
+
+    @contextmanager
+    def change(
+        self, actor: Actor, action: Action, subject: Subject = None, *, target: str | None = None
+    ) -> Iterator[Any]:
+        """Yield a connection in a transaction, in which the actor still may do something.
+
+        Raises:
+            NotAuthenticated: nobody is logged in, or the actor was deleted or disabled meanwhile.
+            NotFound: the actor must not learn that the subject exists.
+            Forbidden: the actor may not do it, or not any more.
+        """
+        self.require(actor, action, subject, target=target)
+        with self.database.write() as connection:
+            require(present_actor(connection, actor), action, subject)
+            yield connection
 
 
 _AUDITED: Collection[Action] = (

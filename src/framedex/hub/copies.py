@@ -1,13 +1,19 @@
 """Copies of datasets, by the rules of a hub: who may make them, and to whom they belong."""
 
-from framedex.access import Action, Actor, TenantSubject, Via
+from collections.abc import Callable, Mapping
+
+from framedex.access import Action, Actor, TenantSubject
 from framedex.api.dataset import Dataset
+from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
 
 
 class Copies:
     """The copies of datasets that users of a hub make.
+
+    A copy belongs to the tenant of its source, and to the actor; the operator and the local user own nothing. Until its
+    owner is stored, and if the process ends before, it belongs to the tenant alone.
 
     Args:
         context: the open parts of the hub.
@@ -20,10 +26,8 @@ class Copies:
     def clone(self, actor: Actor, dataset_id: str, snapshot: str = "current") -> Dataset:
         """Start to create a dataset from a snapshot, and return it with its task.
 
-        The copy belongs to the tenant of its source, and to the actor.
-
         Args:
-            actor: who does it; the operator and the local user own nothing.
+            actor: who does it.
             dataset_id: the source.
             snapshot: the id of a snapshot, or ``current``.
 
@@ -32,10 +36,28 @@ class Copies:
             Forbidden: the actor may not copy the dataset or create datasets in its tenant, or snapshots are disabled.
             Conflict: the dataset's status does not allow clones.
         """
-        source = self._datasets.open(actor, dataset_id, Action.DATASET_CLONE)
+        return self._copy(actor, dataset_id, Action.DATASET_CLONE, lambda source: source.clone(snapshot, wait=False))
+
+    def enrich(self, actor: Actor, dataset_id: str, models: Mapping[str, str]) -> Dataset:
+        """Start to create an enriched copy of a dataset, and return the copy with its task.
+
+        Args:
+            actor: who does it.
+            dataset_id: the source.
+            models: ids of models by type of enrichment.
+
+        Raises:
+            NotFound: there is no such dataset or model, or the actor must not learn of it.
+            Forbidden: the actor may not enrich the dataset, or create datasets in its tenant.
+            InvalidInput: a type does not exist, or a model cannot be applied.
+            Conflict: the dataset is not READY, a task is running, or a model depends on others.
+        """
+        return self._copy(actor, dataset_id, Action.DATASET_ENRICH, lambda source: source.enrich(models, wait=False))
+
+    def _copy(self, actor: Actor, dataset_id: str, action: Action, start: Callable[[Dataset], Dataset]) -> Dataset:
+        source = self._datasets.open(actor, dataset_id, action)
         tenant_id = self._datasets.subject(actor, dataset_id).tenant_id
         self._context.require(actor, Action.TENANT_CREATE_DATASET, TenantSubject(tenant_id))
-        copy = source.clone(snapshot, wait=False)
-        owner_id = None if actor.is_local or actor.via is Via.FILES else actor.user_id
-        self._datasets.adopt(copy.id, tenant_id, owner_id)
+        copy = start(source)
+        self._datasets.adopt(copy.id, tenant_id, own_id(actor))
         return copy

@@ -1,14 +1,15 @@
 """API keys of users; their secrets are computed from the master key and shown once."""
 
 import secrets
+from contextlib import suppress
 from datetime import timedelta
 
 from framedex.access import Action, Actor, Via
-from framedex.errors import NotAuthenticated, NotFound
+from framedex.errors import NotAuthenticated, NotFound, WorkspaceError
+from framedex.hub.actors import actor_of_row
 from framedex.hub.context import HubContext
-from framedex.hub.sessions import actor_of_row
 from framedex.records import ApiCredentials
-from framedex.storage.service_db import audit, sessions
+from framedex.storage.service_db import accounts, audit, sessions
 
 _NOTED = timedelta(seconds=60)
 _LABEL = "api-secret"
@@ -31,6 +32,7 @@ class Credentials:
 
         Raises:
             Forbidden: the actor has no session.
+            NotFound: the actor has no account.
         """
         return self._key(actor, rotate=False)
 
@@ -39,13 +41,15 @@ class Credentials:
 
         Raises:
             Forbidden: the actor has no session.
+            NotFound: the actor has no account.
         """
         return self._key(actor, rotate=True)
 
     def _key(self, actor: Actor, *, rotate: bool) -> ApiCredentials:
         self._context.require(actor, Action.OWN_CREDENTIALS)
         assert actor.user_id is not None, "the actor is logged in"
-        with self._context.database.write() as connection:
+        with self._context.change(actor, Action.OWN_CREDENTIALS) as connection:
+            accounts.find_user(connection, actor.user_id)  # the operator has no account
             row = sessions.find_key(connection, actor.user_id)
             if row is not None and not rotate:
                 return ApiCredentials(api_key=row.key, api_secret="", message=_OLD)
@@ -96,7 +100,7 @@ class Credentials:
             actor = actor_of_row(connection, row, Via.TOKEN)
         is_noted = row.last_used_at is not None and now - row.last_used_at <= _NOTED
         if not is_noted and not self._context.database.read_only:
-            with self._context.database.write() as connection:
+            with suppress(WorkspaceError), self._context.database.write() as connection:
                 sessions.note_key_use(connection, key, now)
         return actor
 

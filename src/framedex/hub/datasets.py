@@ -1,14 +1,23 @@
 """Datasets of users: to whom they belong, who may see them, and with whom they are shared."""
 
-from framedex.access import Action, Actor, DatasetSubject, Role, allowed
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from framedex.access import Action, Actor, DatasetSubject, Role, TenantSubject, allowed, require
 from framedex.api.dataset import Dataset
+from framedex.api.workspace import Workspace
 from framedex.core.ids import is_dataset_id
-from framedex.errors import InvalidInput, NotFound
+from framedex.errors import Error, Forbidden, InvalidInput, NotFound
+from framedex.hub.actors import own_id, present_actor
 from framedex.hub.context import HubContext
 from framedex.records import DatasetMember, DatasetRecord
 from framedex.storage.service_db import accounts, audit, homes, tenants
 from framedex.storage.service_db.database import DEFAULT_ID
+from framedex.storage.service_db.homes import Home
 
+_LIBRARY = Home(DEFAULT_ID)
+"""The home of datasets that the library or the command line made."""
 _NOT_FOUND = "Dataset not found"
 
 
@@ -53,6 +62,18 @@ class Datasets:
         _, subject = self._find(actor, dataset_id)
         return DatasetSubject(subject.tenant_id, subject.owner_id, subject.grant, is_own)
 
+    def record(self, actor: Actor, dataset_id: str) -> DatasetRecord:
+        """Return the record of a dataset; ``owned_by`` is the address of its owner, also where that changed.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+            NotFound: there is no such dataset, or the actor must not learn of it.
+        """
+        record = self.open(actor, dataset_id).info
+        with self._context.database.read() as connection:
+            home = homes.find_home(connection, dataset_id)
+        return _owned(record, home)
+
     def _find(self, actor: Actor, dataset_id: str) -> tuple[Dataset, DatasetSubject]:
         self._context.require(actor, Action.OWN_ACCOUNT)  # nobody learns anything without a log-in
         if not is_dataset_id(dataset_id):
@@ -64,39 +85,123 @@ class Datasets:
         if dataset.id != dataset_id:  # a name in the form of an id
             raise NotFound(_NOT_FOUND)
         with self._context.database.read() as connection:
-            tenant_id, owner_id = homes.home_of(connection, dataset_id)
-            grant = None if actor.user_id is None else homes.grant_of(connection, dataset_id, actor.user_id)
-        return dataset, DatasetSubject(tenant_id, owner_id, grant)
+            return dataset, _subject(connection, actor, dataset)
 
     def visible(self, actor: Actor) -> list[DatasetRecord]:
         """Return the datasets that the actor may view, of all tenants, the newest first.
 
+        ``owned_by`` is the address of the owner, as in :meth:`record`.
+
         Raises:
             NotAuthenticated: nobody is logged in.
+            Forbidden: the password of the actor is temporary.
         """
-        self._context.require(actor, Action.OWN_ACCOUNT)
+        self._context.require_log_in(actor)
         with self._context.database.read() as connection:
             all_homes = homes.homes(connection)
             grants = {} if actor.user_id is None else homes.grants_of(connection, actor.user_id)
         records = self._context.workspace.datasets(all_namespaces=True)
-        return [
-            record
-            for record in records
-            if allowed(
-                actor,
-                Action.DATASET_VIEW,
-                DatasetSubject(*all_homes.get(record.id, (DEFAULT_ID, None)), grants.get(record.id)),
-            )
-        ]
+        if any(record.id not in all_homes for record in records):
+            all_homes = {**self._homes_by_namespace(), **all_homes}
+        visible = []
+        for record in records:
+            home = all_homes.get(record.id, _LIBRARY)
+            subject = DatasetSubject(home.tenant_id, home.owner_id, grants.get(record.id))
+            if allowed(actor, Action.DATASET_VIEW, subject):
+                visible.append(_owned(record, home))
+        return visible
+
+    def _homes_by_namespace(self) -> dict[str, Home]:
+        """Return the homes of the datasets in the namespaces of tenants, as if no home were stored."""
+        workspace = self._context.workspace
+        with self._context.database.read() as connection:
+            tenant_ids = {row.id for row in tenants.list_tenants(connection)}
+        return {
+            record.id: Home(namespace)
+            for namespace in workspace.namespaces()
+            if namespace in tenant_ids
+            for record in workspace.in_namespace(namespace).datasets()
+        }
+
+    def create(
+        self,
+        actor: Actor,
+        name: str,
+        source: Any = None,
+        *,
+        wait: bool = False,
+        tenant_id: str | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """Create a dataset that the actor owns and return it.
+
+        Names are unique within a tenant. The dataset is in the namespace of its tenant, so that members of other
+        tenants do not see it even if the process ends in the middle; it then belongs to the tenant without an owner.
+
+        Args:
+            actor: who does it; the operator and the local user own nothing.
+            name: up to 255 characters, without slashes.
+            source: of the media, as for :meth:`framedex.Workspace.create_dataset`; None for a draft.
+            wait: return when the task is done; a dataset whose task fails stays, for a retry.
+            tenant_id: the tenant; None for the one that the actor joined first.
+            options: further arguments of :meth:`framedex.Workspace.create_dataset`.
+
+        Raises:
+            Forbidden: the actor may not create datasets in the tenant, or not from a folder of the server.
+            InvalidInput: the name, the source or another argument cannot be used. No dataset is created.
+            NotFound: the tenant does not exist.
+            Conflict: a dataset of the tenant has that name.
+            TaskFailed: *wait* is set, and the task failed.
+        """
+        with self._context.database.read() as connection:
+            tenant_id = tenant_id or _primary(connection, actor)
+            subject = TenantSubject(tenant_id, self._context.ingest_path_role)
+            self._context.require(actor, Action.TENANT_CREATE_DATASET, subject, target=name)
+            tenants.find_tenant(connection, tenant_id)
+        if _is_on_server(source, options):
+            self._context.require(actor, Action.TENANT_INGEST_PATH, subject, target=name)
+        workspace = self._context.workspace.acting_as(actor.name).in_namespace(
+            "" if tenant_id == DEFAULT_ID else tenant_id
+        )
+        if source is None:
+            dataset = workspace.create_draft(name)
+        else:
+            dataset = workspace.create_dataset(name, source, wait=False, **options)
+        try:
+            with self._context.change(actor, Action.TENANT_CREATE_DATASET, subject) as connection:
+                homes.put_home(connection, dataset.id, tenant_id, own_id(actor))
+                audit.insert_entry(connection, actor.user_id, "dataset.create", dataset_id=dataset.id)
+        except BaseException:
+            _discard(workspace, dataset)
+            raise
+        if wait and dataset.task is not None:
+            dataset.task.wait()
+        return dataset
+
+    def delete(self, actor: Actor, dataset_id: str) -> None:
+        """Delete a dataset, with its grants. The source files are not changed.
+
+        Raises:
+            NotFound: there is no such dataset, or the actor must not learn of it.
+            Forbidden: the actor may not delete it, or the settings do not allow deleting datasets.
+            Conflict: a task of the dataset is running.
+        """
+        self.open(actor, dataset_id, Action.DATASET_DELETE)
+        self._context.workspace.delete_dataset(dataset_id)
+        with self._context.database.write() as connection:  # after a kill, sweep() does it
+            homes.forget_dataset(connection, dataset_id)
+            audit.insert_entry(connection, actor.user_id, "dataset.delete", dataset_id=dataset_id)
 
     def adopt(self, dataset_id: str, tenant_id: str, owner_id: str | None) -> None:
         """Store to whom a new dataset belongs.
 
         Raises:
-            NotFound: the tenant does not exist.
+            NotFound: the tenant or the user does not exist.
         """
         with self._context.database.write() as connection:
             tenants.find_tenant(connection, tenant_id)
+            if owner_id is not None:
+                accounts.find_user(connection, owner_id)
             homes.put_home(connection, dataset_id, tenant_id, owner_id)
 
     def share(self, actor: Actor, dataset_id: str, address: str, role: Role = Role.VIEWER) -> None:
@@ -110,39 +215,49 @@ class Datasets:
 
         Raises:
             NotFound: there is no such dataset or user.
-            Forbidden: the actor may not share the dataset.
+            Forbidden: the actor may not share the dataset, or the settings do not allow sharing.
             InvalidInput: the role cannot be granted, or the user owns the dataset.
         """
-        self._context.require(actor, Action.DATASET_SHARE, self.subject(actor, dataset_id), target=address)
-        if role not in (Role.VIEWER, Role.EDITOR):
-            raise InvalidInput(f"a dataset is shared with a viewer or an editor, not {role!r}")
-        with self._context.database.write() as connection:
+        with self._sharing(actor, dataset_id, address) as connection:
+            if not self._context.workspace.settings.dataset_share_enabled:
+                raise Forbidden("Dataset sharing is not enabled")
+            if role not in (Role.VIEWER, Role.EDITOR):
+                raise InvalidInput(f"a dataset is shared with a viewer or an editor, not {role!r}")
             user = accounts.user_addressed(connection, address)
             if user is None:
                 raise NotFound("No registered account has this e-mail address")
-            if user.id == homes.home_of(connection, dataset_id)[1]:
+            if _owns(connection, dataset_id, user.id):
                 raise InvalidInput("The owner of a dataset has all rights already")
-            homes.put_grant(connection, dataset_id, user.id, Role(role), actor.user_id)
+            homes.put_grant(connection, dataset_id, user.id, Role(role), own_id(actor))
             audit.insert_entry(
                 connection, actor.user_id, f"dataset.share {role}", target=user.id, dataset_id=dataset_id
             )
 
     def unshare(self, actor: Actor, dataset_id: str, address: str) -> None:
-        """Take back what a user may do with a dataset.
+        """Take back what a user may do with a dataset; this is allowed even where the settings forbid sharing.
 
         Raises:
             NotFound: there is no such dataset or user, or it is not shared with the user.
             Forbidden: the actor may not share the dataset.
             InvalidInput: the user owns the dataset.
         """
-        self._context.require(actor, Action.DATASET_SHARE, self.subject(actor, dataset_id), target=address)
-        with self._context.database.write() as connection:
+        with self._sharing(actor, dataset_id, address) as connection:
             user = accounts.user_addressed(connection, address)
-            if user is not None and user.id == homes.home_of(connection, dataset_id)[1]:
+            if user is not None and _owns(connection, dataset_id, user.id):
                 raise InvalidInput("The owner of a dataset cannot be removed")
             if user is None or not homes.remove_grant(connection, dataset_id, user.id):
                 raise NotFound("The dataset is not shared with this account")
             audit.insert_entry(connection, actor.user_id, "dataset.unshare", target=user.id, dataset_id=dataset_id)
+
+    @contextmanager
+    def _sharing(self, actor: Actor, dataset_id: str, address: str) -> Iterator[Any]:
+        """Yield a connection in a transaction, in which the actor still may share a dataset."""
+        dataset, subject = self._find(actor, dataset_id)
+        self._context.require(actor, Action.DATASET_SHARE, subject, target=address)
+        with self._context.database.write() as connection:
+            present = present_actor(connection, actor)
+            require(present, Action.DATASET_SHARE, _subject(connection, present, dataset))
+            yield connection
 
     def members(self, actor: Actor, dataset_id: str) -> list[DatasetMember]:
         """Return the owner of a dataset, and then those with whom it is shared.
@@ -155,7 +270,68 @@ class Datasets:
             return homes.dataset_members(connection, dataset_id)
 
     def sweep(self) -> int:
-        """Forget to whom datasets belonged that do not exist any more; return their number."""
-        existing = [record.id for record in self._context.workspace.datasets(all_namespaces=True)]
+        """Forget to whom datasets belonged that do not exist any more; return their number.
+
+        Datasets in the namespace of a tenant without a home get one: their creation was interrupted, or they are copies
+        whose owner was not stored.
+        """
+        workspace = self._context.workspace
+        with self._context.database.read() as connection:
+            stored = homes.stored_datasets(connection)  # before the list of datasets, which new ones may join
+        existing = {record.id for record in workspace.datasets(all_namespaces=True)}
+        # The folder of a dataset that only the catalog has lost is still there.
+        gone = [each for each in stored - existing if not (workspace.path / "datasets" / each).exists()]
+        without = self._homes_by_namespace() if existing - stored else {}
         with self._context.database.write() as connection:
-            return homes.forget_datasets(connection, existing)
+            for dataset_id in gone:
+                homes.forget_dataset(connection, dataset_id)
+            for dataset_id, home in without.items():
+                if homes.find_home(connection, dataset_id) is None:
+                    homes.put_home(connection, dataset_id, home.tenant_id, None)
+        return len(gone)
+
+
+def _primary(connection: Any, actor: Actor) -> str:
+    """Return the tenant in which an actor creates datasets; empty for a user who is no member."""
+    user_id = own_id(actor)
+    return DEFAULT_ID if user_id is None else tenants.primary_tenant(connection, user_id) or ""
+
+
+def _is_on_server(source: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether files of the server are read, or may be: those that a table names, or a file of boxes."""
+    is_bucket = isinstance(source, str) and source.startswith("s3://")
+    return options.get("boxes") is not None or not (source is None or is_bucket)
+
+
+def _discard(workspace: Workspace, dataset: Dataset) -> None:
+    """Delete a dataset whose creation has just begun."""
+    with suppress(Error):
+        if dataset.task is not None:
+            dataset.task.abort()
+            with suppress(Error):
+                dataset.task.wait()
+        workspace.delete_dataset(dataset.id)
+
+
+def _subject(connection: Any, actor: Actor, dataset: Dataset) -> DatasetSubject:
+    home = homes.find_home(connection, dataset.id) or _home_by_namespace(connection, dataset)
+    grant = None if actor.user_id is None else homes.grant_of(connection, dataset.id, actor.user_id)
+    return DatasetSubject(home.tenant_id, home.owner_id, grant)
+
+
+def _home_by_namespace(connection: Any, dataset: Dataset) -> Home:
+    namespace = dataset.namespace
+    is_tenant = any(row.id == namespace for row in tenants.list_tenants(connection))
+    return Home(namespace) if is_tenant else _LIBRARY
+
+
+def _owns(connection: Any, dataset_id: str, user_id: str) -> bool:
+    home = homes.find_home(connection, dataset_id)
+    return home is not None and home.owner_id == user_id
+
+
+def _owned(record: DatasetRecord, home: Home | None) -> DatasetRecord:
+    """Return the record of a dataset with the address of its present owner."""
+    if home is None or home.owner is None:
+        return record
+    return record.model_copy(update={"owned_by": home.owner})

@@ -2,25 +2,31 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from framedex.access import Action, Actor, Role, Via
+from framedex.access import Action, Actor, Role, TenantSubject, Via
 from framedex.api.workspace import Workspace
+from framedex.core.checks import check_integer
 from framedex.hub.context import HubContext
 from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
+from framedex.hub.events import Events
 from framedex.hub.exports import HubExports
 from framedex.hub.master_key import load_master_key
+from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
+from framedex.hub.results import Results
 from framedex.hub.sessions import Sessions
 from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
-from framedex.records import Profile
+from framedex.records import AuditEntry, Profile
 from framedex.storage.service_db import accounts, audit
-from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
+from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME, open_service_db
 
 KEPT_DAYS = 90
 """The number of days for which the audit is kept."""
@@ -31,13 +37,16 @@ class Hub:
 
     Users, sessions and keys are in ``service.db`` beside the catalog, which the first hub of a workspace makes. All
     methods take the actor on whose behalf they act: that of a session, of an API key, or the operator
-    (:func:`framedex.access.operator_actor`).
+    (:func:`framedex.access.operator_actor`). Of a workspace that was opened for reading the users can be read, and
+    present sessions and keys work; one without users gets none, and stays as it is.
 
     Args:
         workspace: the open workspace, which stays open.
         is_multi: whether there are many tenants, each with one admin or more; else a promotion to admin demotes the
-            admin before.
+            admin before. None for the setting ``multi_workspace``.
         provider: where accounts live beside the database; by default nowhere.
+        ingest_path_role: the least role, editor or admin, with which members create datasets from folders of the
+            server.
         clock: returns the present time in UTC.
 
     Attributes:
@@ -45,10 +54,13 @@ class Hub:
         tenants: organizations, tenants and members.
         datasets: datasets as users see them, and sharing.
         tasks: tasks of datasets.
-        copies: copies of datasets.
+        copies: clones and enriched copies of datasets.
+        metadata: custom fields in two steps.
         exports: exports of datasets, and their files.
         sessions: log-ins.
         credentials: API keys.
+        results: results and clean-up plans that are kept for users.
+        events: what changes, for listeners.
 
     Raises:
         WorkspaceError: the database cannot be used, or others can read it.
@@ -59,19 +71,25 @@ class Hub:
         self,
         workspace: Workspace,
         *,
-        is_multi: bool = False,
+        is_multi: bool | None = None,
         provider: IdentityProvider | None = None,
+        ingest_path_role: Role = Role.ADMIN,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        passwords, key = Passwords(), load_master_key(workspace.path)
-        self._database = open_service_db(workspace.path)
-        context = HubContext(workspace, self._database, passwords, key, is_single=not is_multi, clock=clock)
+        passwords, self._temporary = Passwords(), _folder_without_users(workspace)
+        folder = workspace.path if self._temporary is None else Path(self._temporary.name)
+        key = load_master_key(folder, read_only=workspace.read_only)
+        self._database = open_service_db(folder, read_only=workspace.read_only)
+        is_single = not (workspace.settings.multi_workspace if is_multi is None else is_multi)
+        context = HubContext(workspace, self._database, passwords, key, is_single, Role(ingest_path_role), clock)
         self._context = context
         self.users = Users(context, provider or LocalProvider())
         self.tenants, self.datasets = Tenants(context), Datasets(context)
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
+        self.metadata = Metadata(context, self.datasets)
         self.exports = HubExports(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
+        self.results, self.events = Results(), Events(context, self.datasets)
 
     def profile(self, actor: Actor) -> Profile:
         """Return the own account of an actor.
@@ -104,17 +122,42 @@ class Hub:
         """Return the secret of a label and some parts, from the master key."""
         return self._context.key.derived(label, *parts)
 
+    def audit(self, actor: Actor, *, limit: int = 100, offset: int = 0) -> list[AuditEntry]:
+        """Return a page of what users did that matters for security, the newest first.
+
+        Args:
+            actor: who asks.
+            limit: of the page, 1 to 1,000.
+            offset: of the page.
+
+        Raises:
+            Forbidden: the actor is no admin of the default tenant.
+            InvalidInput: the limit or the offset is out of range.
+        """
+        self._context.require(actor, Action.ADMIN_SETTINGS, TenantSubject(DEFAULT_ID))
+        check_integer("limit", limit, minimum=1, maximum=1000)
+        check_integer("offset", offset, minimum=0)
+        with self._database.read() as connection:
+            return audit.list_entries(connection, limit=limit, offset=offset)
+
     def sweep(self) -> None:
-        """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets."""
+        """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets.
+
+        Datasets that were created in the namespace of a tenant and have no home, because their process ended, get one.
+        """
         self.sessions.sweep()
         self.datasets.sweep()
+        self.metadata.sweep()
         self.exports.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 
     def close(self) -> None:
         """Close the database; the workspace stays open."""
+        self.events.close()
         self._database.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def __enter__(self) -> "Hub":
         return self
@@ -123,3 +166,13 @@ class Hub:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _folder_without_users(workspace: Workspace) -> TemporaryDirectory[str] | None:
+    """Return a folder with the database of no users, for a workspace that must not change and has none; else None."""
+    if not workspace.read_only or (workspace.path / FILE_NAME).exists():
+        return None
+    folder = TemporaryDirectory(prefix="framedex-hub-")
+    load_master_key(Path(folder.name))
+    open_service_db(Path(folder.name)).close()
+    return folder

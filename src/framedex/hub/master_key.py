@@ -33,13 +33,14 @@ class MasterKey:
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def load_master_key(folder: Path) -> MasterKey:
+def load_master_key(folder: Path, *, read_only: bool = False) -> MasterKey:
     """Return the master key of the environment variable ``FRAMEDEX_SECRET_KEY``, or of the file ``service.key``.
 
     The file is made at the first call, and only its owner may read it.
 
     Args:
         folder: the folder of the workspace.
+        read_only: do not make the file.
 
     Raises:
         InvalidInput: the variable has fewer than 32 characters.
@@ -51,7 +52,7 @@ def load_master_key(folder: Path) -> MasterKey:
         return MasterKey(text.encode())
     path = folder / FILE_NAME
     try:
-        if not path.exists():
+        if not read_only and not path.exists():
             _make(path)
         mode, key = path.stat().st_mode & 0o777, path.read_bytes()
     except OSError as error:
@@ -72,5 +73,12 @@ def _make(path: Path) -> None:
 
 
 def _link(partial: Path, path: Path) -> None:
+    """Move a file to a path, unless the path exists."""
     with suppress(FileExistsError):
-        path.hardlink_to(partial)
+        try:
+            path.hardlink_to(partial)
+        except FileExistsError:
+            raise
+        except OSError:  # the file system has no links
+            if not path.exists():
+                partial.replace(path)

@@ -1,7 +1,9 @@
 """Passwords: their limits and their argon2id hashes."""
 
+import base64
+import secrets
 import threading
-from functools import cached_property
+from typing import Any
 
 from framedex.errors import InvalidInput, MissingDependency
 
@@ -24,7 +26,8 @@ class Passwords:
         except ImportError:
             raise MissingDependency("accounts need argon2-cffi: pip install 'framedex[http]'") from None
         self._argon2 = argon2
-        self._hasher = argon2.PasswordHasher.from_parameters(argon2.profiles.RFC_9106_LOW_MEMORY)
+        parameters = argon2.profiles.RFC_9106_LOW_MEMORY
+        self._hasher, self._of_nobody = argon2.PasswordHasher.from_parameters(parameters), _unmatched_hash(parameters)
         self._slots = threading.BoundedSemaphore(_AT_ONCE)
 
     def hash(self, password: str) -> str:
@@ -43,9 +46,11 @@ class Passwords:
             encoded = password.encode()
         except UnicodeEncodeError:
             return False
+        if len(password) > LONGEST:  # nobody's
+            password_hash, encoded = None, b""
         with self._slots:
             try:
-                self._hasher.verify(password_hash or self._of_nobody, encoded[: 4 * LONGEST])
+                self._hasher.verify(password_hash or self._of_nobody, encoded)
             except (self._argon2.exceptions.VerificationError, self._argon2.exceptions.InvalidHashError):
                 return False
         return password_hash is not None
@@ -54,9 +59,15 @@ class Passwords:
         """Return whether a hash has other parameters than those of new ones."""
         return self._hasher.check_needs_rehash(password_hash)
 
-    @cached_property
-    def _of_nobody(self) -> str:
-        return self._hasher.hash("the password of an account that does not exist")
+
+def _unmatched_hash(parameters: Any) -> str:
+    """Return a hash with some parameters that no password has, made of random bytes."""
+    salt, digest = (
+        base64.b64encode(secrets.token_bytes(length)).rstrip(b"=").decode()
+        for length in (parameters.salt_len, parameters.hash_len)
+    )
+    costs = f"m={parameters.memory_cost},t={parameters.time_cost},p={parameters.parallelism}"
+    return f"$argon2id$v={parameters.version}${costs}${salt}${digest}"
 
 
 def check_password(password: str) -> None:

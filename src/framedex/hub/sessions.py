@@ -1,16 +1,20 @@
 """Sessions: local log-in with bounded guessing, and the actors of sessions."""
 
 import hashlib
+import ipaddress
+import math
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from framedex.access import Action, Actor, Via
 from framedex.core.naming import name_key
-from framedex.errors import InvalidInput, NotAuthenticated, TooManyAttempts
+from framedex.errors import InvalidInput, NotAuthenticated, TooManyAttempts, WorkspaceError
+from framedex.hub.actors import actor_of_row
 from framedex.hub.context import HubContext
-from framedex.storage.service_db import accounts, audit, sessions, tenants
+from framedex.storage.service_db import accounts, audit, sessions
 
 IDLE, ABSOLUTE = timedelta(hours=8), timedelta(days=7)
 """A session ends after so much time without use, and after so much time in any case."""
@@ -18,7 +22,7 @@ _NOTED = timedelta(seconds=60)  # the last use is written at most this often
 _FREE = 5  # failures of a name from an address before it has to wait
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=30), timedelta(minutes=15)
 _FROM_ADDRESS, _PERIOD = 50, timedelta(hours=1)
-_REFUSED = "Invalid username or password"
+_REFUSED, _WRONG = "Invalid username or password", "The current password is wrong"
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Sessions:
 
         Unknown users, wrong passwords and disabled accounts get the same answer after the same work. After 5 failures
         of a name from an address the next attempt waits for 30 s, doubling up to 15 min; an address has 50 failures an
-        hour.
+        hour. Attempts at the same time count as if they came one after the other.
 
         Args:
             username: the name of the user.
@@ -67,35 +71,28 @@ class Sessions:
             NotAuthenticated: the name or the password is wrong, or the account is disabled.
             TooManyAttempts: too many attempts have failed.
         """
-        name_hash, now = _hash(name_key(username).encode("utf-8", "surrogatepass")), self._context.clock()
-        self._check_attempts(name_hash, ip, now)
+        attempt = _Attempt(_name_hash(username), _origin(ip), self._context.clock())
         with self._context.database.read() as connection:
+            _check_attempts(connection, attempt)
             user = accounts.user_named(connection, username)
-        matches = self._context.passwords.matches(None if user is None else user.password_hash, password)
+        stored = None if user is None else user.password_hash
+        matches = self._context.passwords.matches(stored, password)
+        changes = {}
+        if matches and stored is not None and self._context.passwords.is_outdated(stored):
+            changes = {"password_hash": self._context.passwords.hash(password)}
         with self._context.database.write() as connection:
-            user = None if user is None else accounts.user_named(connection, username)  # it may have changed meanwhile
-            if user is None or not user.enabled or not matches:
-                sessions.add_failure(connection, name_hash, ip, now)
-                target = None if user is None else user.id
-                audit.insert_entry(connection, None, "log_in", target=target, ip=ip, outcome="refused")
-            else:
-                sessions.forget_failures(connection, name_hash, ip)
+            _check_attempts(connection, attempt)  # of many attempts at once only the first few learn anything
+            user = None if user is None else accounts.user_named(connection, username)
+            if user is not None and user.enabled and matches and user.password_hash == stored:
+                sessions.forget_failures(connection, attempt.name_hash, attempt.origin)
                 audit.insert_entry(connection, user.id, "log_in", ip=ip)
+                if changes:
+                    accounts.update_user(connection, user.id, **changes)
                 return self._begin(connection, user, ip=ip, user_agent=user_agent)
+            attempt.add_failure(connection)
+            target = None if user is None else user.id
+            audit.insert_entry(connection, None, "log_in", target=target, ip=ip, outcome="refused")
         raise NotAuthenticated(_REFUSED)
-
-    def _check_attempts(self, name_hash: bytes, ip: str, now: datetime) -> None:
-        with self._context.database.read() as connection:
-            count, last = sessions.failures(connection, name_hash, ip)
-            of_address = sessions.failures_from(connection, ip, now - _PERIOD)
-        wait = timedelta()
-        if last is not None and count >= _FREE:
-            wait = last + min(_FIRST_WAIT * 2 ** min(count - _FREE, 10), _LONGEST_WAIT) - now
-        if of_address >= _FROM_ADDRESS:
-            wait = max(wait, _LONGEST_WAIT)
-        if wait > timedelta():
-            seconds = int(wait.total_seconds()) + 1
-            raise TooManyAttempts(f"Too many failed attempts; try again in {seconds} s", seconds)
 
     def _begin(self, connection: Any, user: Any, *, ip: str, user_agent: str) -> NewSession:
         token, now = secrets.token_urlsafe(32), self._context.clock()
@@ -103,6 +100,7 @@ class Sessions:
         sessions.insert_session(
             connection, _hash(token.encode()), user, ip=ip, user_agent=user_agent, start=now, expires_at=end
         )
+        accounts.update_user(connection, user.id, last_access=now)
         return NewSession(token, user.id, user.username, user.password_temporary, end)
 
     def actor(self, token: str) -> Actor:
@@ -116,7 +114,8 @@ class Sessions:
             row = self._find(connection, token, now)
             actor = actor_of_row(connection, row, Via.SESSION)
         if now - row.session_access > _NOTED and not self._context.database.read_only:
-            with self._context.database.write() as connection:
+            # A full disk does not log users out.
+            with suppress(WorkspaceError), self._context.database.write() as connection:
                 sessions.note_access(connection, row.session_id, row.id, now)
         return actor
 
@@ -158,17 +157,26 @@ class Sessions:
         Raises:
             Forbidden: the actor has no session.
             InvalidInput: the current password is wrong, or the new one is too short, too long, or the same.
+            TooManyAttempts: too many attempts to give the current password have failed.
         """
         self._context.require(actor, Action.OWN_PASSWORD)
         assert actor.user_id is not None, "the actor is logged in"
         with self._context.database.read() as connection:
             user = accounts.find_user(connection, actor.user_id)
+            attempt = _Attempt(_name_hash(user.username), _origin(ip), self._context.clock())
+            _check_attempts(connection, attempt)
         if not self._context.passwords.matches(user.password_hash, current):
-            raise InvalidInput("The current password is wrong")
+            with self._context.database.write() as connection:
+                _check_attempts(connection, attempt)
+                attempt.add_failure(connection)
+            raise InvalidInput(_WRONG)
         if current == password:
             raise InvalidInput("The new password is the present one; choose another")
         password_hash = self._context.passwords.hash(password)
         with self._context.database.write() as connection:
+            _check_attempts(connection, attempt)
+            if accounts.find_user(connection, user.id).password_hash != user.password_hash:  # it was reset meanwhile
+                raise InvalidInput(_WRONG)
             accounts.update_user(connection, user.id, password_hash=password_hash, password_temporary=False)
             accounts.end_sessions(connection, [user.id])
             audit.insert_entry(connection, user.id, "change_password", ip=ip)
@@ -182,16 +190,58 @@ class Sessions:
             return sessions.delete_dead(connection, now=now, idle_since=now - IDLE)
 
 
-def actor_of_row(connection: Any, row: Any, via: Via) -> Actor:
-    """Return the actor of a user's row, with the roles of this moment."""
-    return Actor(
-        row.id,
-        row.email or row.username,
-        roles=tenants.roles_of(connection, row.id),
-        realm_roles=accounts.realm_roles(connection, row.id),
-        via=via,
-        password_is_temporary=row.password_temporary,
-    )
+@dataclass(frozen=True)
+class _Attempt:
+    """An attempt to prove a password.
+
+    Attributes:
+        name_hash: the hash of the username.
+        origin: the address of the client.
+        time: of the attempt.
+    """
+
+    name_hash: bytes
+    origin: str
+    time: datetime
+
+    def add_failure(self, connection: Any) -> None:
+        """Count the attempt as failed."""
+        sessions.add_failure(connection, self.name_hash, self.origin, self.time, self.time - _PERIOD)
+
+
+def _check_attempts(connection: Any, attempt: _Attempt) -> None:
+    """Check that not too many attempts have failed.
+
+    Raises:
+        TooManyAttempts: too many have.
+    """
+    count, last = sessions.failures(connection, attempt.name_hash, attempt.origin)
+    of_address, start = sessions.failures_from(connection, attempt.origin, attempt.time - _PERIOD)
+    ends = []
+    if last is not None and count >= _FREE:
+        ends.append(last + min(_FIRST_WAIT * 2 ** min(count - _FREE, 10), _LONGEST_WAIT))
+    if start is not None and of_address >= _FROM_ADDRESS:
+        ends.append(start + _PERIOD)
+    wait = max((end - attempt.time for end in ends), default=timedelta())
+    if wait > timedelta():
+        seconds = math.ceil(wait.total_seconds())
+        raise TooManyAttempts(f"Too many failed attempts; try again in {seconds} s", seconds)
+
+
+def _origin(ip: str) -> str:
+    """Return the address under which failures are counted: with IPv6, of which a client has many, its network."""
+    try:
+        address = ipaddress.ip_address(ip)
+    except ValueError:
+        return ip
+    if isinstance(address, ipaddress.IPv6Address):
+        mapped = address.ipv4_mapped
+        return str(ipaddress.ip_network((int(address), 64), strict=False) if mapped is None else mapped)
+    return ip
+
+
+def _name_hash(username: str) -> bytes:
+    return _hash(name_key(username).encode("utf-8", "surrogatepass"))
 
 
 def _hash(data: bytes) -> bytes:

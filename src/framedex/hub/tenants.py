@@ -6,6 +6,7 @@ from framedex.access import Action, Actor, Role, TenantSubject, Via, allowed
 from framedex.core.naming import check_name
 from framedex.errors import InvalidInput, NotFound
 from framedex.hub import memberships
+from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
 from framedex.records import Organization, Tenant, TenantMember, TenantPermissions
 from framedex.storage.service_db import accounts, audit, tenants
@@ -28,9 +29,13 @@ class Tenants:
         Args:
             actor: who asks.
             organization_id: the organization of the tenants; None for all.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
         """
+        self._context.require_log_in(actor)
         with self._context.database.read() as connection:
-            rows = tenants.list_tenants(connection, of_user=_own(actor))
+            rows = tenants.list_tenants(connection, of_user=own_id(actor))
         chosen = [row for row in rows if organization_id in (None, row.organization_id)]
         return [self._record(actor, row) for row in chosen]
 
@@ -43,6 +48,20 @@ class Tenants:
         self._context.require(actor, Action.TENANT_VIEW, TenantSubject(tenant_id))
         with self._context.database.read() as connection:
             return self._record(actor, tenants.find_tenant(connection, tenant_id))
+
+    def find(self, actor: Actor, name: str) -> Tenant:
+        """Return a tenant of the actor by its id or its name.
+
+        Raises:
+            NotFound: there is no such tenant, or the actor is no member.
+            InvalidInput: tenants of several organizations have that name.
+        """
+        found = [each for each in self.visible(actor) if name in (each.id, each.name)]
+        if not found:
+            raise NotFound(f"no workspace {name!r}")
+        if len(found) > 1:
+            raise InvalidInput(f"several workspaces are named {name!r}; give an id: {', '.join(e.id for e in found)}")
+        return found[0]
 
     def members(self, actor: Actor, tenant_id: str = DEFAULT_ID) -> list[TenantMember]:
         """Return the members of a tenant, by username.
@@ -72,22 +91,22 @@ class Tenants:
             Forbidden: the actor is no admin.
             InvalidInput: it is the actor's own role, the role does not exist, or the tenant would have no admin.
         """
-        self._context.require(actor, Action.TENANT_EDIT_ROLES, TenantSubject(tenant_id), target=user_id)
+        subject = TenantSubject(tenant_id)
+        self._context.require(actor, Action.TENANT_EDIT_ROLES, subject, target=user_id)
         if user_id == actor.user_id:
             raise InvalidInput("You cannot change your own role")
-        if role not in list(Role):
-            raise InvalidInput(f"a role is one of {', '.join(Role)}, not {role!r}")
-        with self._context.database.write() as connection:
+        role = checked_role(role)
+        with self._context.change(actor, Action.TENANT_EDIT_ROLES, subject) as connection:
             tenants.find_tenant(connection, tenant_id)
             if tenant_id not in tenants.roles_of(connection, user_id):
-                raise NotFound("TenantMember not found")
+                raise NotFound("Member not found")
             memberships.change_role(
                 connection,
                 tenant_id,
                 user_id,
-                Role(role),
+                role,
                 is_single=self._context.is_single,
-                new_owner_id=_own(actor) or next(iter(tenants.admins_of(connection, tenant_id)), None),
+                new_owner_id=memberships.next_owner(connection, actor, tenant_id, user_id),
             )
             audit.insert_entry(connection, actor.user_id, f"tenant.set_role {role}", target=user_id)
             return next(each for each in tenants.list_members(connection, tenant_id) if each.user_id == user_id)
@@ -120,9 +139,10 @@ class Tenants:
         Raises:
             Forbidden: the actor is not the operator.
             NotFound: the tenant or the user does not exist.
-            InvalidInput: the user is a member already.
+            InvalidInput: the user is a member already, or the role does not exist.
         """
         self._check_operator(actor)
+        role = checked_role(role)
         with self._context.database.write() as connection:
             tenants.find_tenant(connection, tenant_id)
             user = accounts.user_addressed(connection, username)
@@ -133,9 +153,14 @@ class Tenants:
             return next(each for each in tenants.list_members(connection, tenant_id) if each.user_id == user.id)
 
     def organizations(self, actor: Actor) -> list[Organization]:
-        """Return the organizations with tenants of the actor, by name; the operator sees all."""
+        """Return the organizations with tenants of the actor, by name; the operator sees all.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+        """
+        self._context.require_log_in(actor)
         with self._context.database.read() as connection:
-            return tenants.list_organizations(connection, of_user=_own(actor))
+            return tenants.list_organizations(connection, of_user=own_id(actor))
 
     def create_organization(self, actor: Actor, name: str) -> Organization:
         """Create an organization and return it.
@@ -175,6 +200,13 @@ class Tenants:
         )
 
 
-def _own(actor: Actor) -> str | None:
-    """Return the id of an actor with an account; None for the operator and the local user."""
-    return actor.user_id if actor.via in (Via.SESSION, Via.TOKEN) else None
+def checked_role(role: str) -> Role:
+    """Return a role by its name.
+
+    Raises:
+        InvalidInput: the role does not exist.
+    """
+    try:
+        return Role(role)
+    except ValueError:
+        raise InvalidInput(f"a role is one of {', '.join(Role)}, not {role!r}") from None

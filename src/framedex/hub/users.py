@@ -1,23 +1,24 @@
 """User accounts: creation, changes, deletion, sessions and roles, each with its rules."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from framedex.access import Action, Actor, RealmRole, Role
 from framedex.core.checks import check_integer
 from framedex.core.naming import check_name
-from framedex.errors import InvalidInput
+from framedex.errors import Conflict, InvalidInput
 from framedex.hub import memberships
 from framedex.hub.context import HubContext
 from framedex.hub.passwords import check_password
-from framedex.hub.providers import IdentityProvider
+from framedex.hub.providers import IdentityProvider, NewAccount, compensated
 from framedex.hub.sessions import IDLE
+from framedex.hub.tenants import checked_role
 from framedex.records import User, UserSession
 from framedex.storage.service_db import accounts, audit, homes, sessions, tenants
 from framedex.storage.service_db.database import DEFAULT_ID
 
 _SHORTEST_NAME = 3
-_LAST_ADMIN = "The last admin cannot be deleted"
 
 
 class Users:
@@ -50,46 +51,78 @@ class Users:
 
         Args:
             actor: who does it.
-            username: 3 to 255 characters without blanks; unique, whatever the case.
+            username: 3 to 255 characters without blanks; unique, whatever the case, and nobody's e-mail address.
             password: at least 8 characters.
             first_name: up to 255 characters.
             last_name: up to 255 characters.
-            email: unique; None for none.
+            email: unique, and nobody's username; None for none.
             enabled: whether the user may log in.
             role: in the tenant.
             tenant_id: the tenant.
 
         Raises:
             Forbidden: the actor may not manage users.
-            InvalidInput: a value is invalid, or the name or the address is taken.
+            InvalidInput: a value is invalid, the name or the address is taken, or a disabled user would be an admin.
             NotFound: the tenant does not exist.
+            Conflict: the identity provider gave the account of another user; nothing was stored.
+            Error: the identity provider did not create the account; nothing was stored.
         """
         self._context.require(actor, Action.USERS_WRITE, target=username)
         check_username(username)
-        for kind, name in (("first name", first_name), ("last name", last_name), ("e-mail address", email)):
+        for kind, name in (("first name", first_name), ("last name", last_name)):
             if name is not None:
                 check_name(kind, name)
-        password_hash = self._context.passwords.hash(password)
-        role = _role(role)
-        identity = self._provider.create(username, password)
-        try:
-            with self._context.database.write() as connection:
+        if email is not None:
+            check_email(email)
+        role, password_hash = checked_role(role), self._context.passwords.hash(password)
+        with self._context.database.read() as connection:
+            tenants.find_tenant(connection, tenant_id)
+            accounts.check_free(connection, username, email)
+        account = NewAccount(username, password, first_name, last_name, email, enabled)
+        with compensated() as steps:
+            identity = self._provider.create(account)
+            if identity is not None:
+                self._check_new(identity)
+                steps.append(partial(self._provider.delete, identity))
+            with self._context.change(actor, Action.USERS_WRITE) as connection:
                 tenants.find_tenant(connection, tenant_id)
-                user_id = accounts.insert_user(
-                    connection,
-                    username,
-                    password_hash=password_hash,
-                    first_name=first_name,
-                    last_name=last_name,
-                    email=email,
-                    enabled=enabled,
-                )
+                user_id = _insert(connection, account, None if identity is not None else password_hash)
+                if identity is not None:
+                    accounts.put_identity(connection, self._provider.issuer, identity, user_id)
                 memberships.join(connection, tenant_id, user_id, role, is_single=self._context.is_single)
                 audit.insert_entry(connection, actor.user_id, "users.create", target=user_id)
                 return accounts.read_user(connection, user_id)
-        except BaseException:
-            self._provider.delete(identity)
-            raise
+
+    def _check_new(self, identity: str) -> None:
+        """Check that an account that a provider has created is not that of another user, which must not be deleted."""
+        with self._context.database.read() as connection:
+            if accounts.user_of_identity(connection, self._provider.issuer, identity) is not None:
+                raise Conflict(f"the identity provider gave a new user the account {identity!r} of another one")
+
+    def create_first_admin(self, password: str, username: str = "admin") -> User | None:
+        """Create the first user of a new service, an admin of the default tenant; do nothing if there are users.
+
+        Args:
+            password: at least 8 characters; it is not temporary.
+            username: the name of the user.
+
+        Returns:
+            The user; None if there are users already.
+
+        Raises:
+            InvalidInput: the name or the password is invalid.
+        """
+        check_username(username)
+        if self.count():
+            return None
+        account, password_hash = NewAccount(username, password), self._context.passwords.hash(password)
+        with self._context.database.write() as connection:
+            if accounts.count_users(connection):  # another process was faster
+                return None
+            user_id = _insert(connection, account, password_hash)
+            memberships.join(connection, DEFAULT_ID, user_id, Role.ADMIN, is_single=self._context.is_single)
+            audit.insert_entry(connection, None, "users.create_first_admin", target=user_id)
+            return accounts.read_user(connection, user_id)
 
     def page(self, actor: Actor, *, search: str = "", limit: int = 100, offset: int = 0) -> tuple[list[User], int]:
         """Return a page of the users, by username, and the number of all matches.
@@ -121,6 +154,18 @@ class Users:
         with self._context.database.read() as connection:
             return accounts.read_user(connection, user_id)
 
+    def find(self, actor: Actor, name: str) -> User:
+        """Return the user with an e-mail address, a username or an id.
+
+        Raises:
+            Forbidden: the actor may not view users.
+            NotFound: there is no such user.
+        """
+        self._context.require(actor, Action.USERS_READ)
+        with self._context.database.read() as connection:
+            row = accounts.user_addressed(connection, name)
+            return accounts.read_user(connection, name if row is None else row.id)
+
     def change(self, actor: Actor, user_id: str, *, username: str | None = None, enabled: bool | None = None) -> User:
         """Rename a user, or let the user log in or not any more; return the user.
 
@@ -129,25 +174,48 @@ class Users:
         Raises:
             Forbidden: the actor may not manage users.
             NotFound: there is no such user.
-            InvalidInput: nothing is to change, the name is invalid or taken, or the actor would be locked out.
+            InvalidInput: nothing is to change, the name is invalid or taken, or it is the actor or the last admin who
+                would be disabled.
         """
         self._context.require(actor, Action.USERS_WRITE, target=user_id)
         if username is None and enabled is None:
             raise InvalidInput("give a username or enabled: there is nothing to change")
-        with self._context.database.write() as connection:
-            accounts.find_user(connection, user_id)
-            if username is not None:
-                check_username(username)
-                accounts.rename_user(connection, user_id, username)
-                self._provider.rename(None, username)
-            if enabled is not None:
-                if not enabled:
-                    _check_not_self(actor, user_id, "You cannot disable your own account")
+        if username is not None:
+            check_username(username)
+        if enabled is False:
+            _check_not_self(actor, user_id, "You cannot disable your own account")
+        with self._context.database.read() as connection:
+            former, identity = self._account(connection, user_id)
+            self._check_change(connection, user_id, username, enabled)
+        with compensated() as steps:
+            if identity is not None and username is not None:
+                self._provider.rename(identity, username)
+                steps.append(partial(self._provider.rename, identity, former.username))
+            if identity is not None and enabled is not None:
+                self._provider.enable(identity, enabled=enabled)
+                steps.append(partial(self._provider.enable, identity, enabled=former.enabled))
+            with self._context.change(actor, Action.USERS_WRITE) as connection:
+                accounts.find_user(connection, user_id)
+                self._check_change(connection, user_id, username, enabled)
+                if username is not None:
+                    accounts.rename_user(connection, user_id, username)
+                if enabled is not None:
+                    accounts.update_user(connection, user_id, enabled=enabled)
+                if enabled is False:
                     accounts.end_sessions(connection, [user_id])
-                accounts.update_user(connection, user_id, enabled=enabled)
-                self._provider.enable(None, enabled=enabled)
-            audit.insert_entry(connection, actor.user_id, "users.change", target=user_id)
-            return accounts.read_user(connection, user_id)
+                audit.insert_entry(connection, actor.user_id, "users.change", target=user_id)
+                return accounts.read_user(connection, user_id)
+
+    def _account(self, connection: Any, user_id: str) -> tuple[Any, str | None]:
+        """Return the row of a user, and the id of the account at the provider; None without one."""
+        row = accounts.find_user(connection, user_id)
+        return row, accounts.identity_of(connection, self._provider.issuer, user_id)
+
+    def _check_change(self, connection: Any, user_id: str, username: str | None, enabled: bool | None) -> None:
+        if username is not None:
+            accounts.check_free(connection, username, user_id=user_id)
+        if enabled is False:
+            _check_not_last_admin(connection, user_id, "The last admin cannot be disabled")
 
     def delete(self, actor: Actor, user_id: str) -> None:
         """Delete a user; the datasets of the user go to the acting admin, or else to the admin of their tenant.
@@ -160,22 +228,39 @@ class Users:
             InvalidInput: it is the actor's own account, or the last admin.
         """
         self._context.require(actor, Action.USERS_WRITE, target=user_id)
-        with self._context.database.write() as connection:
-            accounts.find_user(connection, user_id)
-            _check_not_self(actor, user_id, "You cannot delete your own account")
-            for tenant_id, role in tenants.roles_of(connection, user_id).items():
-                if role is Role.ADMIN:
-                    memberships.check_other_admin(connection, tenant_id, user_id, _LAST_ADMIN)
+        with self._context.database.read() as connection:
+            _, identity = self._account(connection, user_id)
+        if identity is not None:
+            self._delete_identity(actor, user_id, identity)
+        with self._context.change(actor, Action.USERS_WRITE) as connection:
+            self._check_deletion(connection, actor, user_id)
             for tenant in tenants.list_tenants(connection):
-                owner = self._next_owner(connection, actor, tenant.id, user_id)
+                owner = memberships.next_owner(connection, actor, tenant.id, user_id)
                 homes.transfer_datasets(connection, user_id, owner, tenant_id=tenant.id)
-            self._provider.delete(None)
             accounts.delete_user(connection, user_id)
             audit.insert_entry(connection, actor.user_id, "users.delete", target=user_id)
 
-    def _next_owner(self, connection: Any, actor: Actor, tenant_id: str, former_id: str) -> str | None:
-        admins = [each for each in tenants.admins_of(connection, tenant_id) if each != former_id]
-        return actor.user_id if actor.user_id in admins else next(iter(admins), None)
+    def _check_deletion(self, connection: Any, actor: Actor, user_id: str) -> None:
+        accounts.find_user(connection, user_id)
+        _check_not_self(actor, user_id, "You cannot delete your own account")
+        _check_not_last_admin(connection, user_id, "The last admin cannot be deleted")
+
+    def _delete_identity(self, actor: Actor, user_id: str, identity: str) -> None:
+        """Delete the account of a user at the provider.
+
+        A deletion cannot be taken back. So the user is disabled first: if the process is killed after it, the user
+        stays, disabled, and can be deleted again.
+        """
+        with self._context.change(actor, Action.USERS_WRITE) as connection:
+            self._check_deletion(connection, actor, user_id)
+            was_enabled = accounts.find_user(connection, user_id).enabled
+            accounts.update_user(connection, user_id, enabled=False)
+        try:
+            self._provider.delete(identity)
+        except BaseException:
+            with self._context.database.write() as connection:
+                accounts.update_user(connection, user_id, enabled=was_enabled)
+            raise
 
     def reset_password(self, actor: Actor, user_id: str, password: str) -> None:
         """Set a temporary password, which the user must change at the next log-in; all sessions of the user end.
@@ -188,14 +273,19 @@ class Users:
         self._context.require(actor, Action.USERS_WRITE, target=user_id)
         check_password(password)
         with self._context.database.read() as connection:
-            if accounts.find_user(connection, user_id).password_hash is None:
-                raise InvalidInput("The account of an identity provider has no password here")
-        password_hash = self._context.passwords.hash(password)
-        with self._context.database.write() as connection:
+            user, identity = self._account(connection, user_id)
+        values: dict[str, Any] = {}
+        if identity is not None:
+            self._provider.set_password(identity, password)
+        elif user.password_hash is None:
+            raise InvalidInput("The account of an identity provider has no password here")
+        else:
+            values = {"password_hash": self._context.passwords.hash(password), "password_temporary": True}
+        with self._context.change(actor, Action.USERS_WRITE) as connection:
             accounts.find_user(connection, user_id)
-            accounts.update_user(connection, user_id, password_hash=password_hash, password_temporary=True)
+            if values:
+                accounts.update_user(connection, user_id, **values)
             accounts.end_sessions(connection, [user_id])
-            self._provider.set_password(None, password)
             audit.insert_entry(connection, actor.user_id, "users.reset_password", target=user_id)
 
     def log_out(self, actor: Actor, user_id: str) -> None:
@@ -206,10 +296,13 @@ class Users:
             NotFound: there is no such user.
         """
         self._context.require(actor, Action.USERS_WRITE, target=user_id)
-        with self._context.database.write() as connection:
+        with self._context.database.read() as connection:
+            _, identity = self._account(connection, user_id)
+        if identity is not None:
+            self._provider.log_out(identity)
+        with self._context.change(actor, Action.USERS_WRITE) as connection:
             accounts.find_user(connection, user_id)
             accounts.end_sessions(connection, [user_id])
-            self._provider.log_out(None)
             audit.insert_entry(connection, actor.user_id, "users.log_out", target=user_id)
 
     def sessions(self, actor: Actor, user_id: str) -> Sequence[UserSession]:
@@ -228,18 +321,24 @@ class Users:
     def set_roles(self, actor: Actor, user_id: str, roles: Sequence[str]) -> User:
         """Replace the roles of a user that hold in all tenants; unknown ones are ignored. Return the user.
 
+        A user whose roles change is logged out.
+
         Raises:
             Forbidden: the actor may not manage users.
             NotFound: there is no such user.
-            InvalidInput: the actor would lose the right to manage users.
+            InvalidInput: the roles are no list, or the actor would lose the right to manage users.
         """
         self._context.require(actor, Action.USERS_WRITE, target=user_id)
+        if isinstance(roles, str):
+            raise InvalidInput(f"roles are a list of names, not {roles!r}")
         known = {role for role in RealmRole if role in roles}
         if user_id == actor.user_id and RealmRole.MANAGE_USERS not in known:
             raise InvalidInput("You cannot remove your own administration roles")
-        with self._context.database.write() as connection:
+        with self._context.change(actor, Action.USERS_WRITE) as connection:
             accounts.find_user(connection, user_id)
-            accounts.set_realm_roles(connection, user_id, known)
+            if accounts.realm_roles(connection, user_id) != known:
+                accounts.set_realm_roles(connection, user_id, known)
+                accounts.end_sessions(connection, [user_id])
             audit.insert_entry(connection, actor.user_id, "users.set_roles", target=user_id)
             return accounts.read_user(connection, user_id)
 
@@ -260,11 +359,34 @@ def check_username(username: str) -> None:
         raise InvalidInput(f"a username has {_SHORTEST_NAME} to 255 characters and no blanks; this is {username!r}")
 
 
-def _role(role: str) -> Role:
-    try:
-        return Role(role)
-    except ValueError:
-        raise InvalidInput(f"a role is one of {', '.join(Role)}, not {role!r}") from None
+def check_email(email: str) -> None:
+    """Check an e-mail address: a name and a domain, without blanks.
+
+    Raises:
+        InvalidInput: it is no e-mail address.
+    """
+    check_name("e-mail address", email)
+    name, _, domain = email.rpartition("@")
+    if not name or not domain or any(character.isspace() for character in email):
+        raise InvalidInput(f"{email!r} is no e-mail address")
+
+
+def _insert(connection: Any, account: NewAccount, password_hash: str | None) -> str:
+    return accounts.insert_user(
+        connection,
+        account.username,
+        password_hash=password_hash,
+        first_name=account.first_name,
+        last_name=account.last_name,
+        email=account.email,
+        enabled=account.enabled,
+    )
+
+
+def _check_not_last_admin(connection: Any, user_id: str, message: str) -> None:
+    for tenant_id, role in tenants.roles_of(connection, user_id).items():
+        if role is Role.ADMIN:
+            memberships.check_other_admin(connection, tenant_id, user_id, message)
 
 
 def _check_not_self(actor: Actor, user_id: str, message: str) -> None:

@@ -23,13 +23,13 @@ from framedex.jobs.edits.values import update_values
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.short_edits import Edit, editing
-from framedex.operations.starting import start, with_job_context
+from framedex.operations.starting import check_available, start, with_job_context
 from framedex.records import Field, FieldResult, FieldValue, Tag, TaskType
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, stored_fields, tags_of
 from framedex.storage.field_results import read_result
 from framedex.storage.media import Media
-from framedex.storage.tables import Table
+from framedex.storage.tables import edited_table
 from framedex.tasks import Job, Task
 
 _STORED_ROWS = 100_000  # values that the catalog stores for a retry by another process
@@ -80,7 +80,7 @@ def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str
         result, written = tag_jobs.assign_tag(media, edit.job.head, rows, name_or_id, context.settings.user)
         change = {} if result.tag_id in before else {"tag_added": tag_facts(result)}
         edit.commit(*written, step=_tag_step("tag", media, written, rows, change))
-    return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
+    return _tag(result, count_tags(replace(media, table=edited_table(media.table.path, written[0]["media"]))))
 
 
 def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
@@ -89,7 +89,7 @@ def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: s
         rows = selected_rows(media, selection)
         result, written = tag_jobs.unassign_tag(media, edit.job.head, rows, name_or_id)
         edit.commit(*written, step=_tag_step("untag", media, written, rows, {}))
-    return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
+    return _tag(result, count_tags(replace(media, table=edited_table(media.table.path, written[0]["media"]))))
 
 
 def _tag_step(
@@ -166,14 +166,31 @@ def field_values(context: Context, dataset_id: str, media_id: str) -> list[Field
     ]
 
 
+def check_new_field(
+    context: Context, dataset_id: str, name: str, field_type: str, enum_options: Any, is_multi: bool
+) -> None:
+    """Check that a custom field can be created now; errors as in :func:`start_adding_field`."""
+    field_jobs.check_spec(name, field_type, enum_options, is_multi)
+    with context.catalog.write() as connection:
+        check_available(connection, dataset_id, Operation.ADD_FIELD)
+    field_jobs.check_name_free(fields_of(open_media(context, dataset_id)), name)
+
+
 def start_adding_field(
-    context: Context, dataset_id: str, name: str, field_type: str, enum_options: Any, is_multi: bool, values: Any
+    context: Context,
+    dataset_id: str,
+    name: str,
+    field_type: str,
+    enum_options: Any,
+    is_multi: bool,
+    values: Any,
+    task_id: str | None = None,
 ) -> Task:
     """Start the task that creates a custom field and writes its values.
 
     Raises:
         InvalidInput: an argument is invalid.
-        Conflict: the name is in use, or a task is in progress.
+        Conflict: the name is in use, a task is in progress, or a task has the id.
     """
     spec = field_jobs.check_spec(name, field_type, enum_options, is_multi)
     field_jobs.check_name_free(fields_of(open_media(context, dataset_id)), name)
@@ -192,6 +209,7 @@ def start_adding_field(
             enum_options=enum_options,
             is_multi=is_multi,
         ),
+        task_id=task_id,
     )
 
 

@@ -97,7 +97,9 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
         namespace = datasets.namespace_of(connection, dataset_id)
         taken = {each.display_name for each in datasets.list_datasets(connection, namespace)}
         name, user = copy_name(source.display_name, "enriched", taken), context.settings.user
-        new_id = datasets.insert_dataset(connection, name, owned_by=user, namespace=namespace)
+        new_id = datasets.insert_dataset(
+            connection, name, owned_by=user, namespace=namespace, source_dataset_id=dataset_id
+        )
         config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": requested}
         record = datasets.find_dataset(connection, new_id)
         task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config, created_by=user)

@@ -98,7 +98,7 @@ def image_query(
     Args:
         context: the workspace.
         searcher: of the dataset.
-        query: id of a media item or an object, path, bytes, array or Pillow image; or a vector.
+        query: id of a media item, an object or an upload, path, bytes, array or Pillow image; or a vector.
         box: bounding box of the part of the image to use.
         max_distance: maximum cosine distance, 0 to 2.
         n_candidates: number of rows to compare exactly; None for the number measured for the index.
@@ -119,6 +119,10 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
         if box is not None:
             raise InvalidInput("a bounding box is a part of an image; a vector has none")
         return vector
+    if isinstance(query, str) and is_upload(searcher.caches.uploads, query):
+        if box is not None:
+            raise InvalidInput("a bounding box is a part of an image; an uploaded query keeps its embedding only")
+        return read_upload(searcher.caches.uploads, query)
     if isinstance(query, str) and not is_file(query) and not _is_path(query):
         if box is None:
             return searcher.vector_of(query)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,43 @@ from framedex.jobs.edits.journal import NewStep, prune_journal
 from framedex.jobs.restore import with_counters
 from framedex.operations.context import Context
 from framedex.operations.starting import check_available, load_job_context
-from framedex.storage import tables
+from framedex.storage import datasets, tables
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.journal_files import remove_journal_files
 from framedex.storage.leases import Lease, leased
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
 from framedex.tasks import Commit
+
+
+@dataclass(frozen=True)
+class CommittedEdit:
+    """A short edit that was committed.
+
+    Attributes:
+        generation: the id of the generation that it made.
+        step: its number in the journal; None if the journal has no step of it.
+        n_media: the number of media that it changed, as the journal has it.
+    """
+
+    generation: str
+    step: int | None
+    n_media: int
+
+
+_committed: ContextVar[list[CommittedEdit] | None] = ContextVar("committed edits", default=None)
+
+
+@contextmanager
+def committed_edits() -> Iterator[list[CommittedEdit]]:
+    """Yield a list that receives the short edits which the block commits on its thread."""
+    edits: list[CommittedEdit] = []
+    token = _committed.set(edits)
+    try:
+        yield edits
+    finally:
+        _committed.reset(token)
 
 
 @dataclass(frozen=True)
@@ -39,7 +68,7 @@ class Edit:
         job = self.job
         version = tables.roll_back(job.table, job.head.tables[MEDIA])
         assert version is not None, "a head has a media table"
-        table = Table(job.table, version)
+        table = tables.edited_table(job.table, version)
         return Media(job.dataset_id, job.head, table, context.sql, job.roots, columns=context.columns)
 
     def commit(
@@ -90,14 +119,17 @@ class Edit:
 
     def _commit(self, commit: Commit, step: NewStep | None, also: Callable[[Any], None]) -> None:
         record = None if step is None else step.recorder(self.job)
-        old_files: list[str] = []
+        number, old_files = None, list[str]()
         with self._lease.commit() as connection:
             commit(connection)
             if record is not None:
-                record(connection)
+                number = record(connection)
                 old_files += prune_journal(connection, self.job)
             also(connection)
+            head = datasets.head(connection, self.job.dataset_id)
         remove_journal_files(self.job.table.parent, old_files)
+        if (edits := _committed.get()) is not None and head is not None:
+            edits.append(CommittedEdit(head.id, number, 0 if step is None else step.n_media))
 
 
 @contextmanager

@@ -31,6 +31,7 @@ def start(
     status_shown: DatasetStatus = DatasetStatus.READ_ONLY,
     thresholds: Sequence[float] | None = None,
     config: dict[str, Any] | None = None,
+    task_id: str | None = None,
     in_transaction: Callable[[Any, Generation | None], None] = lambda _connection, _head: None,
 ) -> Task:
     """Start a task on a dataset and return it; readers see the old state until the task commits.
@@ -45,10 +46,12 @@ def start(
         status_shown: the dataset's status while the job runs.
         thresholds: cluster thresholds that replace those of the dataset.
         config: the task's arguments as JSON, for a retry by another process; see :mod:`framedex.api.retry`.
+        task_id: the id of the task; None for a new one.
         in_transaction: called with the transaction that starts the task and with the head; raises to prevent the start.
 
     Raises:
-        Conflict: another task is in progress, the status does not allow it, or the dataset was never indexed.
+        Conflict: another task is in progress, the status does not allow it, or a task has the id.
+        NotIndexed: the dataset was never indexed.
         ReadOnly: the workspace was opened for reading.
     """
     context.runner.settle()
@@ -56,7 +59,9 @@ def start(
         record = check_available(connection, dataset_id, operation, allowed)
         in_transaction(connection, datasets.head(connection, dataset_id))
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
-        task_id = context.runner.insert(connection, record, task_type, config, created_by=context.settings.user)
+        task_id = context.runner.insert(
+            connection, record, task_type, config, created_by=context.settings.user, task_id=task_id
+        )
 
     run = with_job_context(context, dataset_id, job, status_shown=status_shown, thresholds=thresholds)
     return Task.start(context.runner, task_id, dataset_id, run)

@@ -2,7 +2,14 @@
 
 from framedex.records.base import Record
 from framedex.records.cleanup import CleanupResult, CleanupSummary
-from framedex.records.datasets import DatasetRecord, DatasetStatus, EmbeddingConfig, Weights
+from framedex.records.datasets import (
+    DatasetRecord,
+    DatasetStatus,
+    EmbeddingConfig,
+    SourceType,
+    TextSearches,
+    Weights,
+)
 from framedex.records.duplicates import DUPLICATE_LEVELS, Copy, DuplicateDecision, DuplicateGroup
 from framedex.records.edits import Field, FieldError, FieldResult, FieldType, FieldValue, LabelDecision, Tag
 from framedex.records.enrichment import (
@@ -99,6 +106,7 @@ __all__ = [
     "SavedViewRecord",
     "Snapshot",
     "SnapshotReason",
+    "SourceType",
     "Tag",
     "TaskFilters",
     "TaskPage",
@@ -108,6 +116,7 @@ __all__ = [
     "Tenant",
     "TenantMember",
     "TenantPermissions",
+    "TextSearches",
     "TrendPoint",
     "UploadRecord",
     "UploadState",

@@ -20,11 +20,21 @@ class DatasetStatus(StrEnum):
     ERROR = "ERROR"
 
 
+class SourceType(StrEnum):
+    """Location of the media that a dataset was created from: a bucket, this machine, or the workspace itself."""
+
+    BUCKET = "BUCKET"
+    LOCAL = "LOCAL"
+    UPLOAD = "UPLOAD"
+
+
 class DatasetRecord(Record):
     """A dataset, as the interface's status endpoint returns it.
 
     ``status`` is the older field: NEW for a draft, UPLOADING for a draft to which files were uploaded, otherwise the
-    same. ``progress`` is in percent, 0 to 100; ``created_at`` is in UTC.
+    same. ``progress`` is in percent, 0 to 100. ``created_at`` is in UTC, and so is ``updated_at``, the time of the last
+    commit; None before the first one. ``source_uri`` is the folder of the media, or its URI; None for uploads.
+    ``source_dataset_id`` is the dataset that a clone or an enriched dataset was made of; older copies have None.
     """
 
     id: str
@@ -37,6 +47,20 @@ class DatasetRecord(Record):
     n_images: int
     n_videos: int
     n_objects: int = 0
+    description: str = ""
+    created_by: str
+    updated_at: datetime | None
+    source_type: SourceType
+    source_uri: str | None
+    source_dataset_id: str | None
+
+
+class TextSearches(Record):
+    """The kinds of text searches that can find something in a dataset: in labels, in captions, and by meaning."""
+
+    labels: bool
+    captions: bool
+    semantic: bool
 
 
 class Weights(Record):

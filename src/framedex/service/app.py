@@ -1,7 +1,7 @@
 """The application: its routes, its layers, its start and its end."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -15,11 +15,12 @@ from framedex import __version__
 from framedex.api.workspace import Workspace
 from framedex.hub import Hub
 from framedex.service.documentation import add_documentation
-from framedex.service.errors import add_handlers
+from framedex.service.errors import PROBLEMS, add_handlers
 from framedex.service.maintenance import Maintenance
 from framedex.service.metrics import Metrics
 from framedex.service.middleware import RequestMiddleware
 from framedex.service.settings import ServiceSettings, auth_is_off
+from framedex.service.staging import remove_staged
 from framedex.service.state import ServiceState
 from framedex.service.uris import Uris
 
@@ -56,6 +57,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(remove_staged, workspace.path)
         maintenance.start()
         try:
             yield
@@ -64,21 +66,8 @@ def create_app(
             await anyio.to_thread.run_sync(maintenance.stop)
             await anyio.to_thread.run_sync(on_stop)
 
-    app = FastAPI(
-        title="Framedex",
-        version=__version__,
-        openapi_url="/api/v1/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        lifespan=lifespan,
-        generate_unique_id_function=_operation_id,
-        telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
-        form_limits={"max_files": 1000, "max_fields": 50},
-    )
+    app = api(lifespan)
     app.state.service, app.state.metrics = state, metrics
-    add_handlers(app)
-    for router in routers():
-        app.include_router(router)
     add_documentation(app)
     if settings.cors_origins:
         app.add_middleware(
@@ -89,6 +78,26 @@ def create_app(
             allow_credentials=True,
         )
     app.add_middleware(RequestMiddleware, state=state, observe=metrics.observe)
+    return app
+
+
+def api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+    """Return an application with all routes, without a workspace that it could serve."""
+    app = FastAPI(
+        title="Framedex",
+        version=__version__,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        generate_unique_id_function=_operation_id,
+        telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
+        form_limits={"max_files": 1000, "max_fields": 50},
+        responses=PROBLEMS,
+    )
+    add_handlers(app)
+    for router in routers():
+        app.include_router(router)
     return app
 
 

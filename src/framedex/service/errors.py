@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from framedex.errors import (
@@ -15,6 +16,7 @@ from framedex.errors import (
     Conflict,
     Error,
     Forbidden,
+    Gone,
     InvalidFilter,
     InvalidInput,
     MissingDependency,
@@ -35,6 +37,7 @@ _NOT_WRITABLE = "The workspace cannot be written at present"
 _TABLE: Sequence[tuple[type[Error], int, str]] = (
     (NotAuthenticated, 401, "not_authenticated"),
     (TooManyAttempts, 429, "rate_limited"),
+    (Gone, 410, "gone"),
     (NotFound, 404, "not_found"),
     (NotIndexed, 400, "not_indexed"),
     (NotRetryable, 400, "not_retryable"),
@@ -54,6 +57,26 @@ _CODES = {
     409: "conflict", 413: "too_large", 415: "cannot_decode", 416: "range_not_satisfiable", 422: "invalid",
     429: "rate_limited", 503: "unavailable",
 }  # fmt: skip
+
+
+class ErrorBody(BaseModel):
+    """An error: ``detail`` and ``message`` are the same sentence, ``code`` a short name for programs.
+
+    ``request_id`` stands in the log, too. ``errors`` lists each problem of a request that is not valid.
+    """
+
+    detail: str
+    message: str
+    code: str
+    request_id: str
+    errors: list[dict[str, Any]] | None = None
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "The request cannot be answered"},
+    "5XX": {"model": ErrorBody, "description": "The service cannot answer at present"},
+}
+"""What the documentation says of errors, of all routes."""
 
 
 class Refusal(Exception):

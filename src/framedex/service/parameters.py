@@ -6,6 +6,7 @@ from fastapi import Depends, Request
 
 from framedex.access import Actor
 from framedex.api.dataset import Dataset
+from framedex.service.errors import Refusal
 from framedex.service.links import Links
 from framedex.service.state import ServiceState
 from framedex.tasks import Task
@@ -22,7 +23,9 @@ async def _actor(request: Request) -> Actor:
 
 
 async def _dataset(request: Request) -> Dataset:
-    dataset: Dataset = request.state.dataset
+    dataset: Dataset | None = getattr(request.state, "dataset", None)
+    if dataset is None:  # the parameter of the query is missing
+        raise Refusal(request.state.invalid_status, "Field 'dataset_id' is required")
     return dataset
 
 

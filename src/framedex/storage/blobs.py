@@ -30,8 +30,6 @@ from framedex.storage.disk import remove_tree, set_aside, sync_file, sync_folder
 from framedex.storage.owners import is_gone, this_process
 from framedex.storage.upload_lists import listed_hashes
 
-BLOBS_ROOT = "blobs:"
-"""The source root of uploaded media."""
 _BLOBS, _UPLOADS, _LIST, _OWNER = "blobs", "uploads", "files.parquet", "owner"
 _UNUSED = "unused-blobs"
 _SUFFIX = re.compile(r"\.[a-z0-9]{1,8}")

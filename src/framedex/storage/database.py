@@ -151,6 +151,11 @@ class Database:
         """Shrink the file and its log to the space that they need, unless other connections use them."""
         with suppress(WorkspaceError), self._connection("shrink") as connection:
             connection.exec_driver_sql("VACUUM")
+        self.empty_log()
+
+    def empty_log(self) -> None:
+        """Write the log into the file, unless other connections use it; the log then takes no space."""
+        with suppress(WorkspaceError), self._connection("shrink") as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check_revision(self) -> None:
@@ -357,7 +362,11 @@ def _put(partial: Path, path: Path) -> None:
 
 
 def create_database(
-    path: Path, schema: Schema, fill: Callable[[sa.Connection], None] = lambda _connection: None
+    path: Path,
+    schema: Schema,
+    fill: Callable[[sa.Connection], None] = lambda _connection: None,
+    *,
+    private: bool = False,
 ) -> None:
     """Build a complete database in a temporary file and move it to its path.
 
@@ -367,11 +376,14 @@ def create_database(
         path: path of the database.
         schema: its schema.
         fill: adds the first rows.
+        private: whether only the user of this process may read the file, from its first byte on.
 
     Raises:
         WorkspaceError: the database cannot be written.
     """
     with atomic_file(path, put=_put) as partial:
+        if private:
+            _make_private(partial, schema)
         engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
         try:
             with engine.begin() as connection:
@@ -383,6 +395,14 @@ def create_database(
             raise WorkspaceError(f"cannot create the {schema.noun} {path}: {error.orig}") from error
         finally:
             engine.dispose()
+
+
+def _make_private(path: Path, schema: Schema) -> None:
+    """Make an empty file that other users cannot open; SQLite gives the log of a database the same mode."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise WorkspaceError(f"cannot create the {schema.noun} {path.parent}: {error.strerror}") from error
 
 
 def migrate(engine: sa.Engine, schema: Schema) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from framedex.core.ids import is_dataset_id, new_id
 from framedex.errors import Conflict, NotFound
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
+from framedex.storage.dataset_origins import changed_at, origin_columns, origin_of
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.manifest import note_change, note_removal
 from framedex.storage.row_values import reading_row
@@ -30,6 +31,7 @@ def insert_dataset(
     owned_by: str,
     namespace: str = "",
     status: DatasetStatus = DatasetStatus.INDEXING,
+    source_dataset_id: str | None = None,
 ) -> str:
     """Add an empty dataset and return its id.
 
@@ -39,6 +41,7 @@ def insert_dataset(
         owned_by: the user who creates it.
         namespace: of the dataset.
         status: of the dataset.
+        source_dataset_id: the dataset that it is a copy of; None for no copy.
 
     Raises:
         Conflict: the name is in use.
@@ -57,6 +60,7 @@ def insert_dataset(
                 n_images=0,
                 n_videos=0,
                 n_objects=0,
+                source_dataset_id=source_dataset_id,
             )
         )
     except sa.exc.IntegrityError:
@@ -96,6 +100,17 @@ def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> Non
         update_dataset(connection, dataset_id, name=name)
     except sa.exc.IntegrityError:
         raise Conflict(f"a dataset named {name!r} exists already; choose another name") from None
+    note_change(connection, dataset_id)
+
+
+def set_description(connection: sa.Connection, dataset_id: str, description: str) -> None:
+    """Replace the description of a dataset.
+
+    Raises:
+        NotFound: the dataset does not exist.
+    """
+    find_dataset(connection, dataset_id)
+    update_dataset(connection, dataset_id, description=description)
     note_change(connection, dataset_id)
 
 
@@ -272,6 +287,11 @@ def head(connection: sa.Connection, dataset_id: str) -> Generation | None:
     return None if row is None else generation_of_row(row)
 
 
+def list_heads(connection: sa.Connection) -> dict[str, str | None]:
+    """Return the id of each dataset's head, None before the first commit, by the id of the dataset."""
+    return {row.id: row.head for row in connection.execute(sa.select(datasets.c.id, datasets.c.head)).all()}
+
+
 def find_generation(connection: sa.Connection, dataset_id: str, generation_id: str) -> Generation:
     """Return a generation of a dataset.
 
@@ -317,13 +337,14 @@ def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
 
 
 def _select() -> sa.Select[Any]:
-    return sa.select(datasets, _HAS_FILES)
+    return sa.select(datasets, _HAS_FILES, *origin_columns())
 
 
 def _record(row: Any) -> DatasetRecord:
     with reading_row("datasets", row.id):
         if not is_dataset_id(row.id):
             raise ValueError("id is not the id of a dataset")
+        origin = origin_of(row)
         return DatasetRecord(
             id=row.id,
             display_name=row.name,
@@ -335,6 +356,12 @@ def _record(row: Any) -> DatasetRecord:
             n_images=row.n_images,
             n_videos=row.n_videos,
             n_objects=row.n_objects,
+            description=row.description,
+            created_by=row.owned_by,
+            updated_at=changed_at(row),
+            source_type=origin.type,
+            source_uri=origin.uri,
+            source_dataset_id=row.source_dataset_id,
         )
 
 

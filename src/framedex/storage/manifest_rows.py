@@ -59,8 +59,9 @@ def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None
     if head is None and (row["head"] is not None or not _is_draft(connection, row)):
         return None
     del row["status"], row["progress"], row["n_objects"]  # the head has these
-    if not row["namespace"]:  # as in manifests of older versions
-        del row["namespace"]
+    for name in ("namespace", "description", "source_dataset_id"):
+        if not row[name]:  # as in manifests of older versions
+            del row[name]
     roots = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
     views = _describe_views(connection, dataset_id)
     return {"dataset": row, "head": head, "roots": [os.fsdecode(path) for path in roots], "views": views}

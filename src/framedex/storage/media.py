@@ -14,13 +14,14 @@ from framedex.core.allowed_folders import OwnPath
 from framedex.core.arrays import RowIds
 from framedex.core.path_columns import relation_with, stored
 from framedex.errors import NotFound
-from framedex.storage.blobs import BLOBS_ROOT, blob_path
+from framedex.storage.blobs import blob_path
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.condition import Condition
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Generation
 from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
 from framedex.storage.row_positions import positions_of
+from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
 from framedex.storage.videos import VIDEOS

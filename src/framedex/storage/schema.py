@@ -22,6 +22,9 @@ class Timestamp(sa.types.TypeDecorator[datetime]):
         return None if value is None else stored_time(value)
 
 
+BLOBS_ROOT = "blobs:"
+"""The source root of uploaded media."""
+
 metadata = sa.MetaData()
 
 datasets = sa.Table(
@@ -41,6 +44,9 @@ datasets = sa.Table(
     # Names are unique within a namespace; the default namespace is empty.
     sa.Column("namespace", sa.String(255), nullable=False, default="", server_default=""),
     sa.Column("n_objects", sa.Integer, nullable=False, default=0, server_default="0"),
+    sa.Column("description", sa.Text, nullable=False, default="", server_default=""),
+    # The dataset that a clone or an enriched dataset was made of; no foreign key, as that one may be deleted.
+    sa.Column("source_dataset_id", sa.String(36), nullable=True),
     sa.UniqueConstraint("namespace", "name"),
 )
 

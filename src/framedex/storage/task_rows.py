@@ -29,6 +29,7 @@ def insert_task(
     task_type: TaskType,
     created_by: str,
     config: dict[str, Any] | None = None,
+    task_id: str | None = None,
 ) -> str:
     """Add a task of this process in status INITIALIZING and return its id.
 
@@ -38,8 +39,16 @@ def insert_task(
         task_type: type of the task.
         created_by: the user who started it.
         config: parameters with which any process can run the task; None if only this one can.
+        task_id: id of the task; None for a new one.
+
+    Raises:
+        Conflict: a task has the id.
     """
-    task_id, start = new_id(), now()
+    start = now()
+    if task_id is None:
+        task_id = new_id()
+    elif connection.execute(sa.select(tasks.c.id).where(tasks.c.id == task_id)).first() is not None:
+        raise Conflict(f"task {task_id} was started already")
     connection.execute(
         tasks.insert().values(
             id=task_id,
@@ -262,11 +271,23 @@ def _is_dead(row: Any) -> bool:
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:
     """Return the type of the task that runs on a dataset, or enriches it; None if no task does."""
-    enriches = sa.and_(tasks.c.task_type == TaskType.ENRICHMENT, tasks.c.config[_SOURCE].as_string() == dataset_id)
     query = sa.select(tasks.c.task_type).where(
-        sa.or_(tasks.c.dataset_id == dataset_id, enriches), tasks.c.status.in_(_RUNNING)
+        sa.or_(tasks.c.dataset_id == dataset_id, _enriches(dataset_id)), tasks.c.status.in_(_RUNNING)
     )
     return connection.execute(query.limit(1)).scalar()
+
+
+def _enriches(dataset_id: str) -> sa.ColumnElement[bool]:
+    """Return the condition of tasks that enrich a dataset; they belong to the copies."""
+    return sa.and_(tasks.c.task_type == TaskType.ENRICHMENT, tasks.c.config[_SOURCE].as_string() == dataset_id)
+
+
+def last_enrichment(connection: sa.Connection, dataset_id: str) -> TaskRecord | None:
+    """Return the newest task that enriches a dataset, or that made it of another one; None if there is none."""
+    made = sa.and_(tasks.c.task_type == TaskType.ENRICHMENT, tasks.c.dataset_id == dataset_id)
+    query = _select().where(sa.or_(made, _enriches(dataset_id))).order_by(tasks.c.start_time.desc(), tasks.c.id)
+    row = connection.execute(query.limit(1)).one_or_none()
+    return None if row is None else _record(row)
 
 
 def source_of(connection: sa.Connection, task_id: str) -> str | None:

@@ -24,6 +24,7 @@ from framedex.storage.schema import datasets, saved_views, trend_points
 MAX_VIEWS = 200
 """The maximum number of saved views of a dataset."""
 _ERROR_CHARACTERS = 1000
+_ROW_ID: sa.ColumnElement[int] = sa.literal_column("trend_points.rowid", sa.Integer)
 _OF_VIEW = trend_points.c.view_id == saved_views.c.id
 _TOTAL = (
     sa.select(sa.func.coalesce(sa.func.sum(trend_points.c.count), 0))
@@ -301,19 +302,38 @@ def list_alerts(connection: sa.Connection, dataset_id: str, view_id: str | None 
     if view_id is not None:
         query = query.where(saved_views.c.id == view_id)
     with reading_row("trend_points", dataset_id):
-        return [
-            Alert(
-                view_id=row.view_id,
-                view_name=row.name,
-                dataset_id=dataset_id,
-                dataset_name=row.dataset_name,
-                batch_id=batch_id(dataset_id, row.batch),
-                batch=row.batch,
-                timestamp=row.timestamp,
-                result_count=row._mapping["count"],
-            )
-            for row in connection.execute(query).all()
-        ]
+        return [_alert(row, dataset_id) for row in connection.execute(query).all()]
+
+
+def last_alert(connection: sa.Connection) -> int:
+    """Return the number up to which :func:`alerts_after` has nothing new; numbers ascend in time."""
+    return connection.execute(sa.select(sa.func.max(_ROW_ID)).select_from(trend_points)).scalar_one() or 0
+
+
+def alerts_after(connection: sa.Connection, number: int) -> list[Alert]:
+    """Return the alerts of all datasets that were raised after a number of :func:`last_alert`, oldest first."""
+    query = (
+        sa.select(trend_points, saved_views.c.name, saved_views.c.dataset_id, datasets.c.name.label("dataset_name"))
+        .join(saved_views, _OF_VIEW)
+        .join(datasets, datasets.c.id == saved_views.c.dataset_id)
+        .where(number < _ROW_ID, trend_points.c.is_alert.is_(True))
+        .order_by(_ROW_ID)
+    )
+    with reading_row("trend_points", f"after {number}"):
+        return [_alert(row, row.dataset_id) for row in connection.execute(query).all()]
+
+
+def _alert(row: Any, dataset_id: str) -> Alert:
+    return Alert(
+        view_id=row.view_id,
+        view_name=row.name,
+        dataset_id=dataset_id,
+        dataset_name=row.dataset_name,
+        batch_id=batch_id(dataset_id, row.batch),
+        batch=row.batch,
+        timestamp=row.timestamp,
+        result_count=row._mapping["count"],
+    )
 
 
 def stored_points(connection: sa.Connection, dataset_id: str) -> list[tuple[Any, ...]]:

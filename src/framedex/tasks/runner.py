@@ -244,6 +244,7 @@ class Runner:
         config: dict[str, Any] | None = None,
         *,
         created_by: str,
+        task_id: str | None = None,
     ) -> str:
         """Insert the row of a task that :meth:`start` will run, within a transaction; return the task's id.
 
@@ -253,8 +254,14 @@ class Runner:
             task_type: of the task.
             config: arguments of the task as JSON, for :attr:`rebuild_job`; None if only this process can run it.
             created_by: the user who starts the task.
+            task_id: the id of the task; None for a new one.
+
+        Raises:
+            Conflict: a task has the id.
         """
-        return task_rows.insert_task(connection, dataset, task_type=task_type, created_by=created_by, config=config)
+        return task_rows.insert_task(
+            connection, dataset, task_type=task_type, created_by=created_by, config=config, task_id=task_id
+        )
 
     def run_of(self, task_id: str) -> Run | None:
         """Return this process's run of a task, in progress or ended; None for a task of another process."""

@@ -111,6 +111,13 @@ class Dataset(
             records = task_rows.list_tasks(connection, TaskQuery({"dataset_id": self.id}), limit=1)
         return records[0] if records else None
 
+    @property
+    def running_task(self) -> TaskType | None:
+        """The type of the task that changes the dataset, or enriches it, at present; None if no task does."""
+        with self._context.catalog.read() as connection:
+            running = task_rows.running(connection, self.id)
+        return None if running is None else TaskType(running)
+
     def where(self, vql: Sequence[Any]) -> View:
         """Return the media that pass a VQL filter, as in ``[{"labels": {"op": "is", "value": "dog"}}]``.
 

@@ -257,6 +257,7 @@ class DatasetEdits:
         enum_options: Sequence[str] | None = None,
         is_multi: bool = False,
         values: Mapping[str, Any] | Sequence[Any] | None = None,
+        task_id: str | None = None,
         wait: Literal[True] = True,
     ) -> FieldResult: ...
 
@@ -269,6 +270,7 @@ class DatasetEdits:
         enum_options: Sequence[str] | None = None,
         is_multi: bool = False,
         values: Mapping[str, Any] | Sequence[Any] | None = None,
+        task_id: str | None = None,
         wait: bool,
     ) -> FieldResult | Task: ...
 
@@ -280,6 +282,7 @@ class DatasetEdits:
         enum_options: Sequence[str] | None = None,
         is_multi: bool = False,
         values: Mapping[str, Any] | Sequence[Any] | None = None,
+        task_id: str | None = None,
         wait: bool = True,
     ) -> FieldResult | Task:
         """Create a custom field, set its values, and return the result. Invalid values do not affect the others.
@@ -291,15 +294,24 @@ class DatasetEdits:
             enum_options: for ``enum``: one or more distinct texts of 1 to 20 characters.
             is_multi: whether each media item has a list of values.
             values: values by media id, or rows ``{"media_id": …, "value": …}``; None clears a value.
+            task_id: the id of the task, so that a repeated call starts no second one; None for a new id.
             wait: return when the task is done, showing progress; else return the task at once; :meth:`field_result` has
                 its result.
 
         Raises:
             InvalidInput: an argument cannot be used.
-            Conflict: the name is taken, or a task is running.
+            Conflict: the name is taken, a task is running, or a task has the id already.
         """
-        task = editing.start_adding_field(self._context, self.id, name, field_type, enum_options, is_multi, values)
+        task = editing.start_adding_field(
+            self._context, self.id, name, field_type, enum_options, is_multi, values, task_id
+        )
         return self._filled(task, f"Adding field {name!r}", wait=wait)
+
+    def check_field(
+        self, name: str, field_type: str, *, enum_options: Sequence[str] | None = None, is_multi: bool = False
+    ) -> None:
+        """Check that :meth:`add_field` would accept a custom field now; arguments and errors are the same."""
+        editing.check_new_field(self._context, self.id, name, field_type, enum_options, is_multi)
 
     @overload
     def set_field(

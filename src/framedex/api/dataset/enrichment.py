@@ -2,7 +2,8 @@
 
 from framedex.operations import enrichment
 from framedex.operations.context import Context
-from framedex.records import EnrichmentContext, EnrichmentModel
+from framedex.records import EnrichmentContext, EnrichmentModel, TaskRecord
+from framedex.storage import task_rows
 
 
 class DatasetEnrichment:
@@ -22,6 +23,12 @@ class DatasetEnrichment:
             InvalidInput: the file is invalid; the message names the model and the key.
         """
         return enrichment.list_models(self._context, self.id)
+
+    @property
+    def last_enrichment(self) -> TaskRecord | None:
+        """The newest task that enriches the dataset, or that made it of another one; None if there is none."""
+        with self._context.catalog.read() as connection:
+            return task_rows.last_enrichment(connection, self.id)
 
     def enrichment_context(self) -> EnrichmentContext:
         """Return the models that were applied. The status is ``NEW`` without models, else ``ENRICHED``.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.api.view import View, selected_ids
-from framedex.core.naming import check_dataset_name
+from framedex.core.naming import check_dataset_name, check_description
 from framedex.jobs.remove import remove
 from framedex.operations import snapshots
 from framedex.operations.context import Context
@@ -135,9 +135,28 @@ class DatasetLifecycle:
             InvalidInput: the name is invalid.
             Conflict: the name is taken.
         """
-        check_dataset_name(name)
+        self.update(name=name)
+
+    def update(self, *, name: str | None = None, description: str | None = None) -> None:
+        """Change the name or the description of the dataset, or both.
+
+        Args:
+            name: as for :meth:`Workspace.create_dataset`; None for the present one.
+            description: free text of up to 10,000 characters, empty for none; None for the present one.
+
+        Raises:
+            InvalidInput: a text cannot be used; nothing is changed.
+            Conflict: the name is taken; nothing is changed.
+        """
+        if name is not None:
+            check_dataset_name(name)
+        if description is not None:
+            check_description(description)
         with self._context.catalog.write() as connection:
-            datasets.rename_dataset(connection, self.id, name)
+            if name is not None:
+                datasets.rename_dataset(connection, self.id, name)
+            if description is not None:
+                datasets.set_description(connection, self.id, description)
 
 
 def _config(ids: Sequence[str]) -> dict[str, Any] | None:

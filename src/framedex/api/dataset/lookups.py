@@ -1,4 +1,4 @@
-"""Look-ups of :class:`framedex.Dataset`: its labels, the copies of one item, the item at a location."""
+"""Look-ups of :class:`framedex.Dataset`: its state, its labels, the copies of one item, the item at a location."""
 
 import os
 
@@ -7,6 +7,7 @@ from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media
 from framedex.records import Copy, LabelCount
+from framedex.storage import datasets
 
 
 class DatasetLookups:
@@ -14,6 +15,21 @@ class DatasetLookups:
 
     _context: Context
     id: str
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the dataset, within which its name is unique; empty for the default namespace."""
+        with self._context.catalog.read() as connection:
+            return datasets.namespace_of(connection, self.id)
+
+    @property
+    def generation(self) -> str:
+        """The id of the present state, which each change replaces.
+
+        Raises:
+            Conflict: the dataset has nothing to show yet.
+        """
+        return open_media(self._context, self.id, early=True).generation.id
 
     def labels(self) -> list[LabelCount]:
         """Return the labels of the media with their counts; see :meth:`View.labels`.

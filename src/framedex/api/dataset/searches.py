@@ -8,7 +8,8 @@ from framedex.api.view import RankedView, View
 from framedex.errors import InvalidInput
 from framedex.operations.context import Context, open_media
 from framedex.operations.searches import open_searcher, upload
-from framedex.records import EntityType
+from framedex.operations.text_searches import text_searches
+from framedex.records import EntityType, TextSearches
 from framedex.render.progress import progress_bar
 from framedex.search.benchmark import SELECTIVITIES, measure_search
 from framedex.search.query_images import Box
@@ -40,8 +41,8 @@ class DatasetSearches:
         only the media that pass.
 
         Args:
-            query: the id of a media item or an object, a path, the bytes of a file, a uint8 array of shape (H, W, 3), a
-                Pillow image, or a vector of the dataset's dimension.
+            query: the id of a media item, of an object or of an image of :meth:`upload`, a path, the bytes of a file, a
+                uint8 array of shape (H, W, 3), a Pillow image, or a vector of the dataset's dimension.
             limit: the maximum number of results; None for all.
             max_distance: the maximum cosine distance, 0 to 2.
             bounding_box: the part of the image to search by, in pixels: ``(x, y, width, height)``, as in previews and
@@ -101,6 +102,10 @@ class DatasetSearches:
         """
         view = self._entities(entity_type)
         return view.search(text, limit, by=by, diversity=diversity, relevance=relevance)
+
+    def text_searches(self) -> TextSearches:
+        """Return which text searches can find something: whether there are labels, captions, and a text encoder."""
+        return text_searches(self._context, self.id)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
         """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``.

@@ -19,7 +19,8 @@ from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, op
 from framedex.media.files import allowed_folders
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
-from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
+from framedex.storage.blobs import Upload, blob_path, upload_folder, uploaded
+from framedex.storage.schema import BLOBS_ROOT
 
 _PART = 2**20
 REPEATED = "repeated names, of which the last one counts"
@@ -100,10 +101,11 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
     if not isinstance(archive, str | os.PathLike):
         raise InvalidInput(f"archive must be the path of a file, not {type(archive).__name__}")
     path, skipped = user_path(archive), Counter[str]()
+    allowed = None if isinstance(archive, OwnPath) else allowed_folders(settings)
     limits = ArchiveLimits(settings.max_file_bytes, settings.max_archive_bytes, settings.max_archive_ratio)
     images = 0
     with Upload(dataset) as upload:
-        for member in open_archive(path, limits, skipped, allowed_folders(settings)):
+        for member in open_archive(path, limits, skipped, allowed):
             if member.name in (*label_files(), *box_files()):
                 _write_annotations(upload.folder, member)
             else:

@@ -9,9 +9,10 @@ from typing import Any
 from framedex.core.regular_files import open_binary
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import blobs, datasets, disk
-from framedex.storage.blobs import BLOBS_ROOT, blob_path
+from framedex.storage.blobs import blob_path
 from framedex.storage.media_rows import path_of_text
 from framedex.storage.retention import RetentionLimits, check_unused, read_retained, referenced_uploads
+from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.table_checks import check_regular, engine_fault
 from framedex.storage.table_files import rows_key
 from framedex.storage.table_names import MEDIA

@@ -12,7 +12,7 @@ from framedex.core.naming import name_key
 from framedex.errors import InvalidInput, NotFound
 from framedex.records import User
 from framedex.storage.datasets import now
-from framedex.storage.service_db.schema import user_roles, users
+from framedex.storage.service_db.schema import identities, user_roles, users
 
 _NOT_LOCAL = users.c.id != LOCAL_USER_ID
 
@@ -33,18 +33,13 @@ def insert_user(
     Raises:
         InvalidInput: the name or the e-mail address is taken.
     """
-    user_id, key = new_id(), name_key(username)
-    if connection.execute(sa.select(users.c.id).where(users.c.username_key == key)).scalar() is not None:
-        raise InvalidInput(f"Username {username!r} is already taken")
-    if email is not None:
-        taken = sa.select(users.c.id).where(users.c.email_key == name_key(email))
-        if connection.execute(taken).scalar() is not None:
-            raise InvalidInput(f"E-mail address {email!r} is already taken")
+    check_free(connection, username, email)
+    user_id = new_id()
     connection.execute(
         users.insert().values(
             id=user_id,
             username=username,
-            username_key=key,
+            username_key=name_key(username),
             email=email,
             email_key=None if email is None else name_key(email),
             first_name=first_name,
@@ -57,6 +52,46 @@ def insert_user(
         )
     )
     return user_id
+
+
+def check_free(connection: sa.Connection, username: str, email: str | None = None, *, user_id: str = "") -> None:
+    """Check that no other user has a name or an e-mail address, as the name or the address.
+
+    Both name a user where a dataset is shared and in records, so nobody's name is the address of somebody else.
+
+    Raises:
+        InvalidInput: the name or the address is taken.
+    """
+    for noun, text in (("Username", username), ("E-mail address", email)):
+        if text is not None:
+            key = name_key(text)
+            same = sa.or_(users.c.username_key == key, users.c.email_key == key)
+            if connection.execute(sa.select(users.c.id).where(same, users.c.id != user_id)).first() is not None:
+                raise InvalidInput(f"{noun} {text!r} is already taken")
+
+
+def put_identity(connection: sa.Connection, issuer: str, subject: str, user_id: str) -> None:
+    """Store the account of a user at an identity provider.
+
+    Args:
+        connection: of the service's database.
+        issuer: the provider.
+        subject: the id of the account there.
+        user_id: the user.
+    """
+    connection.execute(identities.insert().values(issuer=issuer, subject=subject, user_id=user_id))
+
+
+def identity_of(connection: sa.Connection, issuer: str, user_id: str) -> str | None:
+    """Return the id of a user's account at an identity provider; None without one."""
+    query = sa.select(identities.c.subject).where(identities.c.issuer == issuer, identities.c.user_id == user_id)
+    return connection.execute(query).scalars().first()
+
+
+def user_of_identity(connection: sa.Connection, issuer: str, subject: str) -> str | None:
+    """Return the id of the user who has an account at an identity provider; None without one."""
+    query = sa.select(identities.c.user_id).where(identities.c.issuer == issuer, identities.c.subject == subject)
+    return connection.execute(query).scalar_one_or_none()
 
 
 def find_user(connection: sa.Connection, user_id: str) -> sa.Row[Any]:
@@ -96,16 +131,22 @@ def _first(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> sa.R
 
 def list_users(connection: sa.Connection, *, search: str = "", limit: int, offset: int = 0) -> tuple[list[User], int]:
     """Return a page of the users whose name contains a text, by username, and the number of all of them."""
-    condition = _NOT_LOCAL
-    if search:
-        text = name_key(search)
-        names = (users.c.username_key, sa.func.lower(users.c.first_name), sa.func.lower(users.c.last_name))
-        condition = sa.and_(condition, sa.or_(*(name.contains(text, autoescape=True) for name in names)))
-    total = connection.execute(sa.select(sa.func.count()).select_from(users).where(condition)).scalar_one()
-    query = sa.select(users).where(condition).order_by(users.c.username_key).limit(limit).offset(offset)
-    rows = connection.execute(query).all()
+    order = users.c.username_key
+    if not search:
+        total = count_users(connection)
+        rows = connection.execute(sa.select(users).where(_NOT_LOCAL).order_by(order).limit(limit).offset(offset)).all()
+    else:
+        # SQLite folds the case of ASCII letters alone.
+        text, names = name_key(search), sa.select(users.c.id, order, users.c.first_name, users.c.last_name)
+        ids = [
+            user_id
+            for user_id, *parts in connection.execute(names.where(_NOT_LOCAL).order_by(order))
+            if any(text in name_key(part) for part in parts if part)
+        ]
+        total, chosen = len(ids), ids[offset : offset + limit]
+        rows = connection.execute(sa.select(users).where(users.c.id.in_(chosen)).order_by(order)).all()
     roles = _roles_of(connection, [row.id for row in rows])
-    return [_record(row, roles.get(row.id, [])) for row in rows], int(total)
+    return [_record(row, roles.get(row.id, [])) for row in rows], total
 
 
 def read_user(connection: sa.Connection, user_id: str) -> User:
@@ -129,9 +170,7 @@ def rename_user(connection: sa.Connection, user_id: str, username: str) -> None:
     Raises:
         InvalidInput: the name is taken.
     """
-    other = user_named(connection, username)
-    if other is not None and other.id != user_id:
-        raise InvalidInput(f"Username {username!r} is already taken")
+    check_free(connection, username, user_id=user_id)
     update_user(connection, user_id, username=username, username_key=name_key(username))
 
 

@@ -21,7 +21,7 @@ LOCAL_USERNAME = "local"
 def open_service_db(folder: Path, *, read_only: bool = False) -> Database:
     """Open the database of the service in the folder of a workspace; create it or migrate its schema if necessary.
 
-    Only the user who runs the service may read the file, because it has the hashes of passwords.
+    Only the user who runs the service may read the file and its log, because they have the hashes of passwords.
 
     Raises:
         WorkspaceError: the file is no such database, others may read it, or it is missing and must not be created.
@@ -31,9 +31,9 @@ def open_service_db(folder: Path, *, read_only: bool = False) -> Database:
     if not path.exists():
         if read_only:
             raise WorkspaceError(f"{path} is missing; `framedex serve` or `framedex users create` makes it")
-        create_database(path, SERVICE_DB, _add_defaults)
-        path.chmod(0o600)
-    _check_private(path)
+        create_database(path, SERVICE_DB, _add_defaults, private=True)
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        _check_private(file)
     if not path.stat().st_size:  # SQLite would treat it as a new database
         raise WorkspaceError(f"{path} is not a Framedex service database: it is empty; restore it from a copy")
     database = Database(path, SERVICE_DB, read_only=read_only)
@@ -46,7 +46,10 @@ def open_service_db(folder: Path, *, read_only: bool = False) -> Database:
 
 
 def _check_private(path: Path) -> None:
-    mode = path.stat().st_mode & 0o777
+    try:
+        mode = path.stat().st_mode & 0o777
+    except FileNotFoundError:  # a log that the last connection has just removed
+        return
     if os.name == "posix" and mode & 0o077:
         raise WorkspaceError(
             f"{path} can be read by other users (mode {mode:o}), and it has the hashes of passwords; "

@@ -1,11 +1,10 @@
 """Rows that say to whom datasets belong, and with whom they are shared.
 
-Each function takes an open connection of the service's database. A dataset without a row belongs to the default tenant
-and has no owner: it was made by the library.
+Each function takes an open connection of the service's database. A dataset without a row was made by the library, or
+its creation was interrupted: it has no owner, and belongs to the tenant of its namespace, or else to the default one.
 """
 
-from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -13,7 +12,21 @@ from framedex.access import Role
 from framedex.records import DatasetMember
 from framedex.storage.datasets import now
 from framedex.storage.service_db.database import DEFAULT_ID
-from framedex.storage.service_db.schema import dataset_homes, grants, users
+from framedex.storage.service_db.schema import dataset_homes, grants, metadata_tasks, notifications, users
+
+
+class Home(NamedTuple):
+    """The tenant and the owner of a dataset.
+
+    Attributes:
+        tenant_id: the tenant.
+        owner_id: the user; None for no owner.
+        owner: the e-mail address of the owner, or else the username; None for no owner.
+    """
+
+    tenant_id: str
+    owner_id: str | None = None
+    owner: str | None = None
 
 
 def put_home(connection: sa.Connection, dataset_id: str, tenant_id: str, owner_id: str | None) -> None:
@@ -23,16 +36,24 @@ def put_home(connection: sa.Connection, dataset_id: str, tenant_id: str, owner_i
     connection.execute(dataset_homes.insert().values(**values))
 
 
-def home_of(connection: sa.Connection, dataset_id: str) -> tuple[str, str | None]:
-    """Return the tenant of a dataset and its owner."""
-    row = connection.execute(sa.select(dataset_homes).where(dataset_homes.c.dataset_id == dataset_id)).one_or_none()
-    return (DEFAULT_ID, None) if row is None else (row.tenant_id, row.owner_id)
+def find_home(connection: sa.Connection, dataset_id: str) -> Home | None:
+    """Return to whom a dataset belongs; None if that is not stored."""
+    row = connection.execute(_homes().where(dataset_homes.c.dataset_id == dataset_id)).one_or_none()
+    return None if row is None else _home(row)
 
 
-def homes(connection: sa.Connection) -> dict[str, tuple[str, str | None]]:
-    """Return the tenant and the owner of all datasets that have a row."""
-    rows = connection.execute(sa.select(dataset_homes)).all()
-    return {row.dataset_id: (row.tenant_id, row.owner_id) for row in rows}
+def homes(connection: sa.Connection) -> dict[str, Home]:
+    """Return to whom datasets belong, by their ids."""
+    return {row.dataset_id: _home(row) for row in connection.execute(_homes()).all()}
+
+
+def _homes() -> sa.Select[Any]:
+    owner = users.c.id == dataset_homes.c.owner_id
+    return sa.select(dataset_homes, users.c.email, users.c.username).join(users, owner, isouter=True)
+
+
+def _home(row: sa.Row[Any]) -> Home:
+    return Home(row.tenant_id, row.owner_id, row.email or row.username)
 
 
 def transfer_datasets(
@@ -89,29 +110,25 @@ def reduce_grants(connection: sa.Connection, user_id: str, tenant_id: str) -> No
 
 def dataset_members(connection: sa.Connection, dataset_id: str) -> list[DatasetMember]:
     """Return the owner of a dataset and those with whom it is shared, by address: an e-mail address, else a name."""
-    _, owner_id = home_of(connection, dataset_id)
+    home = find_home(connection, dataset_id)
+    owner_id = None if home is None else home.owner_id
     rows = connection.execute(
         sa.select(users.c.id, users.c.username, users.c.email, grants.c.role)
         .join(grants, grants.c.user_id == users.c.id)
         .where(grants.c.dataset_id == dataset_id)
     ).all()
     shared = [DatasetMember(email=row.email or row.username, role=row.role) for row in rows if row.id != owner_id]
-    return [*_owner(connection, owner_id), *sorted(shared, key=lambda member: member.email)]
+    owners = [] if home is None or home.owner is None else [DatasetMember(email=home.owner, role="owner")]
+    return [*owners, *sorted(shared, key=lambda member: member.email)]
 
 
-def _owner(connection: sa.Connection, owner_id: str | None) -> list[DatasetMember]:
-    if owner_id is None:
-        return []
-    row = connection.execute(sa.select(users).where(users.c.id == owner_id)).one()
-    return [DatasetMember(email=row.email or row.username, role="owner")]
+def stored_datasets(connection: sa.Connection) -> set[str]:
+    """Return the ids of the datasets about which something is stored: to whom they belong, or a grant."""
+    stored: set[str] = set(connection.execute(sa.select(dataset_homes.c.dataset_id)).scalars())
+    return stored | set(connection.execute(sa.select(grants.c.dataset_id)).scalars())
 
 
-def forget_datasets(connection: sa.Connection, existing: Collection[str]) -> int:
-    """Delete the rows of datasets that do not exist any more; return the number of datasets."""
-    known: set[Any] = set(connection.execute(sa.select(dataset_homes.c.dataset_id)).scalars())
-    known |= set(connection.execute(sa.select(grants.c.dataset_id)).scalars())
-    gone = known - set(existing)
-    for dataset_id in gone:
-        connection.execute(dataset_homes.delete().where(dataset_homes.c.dataset_id == dataset_id))
-        connection.execute(grants.delete().where(grants.c.dataset_id == dataset_id))
-    return len(gone)
+def forget_dataset(connection: sa.Connection, dataset_id: str) -> None:
+    """Delete what is stored about a dataset that does not exist any more."""
+    for table in (dataset_homes, grants, notifications, metadata_tasks):
+        connection.execute(table.delete().where(table.c.dataset_id == dataset_id))

@@ -203,11 +203,10 @@ settings = sa.Table(
 metadata_tasks = sa.Table(
     "metadata_tasks",
     metadata,
+    # Also the id of the task that writes the values, once they were sent.
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("dataset_id", sa.String(36), nullable=False, index=True),
     sa.Column("field", sa.JSON, nullable=False),
-    # The task that writes the values; null until they were sent.
-    sa.Column("task_id", sa.String(36), nullable=True),
     _former_user("created_by"),
     sa.Column("created_at", Timestamp, nullable=False),
 )

@@ -10,6 +10,9 @@ from framedex.records import UserSession
 from framedex.storage.service_db.accounts import milliseconds
 from framedex.storage.service_db.schema import api_keys, login_failures, sessions, users
 
+_ALL_NAMES = bytes(32)
+"""In the place of a name's hash: the row counts the failures from an address, and has the time of the first one."""
+
 
 def insert_session(
     connection: sa.Connection,
@@ -113,19 +116,37 @@ def failures(connection: sa.Connection, username_hash: bytes, ip: str) -> tuple[
     return (0, None) if row is None else (row.number, row.last_at)
 
 
-def failures_from(connection: sa.Connection, ip: str, since: datetime) -> int:
-    """Return the number of failed log-ins from an address, of names that failed last after a time."""
-    query = sa.select(sa.func.coalesce(sa.func.sum(login_failures.c.count), 0)).where(
-        login_failures.c.ip == ip[:45], login_failures.c.last_at > since
-    )
-    return int(connection.execute(query).scalar_one())
+def failures_from(connection: sa.Connection, ip: str, since: datetime) -> tuple[int, datetime | None]:
+    """Return the number of failed log-ins from an address in its present period, and the time when that began.
+
+    Args:
+        connection: of the service's database.
+        ip: the address.
+        since: a period that began before this time is over.
+    """
+    count, start = failures(connection, _ALL_NAMES, ip)
+    return (count, start) if start is not None and start > since else (0, None)
 
 
-def add_failure(connection: sa.Connection, username_hash: bytes, ip: str, time: datetime) -> None:
-    """Count a failed log-in."""
+def add_failure(connection: sa.Connection, username_hash: bytes, ip: str, time: datetime, since: datetime) -> None:
+    """Count a failed log-in, of the name and of the address.
+
+    Args:
+        connection: of the service's database.
+        username_hash: of the name.
+        ip: the address.
+        time: of the failure.
+        since: a period of the address that began before this time is over.
+    """
     count, _ = failures(connection, username_hash, ip)
+    _put_failures(connection, username_hash, ip, count + 1, time)
+    count, start = failures_from(connection, ip, since)
+    _put_failures(connection, _ALL_NAMES, ip, count + 1, start or time)
+
+
+def _put_failures(connection: sa.Connection, username_hash: bytes, ip: str, count: int, time: datetime) -> None:
     forget_failures(connection, username_hash, ip)
-    values = {"username_hash": username_hash, "ip": ip[:45], "count": count + 1, "last_at": time}
+    values = {"username_hash": username_hash, "ip": ip[:45], "count": count, "last_at": time}
     connection.execute(login_failures.insert().values(**values))
 
 

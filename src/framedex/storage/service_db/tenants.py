@@ -109,10 +109,12 @@ def set_role(connection: sa.Connection, tenant_id: str, user_id: str, role: Role
     connection.execute(memberships.update().where(*own).values(role=role))
 
 
-def admins_of(connection: sa.Connection, tenant_id: str) -> list[str]:
-    """Return the ids of the admins of a tenant, the oldest member first."""
+def admins_of(connection: sa.Connection, tenant_id: str, *, enabled: bool = False) -> list[str]:
+    """Return the ids of the admins of a tenant, the oldest member first; with *enabled* those who may log in."""
     query = (
         sa.select(memberships.c.user_id)
+        .join(users, users.c.id == memberships.c.user_id)
+        .where(sa.or_(users.c.enabled, sa.literal(not enabled)))
         .where(memberships.c.tenant_id == tenant_id, memberships.c.role == Role.ADMIN)
         .order_by(memberships.c.created_at, memberships.c.user_id)
     )

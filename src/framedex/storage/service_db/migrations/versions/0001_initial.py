@@ -121,7 +121,6 @@ def upgrade() -> None:
         sa.Column("id", sa.String(36), nullable=False),
         sa.Column("dataset_id", sa.String(36), nullable=False),
         sa.Column("field", sa.JSON(), nullable=False),
-        sa.Column("task_id", sa.String(36), nullable=True),
         sa.Column("created_by", sa.String(36), nullable=True),
         sa.Column("created_at", sa.String(40), nullable=False),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], ondelete="SET NULL"),

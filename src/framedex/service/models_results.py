@@ -1,0 +1,202 @@
+"""Requests and answers about results, and about actions on them."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from framedex.hub.actions import MOST_IDS, ActionName
+from framedex.records import (
+    CleanupSummary,
+    DuplicateDecision,
+    DuplicateGroup,
+    FieldType,
+    IssueSummary,
+    JournalStep,
+    LabelCount,
+    LabelDecision,
+    ValueHistogram,
+)
+
+Offset = Annotated[int, Field(ge=0, le=2**31)]
+_Text = Annotated[str, Field(max_length=1000)]
+
+
+class ResultsInfo(BaseModel):
+    """Results: their id, the number of their rows, and the state in which they are."""
+
+    rid: str
+    count: int
+    generation: str
+
+
+class ResultRows(BaseModel):
+    """Some rows of results; ``count`` is the number of all rows."""
+
+    offset: int
+    count: int
+    generation: str
+    rows: list[dict[str, Any]]
+
+
+class ResultQuantiles(BaseModel):
+    """Values of a column at evenly spaced rows."""
+
+    column: str
+    positions: list[int]
+    values: list[Any]
+
+
+class ResultPosition(BaseModel):
+    """The position of a media item among results, from 0."""
+
+    position: int
+
+
+class FacetCount(BaseModel):
+    """A value with the number of rows that have it."""
+
+    value: str | bool
+    count: int
+
+
+class FacetCounts(BaseModel):
+    """The most frequent values of a field; ``total`` is the number of all values that match."""
+
+    field: str
+    values: list[FacetCount]
+    total: int
+
+
+class ActionTargets(BaseModel):
+    """Results, or a few media: exactly one of them."""
+
+    rid: _Text | None = None
+    ids: Annotated[list[_Text], Field(min_length=1, max_length=MOST_IDS)] | None = None
+
+
+class ActionRequest(BaseModel):
+    """An action, its media and its arguments."""
+
+    action: ActionName
+    on: ActionTargets | None = None
+    args: dict[str, Any] = {}
+    expect_generation: _Text | None = None
+
+
+class StepRequest(BaseModel):
+    """The token of an action; None for the last one."""
+
+    token: _Text | None = None
+
+
+class JournalPage(BaseModel):
+    """Steps of the journal, the last first."""
+
+    steps: list[JournalStep]
+    has_more: bool
+
+
+class TagName(BaseModel):
+    """The name of a tag."""
+
+    name: str
+
+
+class NewField(BaseModel):
+    """The definition of a custom field."""
+
+    field_name: str
+    field_type: FieldType
+    enum_options: list[str] | None = None
+    is_multi: bool = False
+
+
+class FieldName(BaseModel):
+    """The name of a custom field."""
+
+    field_name: str
+
+
+class NewLimits(BaseModel):
+    """Limits by issue type; None for the default."""
+
+    limits: dict[str, float | None]
+
+
+class LabelCounts(BaseModel):
+    """The most frequent labels; ``total`` is the number of all that match."""
+
+    labels: list[LabelCount]
+    total: int
+
+
+class IssueRows(BaseModel):
+    """The issues: counts by type, and rows of one type, the worst first.
+
+    ``notes`` are the reasons for types that are not listed.
+    """
+
+    summaries: list[IssueSummary]
+    rows: list[dict[str, Any]]
+    has_more: bool
+    notes: list[str]
+
+
+class Histograms(BaseModel):
+    """The histograms of the values of issue types."""
+
+    histograms: list[ValueHistogram]
+
+
+class DuplicatePage(BaseModel):
+    """Groups of duplicates, the largest first."""
+
+    groups: list[DuplicateGroup]
+    has_more: bool
+
+
+class DecisionList(BaseModel):
+    """The decisions about duplicates, and those about labels, the oldest first."""
+
+    duplicates: list[DuplicateDecision]
+    labels: list[LabelDecision]
+
+
+class CleanupRules(BaseModel):
+    """The arguments of a clean-up plan, as in Python."""
+
+    duplicates: float | str | None = None
+    issues: list[str] | dict[str, float] = []
+    keep: str = "best"
+    where: list[Any] | None = None
+
+
+class CleanupPlanInfo(BaseModel):
+    """A clean-up plan; ``rid`` are results of the media that it removes."""
+
+    plan_id: str
+    rid: str
+    generation: str
+    words: str
+    summary: CleanupSummary
+
+
+class CleanupPlanRows(BaseModel):
+    """Rows of a clean-up plan: what is removed or kept, and why."""
+
+    offset: int
+    count: int
+    rows: list[dict[str, Any]]
+
+
+class CleanupRequestBody(BaseModel):
+    """The plan to apply, and whether the files of the removed media are deleted, too."""
+
+    plan_id: _Text
+    delete_files: bool = False
+
+
+class StartedTask(BaseModel):
+    """A task that was started; None if there was nothing to do."""
+
+    task_id: str | None

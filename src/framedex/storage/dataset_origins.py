@@ -1,0 +1,73 @@
+"""Origins of datasets: the first source root, or before there is one, the source of the task that makes the dataset."""
+
+import json
+import os
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from framedex.records import DatasetStatus, SourceType, TaskType
+from framedex.storage.row_values import WrongValue, stored_time
+from framedex.storage.schema import BLOBS_ROOT, datasets, generations, source_roots, tasks
+
+_PATHS = ("$.content.kind", "$.content.uri", "$.content.path")
+_KINDS = {"s3": SourceType.BUCKET, "blobs": SourceType.UPLOAD}
+_SCHEME = "s3://"
+
+
+class Origin(NamedTuple):
+    """The origin of a dataset.
+
+    Attributes:
+        type: where its media are.
+        uri: the folder, or the URI of a folder, below which they are; None for uploads, and where it is unknown.
+    """
+
+    type: SourceType
+    uri: str | None
+
+
+def origin_columns() -> list[sa.ColumnElement[Any]]:
+    """Return columns of a query of datasets, from which :func:`origin_of` and :func:`changed_at` read."""
+    root = (
+        sa.select(source_roots.c.path)
+        .where(source_roots.c.dataset_id == datasets.c.id)
+        .order_by(source_roots.c.number)
+        .limit(1)
+    )
+    config = sa.type_coerce(tasks.c.config, sa.Text)
+    creation = (
+        sa.select(sa.case((sa.func.json_valid(config) == 1, sa.func.json_extract(config, *_PATHS))))
+        .where(tasks.c.dataset_id == datasets.c.id, tasks.c.task_type == TaskType.DATASET_CREATION)
+        .order_by(tasks.c.start_time)
+        .limit(1)
+    )
+    # As text, because a damaged generation must not hide its dataset.
+    time = sa.select(sa.type_coerce(generations.c.created_at, sa.Text)).where(generations.c.id == datasets.c.head)
+    return [
+        root.scalar_subquery().label("first_root"),
+        creation.scalar_subquery().label("creation"),
+        time.scalar_subquery().label("changed_at"),
+    ]
+
+
+def changed_at(row: Any) -> datetime | None:
+    """Return the time of the last commit of a dataset in UTC; None before the first one."""
+    with suppress(WrongValue):
+        return None if row.changed_at is None else stored_time(row.changed_at)
+    return None
+
+
+def origin_of(row: Any) -> Origin:
+    """Return the origin of the dataset in a row with the columns of :func:`origin_columns`."""
+    if isinstance(row.first_root, bytes):
+        root = os.fsdecode(row.first_root)
+        if root == BLOBS_ROOT:
+            return Origin(SourceType.UPLOAD, None)
+        return Origin(SourceType.BUCKET if root.startswith(_SCHEME) else SourceType.LOCAL, root)
+    values = json.loads(row.creation) if isinstance(row.creation, str) else [None] * len(_PATHS)
+    kind, uri, path = (each if isinstance(each, str) else None for each in values)
+    default = SourceType.UPLOAD if row.has_files or row.status == DatasetStatus.DRAFT else SourceType.LOCAL
+    return Origin(_KINDS.get(kind or "", default), uri or path)

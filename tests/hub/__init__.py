@@ -1,0 +1,1 @@
+"""Tests of the hub: users, tenants, sessions, keys and sharing."""

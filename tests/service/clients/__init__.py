@@ -1,0 +1,1 @@
+"""Call sequences of real clients, as plain requests that know nothing of this package."""

@@ -1,0 +1,42 @@
+"""A shell script with curl and grep, as the documentation of the original service has it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from framedex import Workspace
+from tests.gallery import make_gallery
+from tests.service.test_server import served
+
+SCRIPT = r"""
+set -eu
+QUERY="file_name=all.zip&export_format=json&include_images=true"
+ANSWER=$(curl -s "$BASE/api/v1/dataset/$DATASET/export_context_async?$QUERY")
+ID=$(echo "$ANSWER" | grep -o '"id":"[^"]*"' | head -1 | cut -d'"' -f4)
+for _ in $(seq 100); do
+    ANSWER=$(curl -s "$BASE/api/v1/dataset/$DATASET/export_status?export_task_id=$ID")
+    STATUS=$(echo "$ANSWER" | grep -o '"status":"[^"]*"' | cut -d'"' -f4)
+    if [ "$STATUS" = COMPLETED ]; then break; fi
+    if [ "$STATUS" = FAILED ]; then exit 1; fi
+    sleep 0.1
+done
+DOWNLOAD_URI=$(echo "$ANSWER" | grep -o '"download_uri":"[^"]*"' | cut -d'"' -f4 | tr -d '\\')
+curl -s -L "$DOWNLOAD_URI" -o "$TARGET"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_script__exports(tmp_path: Path) -> None:
+    """The script finds each value by its pattern, which allows no blank after a colon, and fetches the ZIP file."""
+    make_gallery(tmp_path / "gallery")
+    with Workspace(tmp_path / "ws") as workspace:
+        dataset_id = workspace.create_dataset("pets", tmp_path / "gallery").id
+    with served(tmp_path / "ws") as server:
+        target = tmp_path / "all.zip"
+        values = {"BASE": server.url, "DATASET": dataset_id, "TARGET": str(target)}
+        subprocess.run(["bash", "-c", SCRIPT], env={**os.environ, **values}, check=True, timeout=120)
+        assert target.read_bytes()[:2] == b"PK"

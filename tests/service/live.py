@@ -1,0 +1,32 @@
+"""A service on a port of this machine, in a thread of the test."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from framedex import Workspace
+from framedex.hub import Hub
+from framedex.service.app import create_app
+from framedex.service.settings import ServiceSettings
+from framedex.service.state import ServiceState
+
+
+@contextmanager
+def live_service(workspace: Workspace, hub: Hub, settings: ServiceSettings) -> Iterator[tuple[str, ServiceState]]:
+    """Serve a workspace; yield the URL, and the open parts of the service."""
+    app = create_app(workspace, hub, settings)
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    state: ServiceState = app.state.service
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", state
+    finally:
+        state.stopping.set()
+        server.should_exit = True
+        thread.join(10)
