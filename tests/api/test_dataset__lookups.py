@@ -165,9 +165,10 @@ def test_tasks__of_deleted_datasets(workspace: Workspace) -> None:
     assert workspace.tasks(datasets=[], deleted_by="user7").total == 0
     assert workspace.tasks(datasets=[ids[1]]).total == 1
     assert workspace.task_filters(datasets=[], deleted_by="user1").dataset_names == ["1"]
+    number: Any = 7
     for ask in (workspace.tasks, workspace.task_filters):
         with pytest.raises(InvalidInput, match="deleted_by"):
-            ask(datasets=[], deleted_by=7)  # type: ignore[arg-type] # that is the point
+            ask(datasets=[], deleted_by=number)
 
 
 @pytest.mark.parametrize("ids", ["abc", 7, [7], [None]])

@@ -14,7 +14,7 @@ from typing import Any
 from framedex.access import Action, Actor, allowed
 from framedex.api.dataset import Dataset
 from framedex.core.ids import new_id
-from framedex.errors import Conflict, InvalidInput, NotFound, TooManyAttempts
+from framedex.errors import Conflict, InvalidInput, NotFound, ReadOnly, TooManyAttempts, WorkspaceError
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
 from framedex.records import DatasetStatus, EntityType, ExportRecord, ExportStatus
@@ -95,23 +95,37 @@ class HubExports:
             InvalidInput: an argument cannot be used, or a media item or a cluster does not exist.
             InvalidFilter: the filter cannot be applied.
             TooManyAttempts: too many exports of the actor wait.
+            WorkspaceError: the workspace cannot be written.
         """
         dataset = self._datasets.open(actor, dataset_id, Action.DATASET_EXPORT)
         check_exportable(dataset)
         _check_selection(request.media_selection)
+        try:
+            count = _count(dataset, request)
+        except NotFound as error:
+            raise InvalidInput(str(error)) from None
+        path = self._new_path()
         with self._lock:
             self._check_waiting(actor)
-            try:
-                count = _count(dataset, request)
-            except NotFound as error:
-                raise InvalidInput(str(error)) from None
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            path = self.folder / f"{new_id()}.zip"
             task = _begin(dataset, path, request)
             self._tasks[actor.user_id].append(task)
         self._store(actor, task, dataset, path, request.file_name, days)
         started = {"status": ExportStatus.PENDING, "progress": 0, "result_message": "", "download_uri": None}
         return task.record.model_copy(update={**started, "entities_count": count})
+
+    def _new_path(self) -> Path:
+        """Return the path for a new file, in a folder that exists.
+
+        Raises:
+            WorkspaceError: the workspace cannot be written.
+        """
+        if self._context.workspace.read_only:
+            raise ReadOnly("the workspace was opened read-only, so no export can be kept in it")
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise WorkspaceError(f"cannot make {self.folder}: {error.strerror}") from None
+        return self.folder / f"{new_id()}.zip"
 
     def _check_waiting(self, actor: Actor) -> None:
         waiting = [task for task in self._tasks[actor.user_id] if not task.status.final]

@@ -9,7 +9,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from framedex.api.dataset import Dataset
-from framedex.errors import Conflict
+from framedex.errors import Conflict, WorkspaceError
 from framedex.hub.exports import check_exportable
 from framedex.service.errors import Refusal
 
@@ -29,6 +29,7 @@ def direct_export(dataset: Dataset, export_format: str, folder: Path, media_url:
 
     Raises:
         Conflict: the dataset has no state that can be exported.
+        WorkspaceError: the workspace cannot be written.
         Refusal: the dataset is too large, the format is another one, or other exports take too long.
     """
     if export_format != "json":
@@ -36,7 +37,10 @@ def direct_export(dataset: Dataset, export_format: str, folder: Path, media_url:
     check_exportable(dataset)
     if (count := dataset.count()) > MOST_MEDIA:
         raise Refusal(422, f"The dataset has {count:,} media; more than {MOST_MEDIA:,} need an export that is started")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise WorkspaceError(f"cannot make {folder}: {error.strerror}") from None
     temporary = tempfile.TemporaryDirectory(dir=folder, prefix="direct-", ignore_cleanup_errors=True)
     path = Path(temporary.name) / "metadata.json"
     task = dataset.export(path, "json", wait=False, media_url=media_url)
