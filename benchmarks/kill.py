@@ -1,363 +1,63 @@
-"""Kill test: each kind of job is killed at many moments, also in its commit; nothing that was there may be lost.
+"""Kill test: each kind of job is killed at many moments, also in its commits; nothing that was there may be lost.
 
-A process does the job on a copy of a workspace and is ended by SIGKILL at a random moment, or by its own hand at one
-of the points around the commit. A second process then opens the workspace and looks: is the head readable, are all
-rows there that were committed before, is the dataset in the state before the job or in the one after it, and nothing
-between; do the task and the statuses say what happened? It retries the task where that failed, or does the job where
-it never began, and compares the end with that of a run that nobody disturbed.
+A process does the job on a copy of a workspace. It is ended by SIGKILL at a random moment of the job, or by its own
+hand before, within or after one of the transactions of the catalog. A second process then opens the workspace and
+checks it: is the head readable, is the dataset in the state before the job or in the one after it, and nothing between;
+do the task and the statuses say what happened; does ``check`` find nothing? It retries the task where that failed, or
+does the job again where it was not done, and compares the end with that of a run that nobody disturbed.
 
-The same file is the driver, the job (``do``) and the look (``look``). Processes of the driver are its own.
+All processes are children of the driver, which has imported what they need, but not Lance. So a trial takes about a
+second.
 """
 
 import argparse
-import json
+import importlib
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
+import statistics
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
 from common import save, table
-
-POINTS = ("begun", "before commit", "in commit", "after commit")
-"""Where a job may end itself: when its task began, before and within the transaction of the commit, and after it."""
-IMAGES, ADDED = 160, 60
-_SIDE = 96
-
-
-def do(job: str, workspace: Path, point: str) -> None:
-    """Do a job on the dataset of a workspace; say when it begins and when it is done."""
-    import framedex
-
-    if point:
-        _die_at(point)
-    _seem_large(job)
-    with framedex.Workspace(workspace) as opened:
-        print("begun", flush=True)
-        JOBS[job](opened)
-        print("done", flush=True)
-
-
-def _seem_large(job: str) -> None:
-    """Have a deletion of few media take the way that it takes in a large dataset, in a retry, too."""
-    if job == _OF_FEW:
-        from framedex.jobs.edits import removal
-
-        removal._ALL = 0
-
-
-def _die_at(point: str) -> None:
-    """Have this process end itself by SIGKILL at a point of the job."""
-    from framedex.storage import catalog, datasets, task_rows
-
-    def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def before(function: Callable[..., Any]) -> Callable[..., Any]:
-        def patched(*args: Any, **options: Any) -> Any:
-            die()
-            return function(*args, **options)
-
-        return patched
-
-    def after(function: Callable[..., Any]) -> Callable[..., Any]:
-        def patched(*args: Any, **options: Any) -> Any:
-            result = function(*args, **options)
-            die()
-            return result
-
-        return patched
-
-    match point:
-        case "begun":
-            task_rows.insert_task = _at_end_of(catalog, task_rows.insert_task, die)
-        case "before commit":
-            datasets.commit_generation = before(datasets.commit_generation)
-        case "in commit":
-            datasets.commit_generation = after(datasets.commit_generation)
-        case "after commit":
-            datasets.commit_generation = _at_end_of(catalog, datasets.commit_generation, die)
-
-
-def _at_end_of(catalog: Any, function: Callable[..., Any], die: Callable[[], None]) -> Callable[..., Any]:
-    """Return a function after whose transaction the process ends."""
-    write = catalog.Catalog.write
-    called = []
-
-    @contextmanager
-    def patched_write(self: Any) -> Iterator[Any]:
-        with write(self) as connection:
-            yield connection
-        if called:
-            die()
-
-    def patched(*args: Any, **options: Any) -> Any:
-        called.append(True)
-        return function(*args, **options)
-
-    catalog.Catalog.write = patched_write
-    return patched
-
-
-def _folder(workspace: Any, name: str) -> Path:
-    return workspace.path.parent / name
-
-
-def _create(workspace: Any) -> None:
-    workspace.create_dataset("new", _folder(workspace, "images"), "gist", wait=False).task.wait()
-
-
-def _add(workspace: Any) -> None:
-    workspace.dataset("pets").add_media(_folder(workspace, "more"))
-
-
-def _add_and_index(workspace: Any) -> None:
-    workspace.dataset("pets").add_media(_folder(workspace, "more"), auto_reindex=True)
-
-
-def _reindex(workspace: Any) -> None:
-    workspace.dataset("pets").reindex(thresholds=(0.02, 0.05, 0.1, 0.2, 0.4))
-
-
-def _delete(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[10:50])
-
-
-def _restore(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.restore(dataset.snapshots()[-1])
-
-
-def _clone(workspace: Any) -> None:
-    workspace.dataset("pets").clone()
-
-
-def _field(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
-    dataset.set_field("score", {media_id: float(place) for place, media_id in enumerate(ids)})
-
-
-def _tag(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.tag(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[::2], "even")
-
-
-def _label(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.set_labels(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[::3], ["third"])
-
-
-def _decide(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    groups = sorted(dataset.duplicates(), key=lambda group: group.paths)
-    dataset.not_duplicates(groups[0].media_ids)
-
-
-def _undo(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.undo(next(each.step for each in dataset.journal() if each.operation == "set_labels"))
-
-
-def _delete_few(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[50:53])
-
-
-def _fold(workspace: Any) -> None:
-    workspace.vacuum()
-
-
-def _snapshot(workspace: Any) -> None:
-    workspace.dataset("pets").snapshot("kept")
-
-
-def _process(workspace: Any) -> None:
-    dataset = workspace.dataset("sent")
-    transaction = dataset.find_upload(dataset.uploads()[0].id)
-    transaction.process(encoder="gist", wait=False).wait()
-
-
-def _process_more(workspace: Any) -> None:
-    dataset = workspace.dataset("pets")
-    dataset.find_upload(dataset.uploads()[0].id).process()
-
-
-JOBS: dict[str, Callable[[Any], None]] = {
-    "create": _create,
-    "add_media": _add,
-    "add_media and reindex": _add_and_index,
-    "reindex": _reindex,
-    "delete_media": _delete,
-    "restore": _restore,
-    "clone": _clone,
-    "set_field": _field,
-    "tag": _tag,
-    "set_labels": _label,
-    "not_duplicates": _decide,
-    "snapshot": _snapshot,
-    "undo": _undo,
-    "delete_media of few": _delete_few,
-    "vacuum, which folds edits": _fold,
-    "process a draft": _process,
-    "process an addition": _process_more,
-}
-_OF_FEW = "delete_media of few"
-_MAKES = {"create": "new", "clone": "pets (cloned)", "process a draft": "sent"}
-
-
-def look(job: str, workspace: Path, expected: Path) -> None:
-    """Look at a workspace after a job was killed, finish the job, and print what was found, as JSON."""
-    import framedex
-
-    wanted = json.loads(expected.read_text())
-    faults: list[str] = []
-    _seem_large(job)
-    with framedex.Workspace(workspace) as opened:
-        target = _MAKES.get(job, "pets")
-        tasks = [task for task in opened.tasks(page_size=50).tasks if task.task_id not in wanted["tasks"]]
-        happened = "done" if _state(opened, target) == wanted["after"] else "not done"
-        faults += _check_before_retry(opened, job, target, wanted, tasks)
-        if tasks and tasks[0].status == "FAILED":
-            happened = "retried"
-            opened.task(tasks[0].task_id).retry()
-            opened.task(tasks[0].task_id).wait(120)
-        elif happened == "not done":
-            JOBS[job](opened)
-        found = _state(opened, target)
-        if found != wanted["after"]:
-            faults.append(f"the end differs from that of an undisturbed run: {_difference(found, wanted['after'])}")
-        if job in _MAKES and _state(opened, "pets") != wanted["before"]:
-            faults.append("the other dataset is not as it was")
-        if (status := opened.dataset(target).info.status_new) != wanted["status"]:
-            faults.append(f"at the end the status is {status}, not {wanted['status']}")
-        faults += _usable(opened.dataset(target))
-    print(json.dumps({"happened": happened, "faults": faults}))
-
-
-def _check_before_retry(opened: Any, job: str, target: str, wanted: dict[str, Any], tasks: list[Any]) -> list[str]:
-    faults = []
-    state = _state(opened, target)
-    before = None if job in _MAKES else wanted["before"]
-    if state not in (before, wanted["after"]):
-        faults.append(f"a state between before and after: {_difference(state, before)}")
-    if len(tasks) > 1:
-        faults.append(f"{len(tasks)} tasks")
-    for task in tasks:
-        done = state == wanted["after"] and task.status == "COMPLETED"
-        failed = task.status == "FAILED" and task.error_message == "interrupted" and state == before
-        if not (done or failed):
-            faults.append(f"the task is {task.status} ({task.error_message!r}), the state is not that")
-    for record in opened.datasets():
-        allowed = ("READY", "PARTIAL INDEX") if record.display_name == "pets" else ("READY", "ERROR", "DRAFT")
-        if record.status_new not in allowed:
-            faults.append(f"{record.display_name} is {record.status_new}")
-    return faults
-
-
-def _state(opened: Any, name: str) -> dict[str, Any] | None:
-    """Return all that a dataset shows, by the paths of its media; None where there is nothing to see."""
-    import framedex
-    from framedex.operations.context import open_media
-
-    try:
-        dataset = opened.dataset(name)
-        media = open_media(dataset._context, dataset.id)
-    except (framedex.NotFound, framedex.Conflict):
-        return None
-    hidden = {"media_id", "batch", "modified_at"}
-    columns = [column for column in media.table.schema.names if column not in hidden]
-    rows = media.table.scan(columns).read_all().to_pydict()
-    paths = dict(zip(*_ids(media), strict=True))
-    rows = {column: [_plain(value) for value in values] for column, values in rows.items()}
-    state = {
-        "rows": rows,
-        "count": dataset.info.n_images,
-        "tags": sorted((tag.name, tag.count) for tag in dataset.tags()),
-        "fields": sorted(field.field_name for field in dataset.fields()),
-        "decisions": [sorted(paths[each] for each in made.media_ids) for made in dataset.duplicate_decisions()],
-        "journal": [[step.step, step.operation, step.undone_at is not None] for step in dataset.journal()],
-        "snapshots": sorted(f"{each.reason} {each.n_images}" for each in dataset.snapshots()),
-    }
-    found: dict[str, Any] = json.loads(json.dumps(state))
-    return found
-
-
-def _ids(media: Any) -> tuple[list[str], list[str]]:
-    held = media.table.scan(["media_id", "path"]).read_all()
-    return held["media_id"].to_pylist(), held["path"].to_pylist()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 4) if value == value else "NaN"
-    if isinstance(value, list):
-        return [_plain(each) for each in value if not hasattr(each, "year")]  # when a tag was put on is not compared
-    return value.hex() if isinstance(value, bytes) else value
-
-
-def _difference(found: Any, wanted: Any) -> str:
-    if found is None or wanted is None:
-        return f"{'nothing' if found is None else 'something'} is there"
-    parts = [key for key in wanted if found.get(key) != wanted[key]]
-    if "rows" in parts:
-        columns = {*found["rows"], *wanted["rows"]}
-        parts += [name for name in sorted(columns) if found["rows"].get(name) != wanted["rows"].get(name)]
-    more = f" and {len(parts) - 8} more" if len(parts) > 8 else ""
-    return f"{', '.join(parts[:8])}{more} (media: {found['count']}, not {wanted['count']})"
-
-
-def _usable(dataset: Any) -> list[str]:
-    """Try what people do with a dataset; return what does not work or does not add up."""
-    faults = []
-    sizes = [sum(cluster.n_images for cluster in dataset.explore(level=level).clusters) for level in range(5)]
-    if set(sizes) != {dataset.count()} and dataset.count() <= 100:
-        faults.append(f"clusters of {sizes} media, of {dataset.count()}")
-    if dataset.to_arrow().num_rows != dataset.info.n_images:
-        faults.append(f"{dataset.to_arrow().num_rows} rows, of {dataset.info.n_images}")
-    dataset.issues()
-    dataset.duplicates()
-    dataset.read(dataset.to_arrow(["media_id"])["media_id"][0].as_py())
-    return faults
-
-
-def prepare(folder: Path) -> None:
-    """Make images and the workspace that all jobs begin with."""
-    import cv2
-    import numpy as np
-
-    import framedex
-
-    random_numbers = np.random.default_rng(0)
-    for name, count in (("images", IMAGES), ("more", ADDED)):
-        (folder / name).mkdir()
-        for number in range(count):
-            coarse = random_numbers.integers(0, 255, (6, 6, 3)).astype(np.uint8)
-            image = cv2.resize(coarse, (_SIDE, _SIDE), interpolation=cv2.INTER_CUBIC)
-            cv2.imwrite(str(folder / name / f"{number:04}.png"), image)
-            if number % 8 == 0:
-                cv2.imwrite(str(folder / name / f"{number:04}b.jpg"), image)
-    with framedex.Workspace(folder / "workspace") as workspace:
-        dataset = workspace.create_dataset("pets", folder / "images", "gist")
-        ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
-        dataset.set_labels(ids[:40], ["cat"])
-        dataset.set_labels(ids[40:80], ["dog"])
-        dataset.tag(ids[:10], "first")
-        dataset.add_field("score", "float", values=dict.fromkeys(ids[:20], 1.0))
-        files = [(path.name, path) for path in sorted((folder / "more").iterdir())]
-        for transaction in (workspace.create_draft("sent").open_upload(), dataset.open_upload()):
-            transaction.add(files[:40])
-            transaction.add(files[30:])
+from kill_jobs import KINDS, Job, Kind, prepare
+from kill_state import Expected, Outcome, check_outcome, state_of, task_ids, views_of
+
+_FORK = multiprocessing.get_context("fork")
+_PLACES = ("before", "in", "after")
+_WRITES = 5
+"""The number of transactions of a job, from the first on, around which it ends itself."""
+_WAITS_S = 0.3
+_PROCESS_S = 300.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point at which a job ends itself.
+
+    Attributes:
+        write: the number of the transaction of the catalog, counted from 0 at the beginning of the job.
+        place: ``before``, ``in`` or ``after``.
+        waits_s: how long the process stays there.
+    """
+
+    write: int
+    place: str
+    waits_s: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.place} write {self.write}"
 
 
 @dataclass(frozen=True)
@@ -365,138 +65,313 @@ class Trial:
     """One killed run.
 
     Attributes:
-        job: which.
-        point: where it ended itself; empty if it was killed from outside.
+        point: where it ended itself; None if it was killed from outside.
         after_s: when it was killed, counted from its beginning.
-        happened: ``done``, ``not done``, or ``retried``.
-        faults: what was wrong.
+        is_inside: whether it had begun the job and not ended it.
+        outcome: what it led to.
     """
 
-    job: str
-    point: str
+    point: Point | None
     after_s: float
-    happened: str
-    faults: list[str]
+    is_inside: bool
+    outcome: Outcome
+
+
+class Child:
+    """A process that runs a function of this module, with a connection to it.
+
+    Args:
+        function: called with the connection and *arguments*; an error ends the process.
+        arguments: for the function.
+    """
+
+    def __init__(self, function: Callable[..., None], *arguments: Any) -> None:
+        self._connection, theirs = _FORK.Pipe()
+        self.process: ForkProcess = _FORK.Process(target=_run, args=(function, theirs, *arguments))
+        self.process.start()
+        theirs.close()
+
+    def wait(self, timeout_s: float = _PROCESS_S) -> Any:
+        """Return the next message of the process; None if it has ended without one.
+
+        Raises:
+            RuntimeError: the process failed, or sent nothing for *timeout_s*.
+        """
+        try:
+            if not self._connection.poll(timeout_s):
+                raise RuntimeError(f"no message in {timeout_s} s")
+            message = self._connection.recv()
+        except (EOFError, ConnectionResetError):
+            return None
+        if isinstance(message, BaseException):
+            raise RuntimeError(str(message)) from message
+        return message
+
+    def send(self, message: str) -> None:
+        """Send a message to the process."""
+        self._connection.send(message)
+
+    def end(self) -> None:
+        """Wait for the end of the process; kill it if it does not end."""
+        self.process.join(_PROCESS_S)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self._connection.close()
+
+
+def _run(function: Callable[..., None], connection: Connection, *arguments: Any) -> None:
+    try:
+        function(connection, *arguments)
+    except BaseException:
+        connection.send(RuntimeError(traceback.format_exc()[-3000:]))
+        raise
+
+
+def do(connection: Connection, kind: Kind, home: Path, point: Point | None) -> None:
+    """Do a job on the dataset of a workspace; send when it begins, and at its end the number of its transactions."""
+    _seem(kind)
+    with _opened(home) as workspace:
+        change = kind.job(workspace)
+        writes = _watch_writes(point)
+        connection.send("begun")
+        change()
+        connection.send(len(writes))
+
+
+def do_before(_connection: Connection, kind: Kind, home: Path) -> None:
+    """Do what comes before a job."""
+    assert kind.before is not None, "only called for kinds with a job before"
+    _seem(kind)
+    with _opened(home) as workspace:
+        kind.before(workspace)()
+
+
+def do_waiting(connection: Connection, job: Job, home: Path) -> None:
+    """Open a workspace, wait for a message, and do what waits for the lease that another process holds."""
+    with _opened(home) as workspace:
+        change = job(workspace)
+        connection.send("begun")
+        connection.recv()
+        change()
+    connection.send("done")
+
+
+def send_state(connection: Connection, kind: Kind, home: Path, is_done: bool) -> None:
+    """Send what a workspace shows before a job, or after it, when saved views are evaluated."""
+    with _opened(home) as workspace:
+        target = kind.makes or "pets"
+        made = state_of(workspace, target, kind)
+        views, status = [], ""
+        if made is not None and is_done:
+            workspace.evaluate_views()
+            views, status = views_of(workspace.dataset(target)), str(workspace.dataset(target).info.status_new)
+        pets = state_of(workspace, "pets", kind)
+        connection.send(Expected(pets, made, made, status, views, task_ids(workspace)))
+
+
+def send_outcome(connection: Connection, kind: Kind, home: Path, expected: Expected) -> None:
+    """Check a workspace after a job was killed, and send the outcome."""
+    _seem(kind)
+    with _opened(home) as workspace:
+        outcome = check_outcome(workspace, kind, expected)
+    connection.send(outcome)
+
+
+def send_prepared(connection: Connection, folder: Path) -> None:
+    """Make the workspace that all jobs begin with."""
+    prepare(folder)
+    connection.send("done")
+
+
+def send_modules(connection: Connection, home: Path) -> None:
+    """Send the names of the modules that reading a workspace imports."""
+    with _opened(home) as workspace:
+        state_of(workspace, "pets", KINDS["tag"])
+        workspace.check()
+        workspace.dataset("pets").duplicates()
+    connection.send(sorted(sys.modules))
+
+
+def _opened(home: Path) -> Any:
+    import framedex
+
+    return framedex.Workspace(home / "workspace")
+
+
+def _seem(kind: Kind) -> None:
+    """Have jobs take the ways that they take in a large dataset, or in one whose creation takes long."""
+    from framedex.jobs.edits import removal, rows
+    from framedex.jobs.ingest import ingest
+
+    if kind.seems == "large":
+        removal._ALL, rows._FEW, rows._FEW_SHARE = 0, 0, 10**9
+    elif kind.seems == "slow":
+        ingest._COMMITTED = 8
+
+
+def _watch_writes(point: Point | None) -> list[bool]:
+    """Return a list that grows by each write of the catalog; at a point the process ends itself by SIGKILL."""
+    from framedex.storage.catalog import Catalog
+
+    write, writes = Catalog.write, list[bool]()
+
+    def reach(number: int, place: str) -> None:
+        if point is not None and (point.write, point.place) == (number, place):
+            time.sleep(point.waits_s)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @contextmanager
+    def watched(catalog: Any) -> Iterator[Any]:
+        number = len(writes)
+        writes.append(True)
+        reach(number, "before")
+        with write(catalog) as connection:
+            yield connection
+            reach(number, "in")
+        reach(number, "after")
+
+    Catalog.write = watched  # type: ignore[assignment] # the same, and watched
+    return writes
 
 
 def main() -> None:
     """Run all trials and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--moments", type=int, default=50, help="kills of each job")
-    parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS))
+    parser.add_argument("--jobs", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     random.seed(options.seed)
-    with tempfile.TemporaryDirectory(prefix="bench-kill-") as home:
-        base = Path(home) / "base"
-        base.mkdir()
-        _run("prepare", base)
-        rows: list[list[Any]] = []
-        trials: list[Trial] = []
-        for job in options.jobs:
-            took = _undisturbed(Path(home), job)
-            done = _trials(Path(home), job, options.moments, took)
-            trials += done
-            counts = [sum(trial.happened == each for trial in done) for each in ("not done", "retried", "done")]
-            rows.append([job, took, len(done), *counts, sum(bool(trial.faults) for trial in done)])
-            print(f"{job}: {len(done)} kills, {rows[-1][-1]} with faults", flush=True)
-            for trial in done:
-                for fault in trial.faults:
-                    print(f"  {trial.point or f'{trial.after_s:.3f} s'}: {fault}", flush=True)
+    rows: list[list[Any]] = []
+    faults: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="bench-kill-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        (home / "base").mkdir()
+        assert _result(send_prepared, home / "base") == "done"
+        _import_all(home / "base")
+        for name in options.jobs:
+            row, of_kind = _trials(home, name, options.moments)
+            rows.append(row)
+            faults += [{"job": name, "point": str(each.point), **vars(each.outcome)} for each in of_kind]
     print()
-    headers = ["job", "undisturbed s", "kills", "had not begun", "failed, retried", "was done", "with faults"]
+    headers = ["job", "undisturbed, ms", "kills", "within", "not done", "retried", "done", "with faults"]
     print(table(headers, rows))
-    save("kill", {"seed": options.seed, "rows": rows, "faults": [vars(trial) for trial in trials if trial.faults]})
+    print(
+        f"{sum(row[2] for row in rows):,} kills, {sum(row[3] for row in rows):,} within the job, {len(faults)} faults"
+    )
+    save("kill", {"seed": options.seed, "rows": rows, "faults": faults})
 
 
-def _trials(home: Path, job: str, moments: int, took: float) -> list[Trial]:
-    """Kill a job at the points around its commit and at random moments, two at a time."""
-    points = [*POINTS, *[""] * max(moments - len(POINTS), 0)]
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(_trial, home, job, point, place, took) for place, point in enumerate(points)]
-        return [each.result() for each in waiting]
+def _import_all(home: Path) -> None:
+    """Import what children have imported in the end, but for Lance, whose threads do not survive a fork."""
+    for name in _result(send_modules, home):
+        if not name.partition(".")[0].startswith(("lance", "__")):
+            with suppress(Exception):
+                importlib.import_module(name)
+    assert "lance" not in sys.modules, "Lance does not survive a fork"
 
 
-def _run(*arguments: object) -> str:
-    command = [sys.executable, __file__, *map(str, arguments)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if ended.returncode:
-        raise RuntimeError(f"{arguments[0]} ended with {ended.returncode}: {ended.stderr[-3000:]}")
-    return ended.stdout
+def _trials(home: Path, name: str, moments: int) -> tuple[list[Any], list[Trial]]:
+    """Kill a job around its transactions and at random moments; return a row of the table, and trials with faults."""
+    kind, began = KINDS[name], time.monotonic()
+    base = _copy(home / "base", home / "base of one")
+    if kind.before is not None:
+        _result(do_before, kind, base)
+    expected, took_s, writes = _undisturbed(home, base, kind)
+    waits_s = _WAITS_S if kind.waiting is not None else 0.0
+    points: list[Point | None] = [
+        Point(write, place, waits_s) for write in range(min(writes, _WRITES)) for place in _PLACES
+    ]
+    points += [None] * (moments - len(points))
+    trials = [_trial(home, base, kind, expected, point, random.uniform(0, took_s)) for point in points]
+    shutil.rmtree(base)
+    faulty = [trial for trial in trials if trial.outcome.faults]
+    counts = [sum(trial.outcome.happened == each for trial in trials) for each in ("not done", "retried", "done")]
+    inside = sum(trial.is_inside for trial in trials)
+    row = [name, round(1000 * took_s), len(trials), inside, *counts, len(faulty)]
+    print(f"{' | '.join(map(str, row))} ({time.monotonic() - began:.0f} s)", flush=True)
+    for trial in faulty:
+        for fault in trial.outcome.faults:
+            print(f"  {trial.point or f'{trial.after_s:.3f} s'}: {fault}", flush=True)
+    return row, faulty
 
 
-def _undisturbed(home: Path, job: str) -> float:
-    """Do a job once to its end; keep what it led to, and return how long it took."""
-    where = _copy(home, f"{job} undisturbed")
-    before = json.loads(_run("state", where / "workspace", "pets"))
-    started = time.monotonic()
-    process = _start(job, where, "")
-    assert process.stdout is not None
-    process.stdout.readline()
-    began = time.monotonic()
-    process.communicate(timeout=600)
-    took = time.monotonic() - began
-    assert process.returncode == 0, f"{job} failed after {time.monotonic() - started:.1f} s"
-    after = json.loads(_run("state", where / "workspace", _MAKES.get(job, "pets")))
-    known = {"before": before["state"], "tasks": before["tasks"], "after": after["state"], "status": after["status"]}
-    (home / f"{job}.json").write_text(json.dumps(known))
-    shutil.rmtree(where)
-    return took
-
-
-def _trial(home: Path, job: str, point: str, place: int, took: float) -> Trial:
-    where = _copy(home, f"{job} {place}")
-    process = _start(job, where, point)
-    assert process.stdout is not None
-    process.stdout.readline()
-    after_s = random.uniform(0, 1.05 * took)
-    if not point:
-        time.sleep(after_s)
-        process.kill()
-    process.communicate(timeout=600)
-    try:
-        found = json.loads(_run("look", job, where / "workspace", home / f"{job}.json").splitlines()[-1])
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
-        found = {"happened": "retried", "faults": [str(error)]}
-    if not found["faults"]:
+def _undisturbed(home: Path, base: Path, kind: Kind) -> tuple[Expected, float, int]:
+    """Do a job three times to its end; return what it led to, how long it took, and the number of its transactions."""
+    times_s = []
+    for _ in range(3):
+        where = _copy(base, home / "undisturbed")
+        waiting = None if kind.waiting is None else Child(do_waiting, kind.waiting, where)
+        if waiting is not None:
+            waiting.wait()
+            waiting.send("now")
+            waiting.wait()
+            waiting.end()
+        before = _result(send_state, kind, where, False)
+        child = Child(do, kind, where, None)
+        child.wait()
+        began = time.monotonic()
+        writes = child.wait()
+        times_s.append(time.monotonic() - began)
+        child.end()
+        after = _result(send_state, kind, where, True)
         shutil.rmtree(where)
-    return Trial(job, point, after_s, found["happened"], found["faults"])
+    expected = Expected(
+        before.before, before.made_before if kind.makes else None, after.after, after.status, after.views, before.tasks
+    )
+    assert not kind.folds or (expected.before or {}).get("has layers"), "there is something to fold"
+    assert not kind.shows or expected.after not in (expected.before, expected.made_before), "the job changes something"
+    return expected, statistics.median(times_s), writes
 
 
-def _copy(home: Path, name: str) -> Path:
-    """Return a copy of the workspace; its images are where they were."""
-    where = home / name
+def _trial(home: Path, base: Path, kind: Kind, expected: Expected, point: Point | None, after_s: float) -> Trial:
+    where = _copy(base, home / "killed")
+    waiting = None if kind.waiting is None else Child(do_waiting, kind.waiting, where)
+    if waiting is not None:
+        waiting.wait()
+    child = Child(do, kind, where, point)
+    child.wait()
+    if waiting is not None:
+        waiting.send("now")
+    faults = []
+    if point is None:
+        time.sleep(after_s)
+        child.process.kill()
+    is_inside = child.wait() is None
+    child.end()
+    if waiting is not None:
+        try:
+            assert waiting.wait() == "done"
+        except (RuntimeError, AssertionError) as error:
+            faults.append(f"the process that waited failed: {error}")
+        waiting.end()
+    try:
+        outcome = _result(send_outcome, kind, where, expected)
+    except RuntimeError as error:
+        outcome = Outcome("not done", [str(error)])
+    outcome.faults += faults
+    shutil.rmtree(where)
+    return Trial(point, after_s, is_inside, outcome)
+
+
+def _result(function: Callable[..., None], *arguments: Any) -> Any:
+    """Run a function in a child, and return its message."""
+    child = Child(function, *arguments)
+    try:
+        return child.wait()
+    finally:
+        child.end()
+
+
+def _copy(base: Path, where: Path) -> Path:
+    """Return a copy of a folder with a workspace; its images are where they were."""
     where.mkdir()
-    shutil.copytree(home / "base" / "workspace", where / "workspace")
+    shutil.copytree(base / "workspace", where / "workspace")
     for folder in ("images", "more"):
-        (where / folder).symlink_to(home / "base" / folder)
+        (where / folder).symlink_to((base / folder).resolve())
     return where
 
 
-def _start(job: str, where: Path, point: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, __file__, "do", job, str(where / "workspace"), point]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def print_state(workspace: Path, name: str) -> None:
-    """Print what a dataset shows, as JSON."""
-    import framedex
-
-    with framedex.Workspace(workspace) as opened:
-        tasks = [task.task_id for task in opened.tasks(page_size=50).tasks]
-        status = opened.dataset(name).info.status_new
-        print(json.dumps({"state": _state(opened, name), "status": status, "tasks": tasks}))
-
-
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["do", job, workspace, point]:
-            do(job, Path(workspace), point)
-        case ["look", job, workspace, expected]:
-            look(job, Path(workspace), Path(expected))
-        case ["state", workspace, name]:
-            print_state(Path(workspace), name)
-        case ["prepare", folder]:
-            prepare(Path(folder))
-        case _:
-            main()
+    main()

@@ -1,6 +1,6 @@
 """The number of cases that tests try: few in ``make test``, all in ``make test-all``.
 
-Examples of laws follow the profile: few with ``quick``, all with ``full``.
+Examples of laws follow the profile: few with ``quick``, all with ``full``, and more than these with ``long``.
 
 ``make test`` runs with ``quick``, ``make test-all`` with ``full`` (``pytest --hypothesis-profile=full``).
 """
@@ -16,6 +16,7 @@ _FEWEST = 3
 _TIMED = [HealthCheck.too_slow]
 """Checks that fail where other work keeps the machine busy."""
 settings.register_profile("full", deadline=None, max_examples=100, suppress_health_check=_TIMED)
+settings.register_profile("long", deadline=None, max_examples=250, suppress_health_check=_TIMED)
 settings.register_profile(QUICK, deadline=None, max_examples=20, suppress_health_check=_TIMED)
 
 

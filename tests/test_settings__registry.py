@@ -92,16 +92,19 @@ class FurtherSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="FRAMEDEX_")
 
-    public_url: str | None = define(Group.GENERAL, "address", default_text="that of the request", default=None)
-    password: str = define(Group.USERS, "password", default_text="none", default="", is_secret=True)
+    plant: str | None = define(Group.GENERAL, "name of the plant", default_text="no plant", default=None)
+    password: str = define(Group.USERS, "password", default_text="none", default="", is_secret=True, max_length=7)
 
 
 def test_models__can_be_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A further model of settings is listed and shown with the others, its secrets excepted."""
     monkeypatch.setattr(registry, "MODELS", (*registry.MODELS, FurtherSettings))
-    monkeypatch.setenv("FRAMEDEX_PUBLIC_URL", "https://example.org")
+    monkeypatch.setenv("FRAMEDEX_PLANT", "fern")
     monkeypatch.setenv("FRAMEDEX_PASSWORD", "planted")
     settings = present(tmp_path)
-    assert settings["FRAMEDEX_PUBLIC_URL"].value == "https://example.org"
+    assert settings["FRAMEDEX_PLANT"].value == "fern"
     assert settings["FRAMEDEX_PASSWORD"].value == "not shown"
-    assert "| `FRAMEDEX_PUBLIC_URL` | address | that of the request |" in with_settings(DOCUMENT.read_text("utf-8"))
+    assert "| `FRAMEDEX_PLANT` | name of the plant | no plant |" in with_settings(DOCUMENT.read_text("utf-8"))
+    monkeypatch.setenv("FRAMEDEX_PASSWORD", "planted, and too long")
+    with pytest.raises(InvalidInput, match=r"^FRAMEDEX_PASSWORD cannot be used; its value is not shown$"):
+        present(tmp_path)

@@ -241,11 +241,33 @@ def test_redo__of_a_decision_about_deleted_media(dataset: Dataset) -> None:
         dataset.redo(1)
 
 
+def test_redo__of_values_without_a_column(dataset: Dataset) -> None:
+    """Values are set again where the media have none of the field, or of the basket, any more."""
+    ids = ids_of(dataset)
+    kept = dataset.snapshot("kept")
+    dataset.basket.add(ids[2])
+    dataset.undo()
+    dataset.restore(kept)
+    dataset.redo(1)
+    assert dataset.basket.media_ids() == [ids[2]]
+    dataset.add_field("score", "float")
+    dataset.set_field("score", {ids[0]: 1.0})
+    for _ in range(2):
+        dataset.undo()
+    for _ in range(2):
+        dataset.redo()
+    assert dataset.to_arrow(["score"])["score"].to_pylist()[:2] == [1.0, None]
+    assert dataset.check().findings == []
+
+
 def test_undo__of_a_renaming_to_the_same_name(dataset: Dataset) -> None:
     """A step that changed nothing can be undone, too."""
     dataset.create_tag("first")
     dataset.rename_tag("first", "first")
     assert dataset.undo().operation == dataset.redo().operation == "rename_tag"
+    dataset.add_field("score", "float")
+    dataset.rename_field("score", "score")
+    assert dataset.undo().operation == dataset.redo().operation == "rename_field"
 
 
 def test_undo__of_a_restore(dataset: Dataset) -> None:

@@ -106,7 +106,10 @@ def test_json__item(exported: dict[str, Any], gallery: Gallery) -> None:
         "cluster_id": clusters[gallery.ids[TOWNS[3]]],
         "metadata_items": [
             {"type": "image_label", "properties": {"original_id": None, "category_name": "town", "source": "import"}},
-            {"type": "caption", "properties": {"text": "a street, number 03", "source": "import"}},
+            {
+                "type": "caption",
+                "properties": {"text": "a street, number 03", "caption": "a street, number 03", "source": "import"},
+            },
             {"type": "quality", "properties": found["metadata_items"][-1]["properties"]},
         ],
     }

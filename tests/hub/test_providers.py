@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from framedex import Error, InvalidInput
+from framedex import Conflict, Error, InvalidInput
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
 from tests.hub.people import OPERATOR, PASSWORD, Provider, add_user, log_in, roles
@@ -79,6 +79,19 @@ def test_create__fails_here(hub_with_provider: Hub, provider: Provider, monkeypa
     assert error.value.__notes__ == ["the account at the identity provider could not be restored: "
                                      "the provider cannot delete"]  # fmt: skip
     assert hub_with_provider.users.count() == 0
+
+
+def test_create__gets_the_account_of_another_user(
+    hub_with_provider: Hub, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An account of another user is not taken, and not deleted for it."""
+    add_user(hub_with_provider, "ann")
+    before = state(hub_with_provider, provider)
+    (identity,) = provider.accounts
+    monkeypatch.setattr(provider, "create", lambda _account: identity)
+    with pytest.raises(Conflict, match=f"'{identity}' of another one"):
+        add_user(hub_with_provider, "bob")
+    assert state(hub_with_provider, provider) == before
 
 
 CHANGES: dict[str, Callable[[Hub, str], object]] = {

@@ -1,6 +1,7 @@
 """Sessions: their tokens, their ends, and passwords that users change themselves."""
 
 from contextlib import suppress
+from pathlib import Path
 
 import argon2
 import pytest
@@ -197,8 +198,15 @@ def test_read_only__sessions_work(hub: Hub, workspace: Workspace, clock: Clock) 
                 call()
 
 
-def test_read_only__makes_no_files(workspace: Workspace) -> None:
-    """A hub that only reads makes neither a database nor a key."""
-    with Workspace(workspace.path, read_only=True) as reader, pytest.raises(WorkspaceError):
-        Hub(reader)
+def test_read_only__without_users(workspace: Workspace) -> None:
+    """A workspace that was opened for reading and has no users stays as it is, and the local user sees datasets."""
+    workspace.create_draft("pets")
+    with Workspace(workspace.path, read_only=True) as reader, Hub(reader) as hub:
+        assert [record.display_name for record in hub.datasets.visible(local_actor("me"))] == ["pets"]
+        assert hub.users.count() == 0
+        with pytest.raises(ReadOnly):
+            add_user(hub, "ann")
+        folder = Path(str(hub._database._path)).parent
+        assert folder != workspace.path
+    assert not folder.exists()
     assert [path.name for path in workspace.path.glob("service*")] == []

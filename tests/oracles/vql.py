@@ -8,6 +8,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from framedex.core.ids import Kind, group_id
+from framedex.issue_types import issue_types
 from framedex.records import CLUSTER_LEVELS, FieldType
 from framedex.vql import BASKET, UNTAGGED, Filter, Scope, SearchTest
 from framedex.vql.elements import AnyOf, Element, Not, children
@@ -70,7 +71,9 @@ def _passes(element: Element, row: Row, scope: Scope, results: Results) -> bool:
 
 
 def _labels(test: LabelsTest, row: Row, _scope: Scope) -> bool:
-    return bool(set(row.get("labels") or ()) & set(test.names)) != test.is_negated
+    has, names = set(row.get("labels") or ()), set(test.names)
+    passes = names <= has if names and test.op in ("is", "is_not") else bool(names & has)
+    return passes != (test.op in ("is_not", "not_one_of"))
 
 
 def _tags(test: TagsTest, row: Row, scope: Scope) -> bool:
@@ -80,9 +83,12 @@ def _tags(test: TagsTest, row: Row, scope: Scope) -> bool:
 
 
 def _issues(test: IssuesTest, row: Row, _scope: Scope) -> bool:
-    value = row.get(f"issue_{test.value}")
-    inside = value is not None and bool(np.float32(test.confidence_min) <= value <= np.float32(test.confidence_max))
-    return inside != (test.mode == "out")
+    def has(name: str) -> bool:
+        value = row.get(f"issue_{name}")
+        return value is not None and bool(np.float32(test.confidence_min) <= value <= np.float32(test.confidence_max))
+
+    passes = not any(map(has, issue_types())) if test.value == "normal" else has(test.value)
+    return passes != (test.mode == "out")
 
 
 def _quality(test: QualityTest, row: Row, _scope: Scope) -> bool:

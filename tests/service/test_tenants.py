@@ -27,7 +27,7 @@ IDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 def tenants(workspace: Workspace, tmp_path: Path) -> Iterator[tuple[Client, dict[str, str], str]]:
     """A client of an admin of one tenant; ids of another tenant by the name of a parameter; a dataset of the first."""
     make_gallery(tmp_path / "gallery")
-    settings = ServiceSettings(disable_auth=False, multi_workspace=True)
+    settings = ServiceSettings(disable_auth=False)
     with Hub(workspace, is_multi=True) as hub, client_of(workspace, hub, settings) as client:
         homes = []
         for name in ("ada", "bob"):

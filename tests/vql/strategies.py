@@ -97,7 +97,7 @@ def _tags() -> st.SearchStrategy[dict[str, Any]]:
 
 def _issues() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
-        {"op": st.just("issue"), "value": st.sampled_from(list(ISSUES))},
+        {"op": st.just("issue"), "value": st.sampled_from([*ISSUES, "normal"])},
         optional={"mode": st.sampled_from(("in", "out")), "confidence_min": shares, "confidence_max": shares},
     ).map(lambda test: {"issues": test})
 

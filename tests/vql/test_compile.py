@@ -212,6 +212,21 @@ def test_labels__complement_keeps_unlabelled_images(op: str) -> None:
     assert found([{"labels": {"op": op, "value": "cat"}}], table) == [0, 2, 3]
 
 
+def test_labels__all_of_several() -> None:
+    """Of a list, ``is`` needs all labels and ``one_of`` one; an empty list matches nothing."""
+    table = table_of({"labels": ["cat", "dog", "cow"]}, {"labels": ["cat"]}, {"labels": []}, {"labels": None})
+    for op, value, expected in (
+        ("is", ["cat", "dog"], [0]),
+        ("is", ["cat", "cat"], [0, 1]),
+        ("is_not", ["cat", "dog"], [1, 2, 3]),
+        ("one_of", ["cat", "dog"], [0, 1]),
+        ("not_one_of", ["cat", "dog"], [2, 3]),
+        ("is", [], []),
+        ("is_not", [], [0, 1, 2, 3]),
+    ):
+        assert found([{"labels": {"op": op, "value": value}}], table) == expected, (op, value)
+
+
 def test_tags__any_of_some() -> None:
     """Tags are named by id or name, any of them will do, and what is no tag finds nothing."""
     table = table_of({"tags": None}, {"tags": [0, 2]}, {"tags": [1]}, {"tags": []}, {"tags": [2]})
@@ -240,6 +255,15 @@ def test_issues__out_keeps_images_without_the_issue() -> None:
     test = {"op": "issue", "value": "blur", "confidence_min": 0.7}
     assert found([{"issues": test}], table) == [0]
     assert found([{"issues": {**test, "mode": "out"}}], table) == [1, 2]
+
+
+def test_issues__normal_has_none() -> None:
+    """``normal`` selects rows without any issue of such a confidence; ``out`` is its complement."""
+    table = table_of({"issue_blur": 0.9}, {"issue_dark": 0.6}, {})
+    test = {"op": "issue", "value": "normal"}
+    assert found([{"issues": test}], table) == [2]
+    assert found([{"issues": {**test, "confidence_min": 0.7}}], table) == [1, 2]
+    assert found([{"issues": {**test, "mode": "out"}}], table) == [0, 1]
 
 
 def test_quality__missing_is_the_complement_of_all_values() -> None:

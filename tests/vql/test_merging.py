@@ -40,6 +40,15 @@ def test_all__against_labels_is_one_test() -> None:
     )
 
 
+@pytest.mark.parametrize("op", ["is", "is_not"])
+def test_any__of_all_of_several_labels_stays_apart(op: str) -> None:
+    """A test of all of some labels joins no other test, except an equal one."""
+    both, other = _labels(op, ["cat", "dog"]), _labels(op, "cow")
+    for any_of in (True, False):
+        assert len(merged(parse([both, other]), any_of=any_of)) == 2
+        assert len(merged(parse([both, both]), any_of=any_of)) == 1
+
+
 @pytest.mark.parametrize("op", ["is", "one_of"])
 def test_all__of_labels_stay_apart(op: str) -> None:
     two = [_labels(op, "cat" if op == "is" else ["cat"]), _labels(op, "dog" if op == "is" else ["dog"])]

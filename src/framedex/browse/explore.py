@@ -11,20 +11,21 @@ from framedex.browse.cluster_pages import ClusterPage, cluster_page
 from framedex.core.checks import check_integer
 from framedex.core.ids import Kind, group_id
 from framedex.errors import InvalidInput
-from framedex.records import CLUSTER_LEVELS, Cluster, EntityType, ExploreMetadata, ExploreResult, Preview
+from framedex.records import CLUSTER_LEVELS, Cluster, ClusterCounts, EntityType, ExploreMetadata, ExploreResult, Preview
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
 from framedex.settings import NO_STEMS
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, NO_EMBEDDING, VIDEO_FRAME
-from framedex.storage.objects import object_uri
+from framedex.storage.objects import is_empty_object_view, object_uri
 
 PAGE_CLUSTERS = 100
 PREVIEWS = 9
 _TOP = 10
 _GATHERED = 200_000  # rows
-_COLUMNS = ("media_id", "caption", "labels", "width", "height")
+COLUMNS = ("media_id", "caption", "labels", "width", "height")
+"""The columns of a preview, beside those of the location, the tags and the parent."""
 _OF_VIDEOS, _PARENT = ("kind", "video_id", "frame_number"), "parent_id"
 Ask = Callable[[str], pa.Table]
 Counts = dict[Any, tuple[int, int, int]]
@@ -211,7 +212,7 @@ def _previews(
     kind: str,
 ) -> Iterable[list[Preview]]:
     flat = [row_id for group in groups for row_id in group]
-    columns = [*_COLUMNS, *media.location, *({TAGS, _PARENT} & set(media.table.schema.names))]
+    columns = [*COLUMNS, *media.location, *({TAGS, _PARENT} & set(media.table.schema.names))]
     rows = iter(media.take(flat, columns, keep=True).to_pylist())
     return [
         [preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind) for score in own] for own in scores
@@ -228,10 +229,11 @@ def preview(
     kind: str = COSINE_DISTANCE,
 ) -> Preview:
     """Return a row in the form of the interface; *names* are the tag names by number."""
+    path = media.source_path({**row, "frame_time_s": None} if media.parents is not None else row)
     is_object = media.parents is not None
     image_uri = media.uri_of(row)
     uri = object_uri(media, row) if is_object else image_uri
-    return Preview(
+    shown = Preview(
         type="OBJECT" if is_object else "VIDEO_FRAME" if row.get("kind") == VIDEO_FRAME else "IMAGE",
         media_id=row["media_id"],
         media_uri=uri,
@@ -251,6 +253,28 @@ def preview(
         labels=row["labels"],
         user_tags=_tag_names(row.get(TAGS), names),
     )
+    return shown.at(path)
+
+
+def count_clusters(media: Media, condition: Condition, *, entity_type: str, level: int) -> ClusterCounts:
+    """Return the number of clusters that :func:`explore` has on all pages, and of the media in them.
+
+    Args:
+        media: the media, or for ``OBJECTS`` the objects.
+        condition: the condition that media must meet.
+        entity_type: as for :func:`explore`.
+        level: clustering level, 0 (finest) to 4; ignored for videos.
+
+    Raises:
+        InvalidInput: an argument is outside of its range.
+    """
+    check_arguments(entity_type, level, 0)
+    of_videos = entity_type == EntityType.VIDEOS
+    if is_empty_object_view(media) or (of_videos and not media.has_videos):
+        return ClusterCounts(n_clusters=0, n_media=0)
+    column = "video_id" if of_videos else f"cluster_{level}"
+    text = f"SELECT count(DISTINCT {column}) AS n_clusters, count({column}) AS n_media FROM chosen"
+    return ClusterCounts(**media.query(text, condition, [column]).to_pylist()[0])
 
 
 def file_name(path: str) -> str:

@@ -224,6 +224,9 @@ def export(
     confidences: Annotated[bool, typer.Option("--confidences", help="In yolo, add confidences to the lines.")] = False,
     outlines: Annotated[bool, typer.Option("--outlines", help="In yolo, write outlines instead of boxes.")] = False,
     keypoints: Annotated[bool, typer.Option("--keypoints", help="In yolo, add key points to the boxes.")] = False,
+    strip_metadata: Annotated[
+        bool, typer.Option("--strip-metadata", help="Leave Exif, GPS and comments out of the image files.")
+    ] = False,
     vql: VqlOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -241,6 +244,7 @@ def export(
             confidences=confidences,
             outlines=outlines,
             keypoints=keypoints,
+            strip_metadata=strip_metadata,
         )
         if as_json:
             print_json(result)

@@ -1,6 +1,7 @@
 """The ZIP file of an export: the files of a format and, on request, the images. It appears when it is complete."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -72,6 +73,7 @@ def export_archive(
     """
     format_ = find_format(format)
     check_options(format_, options, path, include_images=include_images)
+    media = replace(media, media_url=options.media_url)
     objects = _objects(media, rows, boxes_only=boxes_only)
     if boxes_only:
         rows = np.empty(0, np.uint64) if objects is None else media_of(objects.objects, objects.rows)
@@ -132,6 +134,10 @@ def check_options(format_: ExportFormat, options: ExportOptions, path: Path, *, 
         raise InvalidInput(
             "a line of YOLO has either an outline or key points: keypoints and outlines exclude each other"
         )
+    if options.strip_metadata and not include_images:
+        raise InvalidInput("strip_metadata=True is for exports with include_images=True: there are no files to strip")
+    if options.media_url is not None and "{media_id}" not in options.media_url:
+        raise InvalidInput(f"media_url needs {{media_id}} in the place of the id of an item: {options.media_url!r}")
     if format_.is_alone_in(path) and (include_images or options.split is not None):
         what = "images" if include_images else "parts"
         raise InvalidInput(f"{path.name!r} is one file, which has no room for {what}; give a path that ends with .zip")

@@ -12,7 +12,7 @@ from framedex.annotations.output import column
 from framedex.core.arrays import RowIds
 from framedex.core.ids import Kind, group_prefix
 from framedex.editable_values import editable_values
-from framedex.export.locations import file_paths, image_names, uris
+from framedex.export.locations import file_paths, image_names, media_urls, source_paths, uris
 from framedex.export.user_edits import TAG_DATES, custom_fields, edited_column, stored_name
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.issue_types import IssueType, issue_types, valued_types
@@ -93,11 +93,19 @@ def _file_names(_media: Media, block: pa.Table) -> Any:
     return pc.replace_substring_regex(column(block, "path"), r"(?s)^(?:.*/)?([^/]+)/*$", r"\1")
 
 
+def _file_paths(media: Media, block: pa.Table) -> Any:
+    return file_paths(media, block) if media.media_url is None else source_paths(media, block)
+
+
+def _urls(media: Media, block: pa.Table) -> Any:
+    return uris(media, block) if media.media_url is None else media_urls(media, block)
+
+
 _PATHS: dict[str, Callable[[Media, pa.Table], Any]] = {
     "image_filename": image_names,
-    "file_path": file_paths,
+    "file_path": _file_paths,
     "file_name": _file_names,
-    "url": uris,
+    "url": _urls,
 }
 
 
@@ -155,7 +163,7 @@ def _parts(block: pa.Table) -> Iterator[pa.Table]:
 _STORED = {
     "image_filename": (*LOCATION, *OF_VIDEOS.names, "media_id"),
     "file_path": LOCATION,
-    "url": (*LOCATION, "frame_time_s"),
+    "url": (*LOCATION, "frame_time_s", "media_id"),
     "media_type": ("kind",),
     "file_name": ("path",),
     "video_name": ("path", "kind"),

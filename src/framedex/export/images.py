@@ -22,6 +22,7 @@ from framedex.export.links import LeftOut, check_inside
 from framedex.export.locations import display_path
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.files import Reader
+from framedex.media.metadata_removal import without_metadata
 from framedex.media.remote import is_remote
 from framedex.settings import Settings
 
@@ -72,13 +73,12 @@ def write_images(archive: ZipWriter, contents: ExportContents, names: Names, pro
         for image, fetched in images:
             try:
                 with sources.open(image, fetched) as (modified_s, content):
-                    _copy(
-                        archive,
-                        IMAGES + image.name,
-                        modified_s,
-                        content,
-                        max_bytes=_max_bytes(image, contents.settings),
-                    )
+                    limit = _max_bytes(image, contents.settings)
+                    name = IMAGES + image.name
+                    if contents.options.strip_metadata and image.frame is None:
+                        _copy(archive, name, None, _stripped(content, limit))
+                    else:
+                        _copy(archive, name, modified_s, content, max_bytes=limit)
                 copied.count += 1
             except CannotDecode as error:
                 copied.miss(display_path(image.path_shown), error)
@@ -211,6 +211,27 @@ def _copy(
             if member.size + len(data) > size:
                 raise _Grew(f"the file had {size:,} bytes, and grew while it was copied")
             member.write(data)
+
+
+def _stripped(content: BinaryIO, max_bytes: int | None) -> BinaryIO:
+    """Return an image file without what it says about the image, of which even the time of the file is a part.
+
+    Raises:
+        LeftOut: this cannot be removed, or the file is too large.
+    """
+    data = b"" if max_bytes is None else content.read(max_bytes + 1)
+    if max_bytes is not None and len(data) > max_bytes:
+        raise _TooLarge(f"the file has more than {max_bytes:,} bytes")
+    try:
+        return BytesIO(without_metadata(data))
+    except CannotDecode as error:
+        raise _KeepsMetadata(str(error)) from None
+
+
+class _KeepsMetadata(LeftOut):
+    """A file of which the metadata cannot be removed."""
+
+    reason = "what their files say about them (Exif, GPS) cannot be removed without decoding them"
 
 
 def _max_bytes(image: _Image, settings: Settings) -> int | None:

@@ -1,6 +1,7 @@
 """Media as items of the JSON export."""
 
 import functools
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,12 @@ from framedex.export.columns import EXPORTED, URL, is_value, value_fields
 from framedex.export.object_columns import FLAGS, OBJECT_ITEM
 from framedex.export.objects import OBJECTS, objects_field
 from framedex.export.user_edits import TAG_DATES, custom_fields, edited_items
+from framedex.issue_types import MISLABELS
 from framedex.storage.media import Media
 from framedex.storage.media_rows import MODEL_CAPTION
 
+_SUGGESTION = pa.field(next(iter(MISLABELS.details)), pa.string())
+"""The label that a mislabelled row should have."""
 _UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
@@ -25,15 +29,18 @@ def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
         media: the dataset's media.
         objects: the exported objects in them, or None.
     """
-    model_caption = _model_caption(media)
     lists = []
     if objects is not None:
-        lists = [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects), *value_fields(objects)]))]
-    return pa.schema([*EXPORTED, URL, *model_caption, TAG_DATES, *value_fields(media), *custom_fields(media), *lists])
+        lists = [objects_field(pa.schema([*OBJECT_ITEM, *_stored(objects), *value_fields(objects)]))]
+    own = [*EXPORTED, URL, *_stored(media), TAG_DATES, *value_fields(media), *custom_fields(media)]
+    return pa.schema([*own, *lists])
 
 
-def _model_caption(media: Media) -> list[pa.Field]:
-    return [MODEL_CAPTION] if MODEL_CAPTION.name in media.table.schema.names else []
+def _stored(media: Media) -> list[pa.Field]:
+    """Return the columns that only some tables have; a custom field of an older version comes first."""
+    fields = set() if media.parents is not None else {field.name for field in custom_fields(media)}
+    present = set(media.table.schema.names) - fields
+    return [field for field in (MODEL_CAPTION, _SUGGESTION) if field.name in present]
 
 
 def media_items(block: pa.Table) -> pa.Array:
@@ -62,7 +69,8 @@ def _metadata_items(block: pa.Table) -> pa.Array:
     captions = _captions(column(block, "caption"), by_model)
     objects = [_objects(column(block, OBJECTS))] if OBJECTS in block.column_names else []
     values = _values({field.name: column(block, field.name) for field in block.schema if is_value(field)})
-    kinds = [_issues(column(block, "issues")), _labels(block), *objects, *edited_items(block), captions, values]
+    issues = _issues(column(block, "issues"), column(block, _SUGGESTION.name) if _is_suggested(block.schema) else None)
+    kinds = [issues, _labels(block), *objects, *edited_items(block), captions, values]
     return _arrays([*kinds, _video_infos(block)])
 
 
@@ -75,7 +83,19 @@ def _arrays(kinds: list[pa.Array]) -> pa.Array:
     return pc.binary_join_element_wise("[", pc.fill_null(joined, ""), "]", "")
 
 
-def _issues(issues: pa.ListArray) -> pa.Array:
+def _is_suggested(schema: Any) -> bool:
+    """Return whether columns have suggested labels, and not a custom field of that name."""
+    place = schema.get_field_index(_SUGGESTION.name)
+    return place >= 0 and bool(schema.field(place).equals(_SUGGESTION, check_metadata=True))
+
+
+def _issues(issues: pa.ListArray, suggestions: pa.Array | None) -> pa.Array:
+    """Return the items of the issues of each row.
+
+    Args:
+        issues: the issues of each row.
+        suggestions: the suggested label of each row; None without any.
+    """
     values = issues.flatten()
     group, threshold = values.field("duplicate_group_id"), values.field("duplicate_threshold")
     properties = {
@@ -87,6 +107,11 @@ def _issues(issues: pa.ListArray) -> pa.Array:
         "duplicate_threshold": json.decimals(threshold),
     }
     texts = pc.if_else(pc.is_valid(group), json.object_texts(properties | of_group), json.object_texts(properties))
+    if suggestions is not None:
+        label = suggestions.take(pc.list_parent_indices(issues))
+        is_told = pc.and_(pc.equal(values.field("issue_type"), MISLABELS.name), pc.is_valid(label))
+        described = json.object_texts(properties | {"issues_description": json.strings(label)})
+        texts = pc.if_else(is_told, described, texts)
     return json.join_lists(_item("issue", texts), issues)
 
 
@@ -108,7 +133,8 @@ def _captions(caption: pa.Array, by_model: pa.Array | None) -> pa.Array:
     source: pa.Array | str = '"import"'
     if by_model is not None:
         source = pc.if_else(pc.fill_null(pc.equal(caption, by_model), False), '"model"', source)
-    texts = _item("caption", json.object_texts({"text": json.strings(caption), "source": source}))
+    text = json.strings(caption)
+    texts = _item("caption", json.object_texts({"text": text, "caption": text, "source": source}))
     return pc.if_else(pc.is_valid(caption), texts, None)
 
 
@@ -119,6 +145,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
     is_told = values.type.get_field_index(MODEL_CAPTION.name) >= 0
     captions = _captions(values.field("caption"), values.field(MODEL_CAPTION.name) if is_told else None)
     quality = _values({field.name: values.field(field.name) for field in values.type if is_value(field)})
+    suggestions = values.field(_SUGGESTION.name) if _is_suggested(values.type) else None
     properties = {
         "object_id": json.quoted(values.field("object_id")),
         "original_id": json.strings(values.field("original_id")),
@@ -133,7 +160,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
         "uniqueness_score": json.decimals(values.field("uniqueness_score")),
         "url": json.strings(values.field("url")),
         "cluster_id": json.quoted(values.field("cluster_id")),
-        "metadata_items": _arrays([_issues(values.field("issues")), captions, quality]),
+        "metadata_items": _arrays([_issues(values.field("issues"), suggestions), captions, quality]),
     }
     return json.join_lists(_item("object_label", json.object_texts(properties)), objects)
 

@@ -58,6 +58,19 @@ def file_paths(media: Media, block: pa.Table) -> pa.Array:
     return _completed(paths, block, LOCATION, lambda row: display_path(media.shown_path(row)))
 
 
+def source_paths(media: Media, block: pa.Table) -> pa.Array:
+    """Return what users of other machines may know of the files' locations: see :meth:`Media.source_path`."""
+    prefixes = [shown_root(root) if root.startswith("s3://") else "" for root in media.roots]
+    paths = pc.binary_join_element_wise(_by_root(prefixes, block), column(block, "path"), "")
+    return _completed(paths, block, LOCATION, media.source_path)
+
+
+def media_urls(media: Media, block: pa.Table) -> pa.Array:
+    """Return the URLs of the items, after the pattern of :attr:`Media.media_url`."""
+    before, _, after = str(media.media_url).partition("{media_id}")
+    return pc.binary_join_element_wise(before, column(block, "media_id"), after, "")
+
+
 def uris(media: Media, block: pa.Table) -> pa.Array:
     """Return the URIs of the files: ``file://…`` for local files; a frame's URI has its time in the video."""
     path, raw, root = (column(block, name) for name in _LOCATION)

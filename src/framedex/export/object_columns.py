@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from framedex.annotations.output import column
 from framedex.export.columns import EXPORTED, ISSUE_STRUCT, OF_BOXES, URL, column_of, required_columns
-from framedex.export.locations import uris
+from framedex.export.locations import media_urls, uris
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import BOX, OF_VIDEOS
 
@@ -66,7 +66,7 @@ OBJECT_ITEM = pa.schema([*OBJECT, URL])
 _STORED = {
     "object_id": ("media_id",),
     "media_id": ("parent_id",),
-    "url": (*LOCATION, "frame_time_s", *BOX),
+    "url": (*LOCATION, "frame_time_s", "media_id", *BOX),
     "image_filename": (*LOCATION, *OF_VIDEOS.names, "parent_id", "media_id"),
 }
 
@@ -113,6 +113,8 @@ def _column(objects: Media, rows: pa.Table, field: pa.Field) -> Any:
 
 def _urls(objects: Media, rows: pa.Table) -> pa.Array:
     """Return the URIs of the images, with the whole pixels that the boxes touch (Media Fragments URI 1.0, 4.2.2)."""
+    if objects.media_url is not None:
+        return media_urls(objects, rows)
     x, y, width, height = (rows[name].to_numpy() for name in BOX)
     left, top = (np.floor(np.maximum(start, 0)) for start in (x, y))
     edges = (left, top, np.ceil(x + width) - left, np.ceil(y + height) - top)

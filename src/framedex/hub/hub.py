@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from framedex.access import Action, Actor, Role, TenantSubject, Via
@@ -12,6 +14,7 @@ from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
 from framedex.hub.events import Events
+from framedex.hub.exports import HubExports
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.passwords import Passwords
@@ -23,7 +26,7 @@ from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
 from framedex.records import AuditEntry, Profile
 from framedex.storage.service_db import accounts, audit
-from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
+from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME, open_service_db
 
 KEPT_DAYS = 90
 """The number of days for which the audit is kept."""
@@ -35,7 +38,7 @@ class Hub:
     Users, sessions and keys are in ``service.db`` beside the catalog, which the first hub of a workspace makes. All
     methods take the actor on whose behalf they act: that of a session, of an API key, or the operator
     (:func:`framedex.access.operator_actor`). Of a workspace that was opened for reading the users can be read, and
-    present sessions and keys work.
+    present sessions and keys work; one without users gets none, and stays as it is.
 
     Args:
         workspace: the open workspace, which stays open.
@@ -53,6 +56,7 @@ class Hub:
         tasks: tasks of datasets.
         copies: clones and enriched copies of datasets.
         metadata: custom fields in two steps.
+        exports: exports of datasets, and their files.
         sessions: log-ins.
         credentials: API keys.
         results: results and clean-up plans that are kept for users.
@@ -72,8 +76,10 @@ class Hub:
         ingest_path_role: Role = Role.ADMIN,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        passwords, key = Passwords(), load_master_key(workspace.path, read_only=workspace.read_only)
-        self._database = open_service_db(workspace.path, read_only=workspace.read_only)
+        passwords, self._temporary = Passwords(), _folder_without_users(workspace)
+        folder = workspace.path if self._temporary is None else Path(self._temporary.name)
+        key = load_master_key(folder, read_only=workspace.read_only)
+        self._database = open_service_db(folder, read_only=workspace.read_only)
         is_single = not (workspace.settings.multi_workspace if is_multi is None else is_multi)
         context = HubContext(workspace, self._database, passwords, key, is_single, Role(ingest_path_role), clock)
         self._context = context
@@ -81,6 +87,7 @@ class Hub:
         self.tenants, self.datasets = Tenants(context), Datasets(context)
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
         self.metadata = Metadata(context, self.datasets)
+        self.exports = HubExports(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
@@ -141,6 +148,7 @@ class Hub:
         self.sessions.sweep()
         self.datasets.sweep()
         self.metadata.sweep()
+        self.exports.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 
@@ -148,6 +156,8 @@ class Hub:
         """Close the database; the workspace stays open."""
         self.events.close()
         self._database.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def __enter__(self) -> "Hub":
         return self
@@ -156,3 +166,13 @@ class Hub:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _folder_without_users(workspace: Workspace) -> TemporaryDirectory[str] | None:
+    """Return a folder with the database of no users, for a workspace that must not change and has none; else None."""
+    if not workspace.read_only or (workspace.path / FILE_NAME).exists():
+        return None
+    folder = TemporaryDirectory(prefix="framedex-hub-")
+    load_master_key(Path(folder.name))
+    open_service_db(Path(folder.name)).close()
+    return folder

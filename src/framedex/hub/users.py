@@ -7,7 +7,7 @@ from typing import Any
 from framedex.access import Action, Actor, RealmRole, Role
 from framedex.core.checks import check_integer
 from framedex.core.naming import check_name
-from framedex.errors import InvalidInput
+from framedex.errors import Conflict, InvalidInput
 from framedex.hub import memberships
 from framedex.hub.context import HubContext
 from framedex.hub.passwords import check_password
@@ -64,6 +64,7 @@ class Users:
             Forbidden: the actor may not manage users.
             InvalidInput: a value is invalid, the name or the address is taken, or a disabled user would be an admin.
             NotFound: the tenant does not exist.
+            Conflict: the identity provider gave the account of another user; nothing was stored.
             Error: the identity provider did not create the account; nothing was stored.
         """
         self._context.require(actor, Action.USERS_WRITE, target=username)
@@ -81,6 +82,7 @@ class Users:
         with compensated() as steps:
             identity = self._provider.create(account)
             if identity is not None:
+                self._check_new(identity)
                 steps.append(partial(self._provider.delete, identity))
             with self._context.change(actor, Action.USERS_WRITE) as connection:
                 tenants.find_tenant(connection, tenant_id)
@@ -90,6 +92,12 @@ class Users:
                 memberships.join(connection, tenant_id, user_id, role, is_single=self._context.is_single)
                 audit.insert_entry(connection, actor.user_id, "users.create", target=user_id)
                 return accounts.read_user(connection, user_id)
+
+    def _check_new(self, identity: str) -> None:
+        """Check that an account that a provider has created is not that of another user, which must not be deleted."""
+        with self._context.database.read() as connection:
+            if accounts.user_of_identity(connection, self._provider.issuer, identity) is not None:
+                raise Conflict(f"the identity provider gave a new user the account {identity!r} of another one")
 
     def create_first_admin(self, password: str, username: str = "admin") -> User | None:
         """Create the first user of a new service, an admin of the default tenant; do nothing if there are users.

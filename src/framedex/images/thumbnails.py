@@ -21,6 +21,8 @@ from framedex.storage.media import Media, file_uri
 
 SIZE = 256
 """Default length of the longer side in pixels."""
+FULL_SIZE = 65_000
+"""A length of the longer side that nearly no image has; a JPEG has at most 65,535 pixels on a side."""
 MOST_BYTES = 2**24
 """The maximum size of a file that is read as a cached thumbnail; thumbnails are far smaller."""
 MOST_PIXELS = 2**24
@@ -99,9 +101,9 @@ def read_thumbnail(
         CannotDecode: the file is not an image.
     """
     check_media_id(media_id)  # it becomes part of a path
-    path = thumbnail_path(folder, media_id, size)
-    if (cached := _read_cached(path)) is not None:
+    if (cached := cached_thumbnail(folder, media_id, size)) is not None:
         return cached
+    path = thumbnail_path(folder, media_id, size)
     image = read_image(media, media_id, settings, detail=size)
     data = thumbnail(image.pixels, size=size)
     if keep:
@@ -109,6 +111,11 @@ def read_thumbnail(
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, data + _checksum(data))
     return data
+
+
+def cached_thumbnail(folder: Path, media_id: str, size: int = SIZE) -> bytes | None:
+    """Return a thumbnail from the cache; None if it is not there, or its file is damaged."""
+    return _read_cached(thumbnail_path(folder, media_id, size)) if is_media_id(media_id) else None
 
 
 def _read_cached(path: Path) -> bytes | None:

@@ -97,4 +97,4 @@ ValuedIssueName = Annotated[
         }
     ),
 ]
-"""The name of an issue type with a value, for pydantic models; see :data:`framedex.issue_types.IssueName`."""
+"""The name of an issue type with a value, for pydantic models; see :data:`framedex.vql.keys.issues.IssueName`."""

@@ -6,9 +6,6 @@ and empty images, and call a fifth of an ordinary folder odd in size.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
-
-from pydantic import AfterValidator, WithJsonSchema
 
 from framedex.errors import InvalidInput
 from framedex.issue_types.base import IssueType, JudgedBy
@@ -113,21 +110,3 @@ def measured_types() -> list[IssueType]:
 def measure_columns() -> list[str]:
     """Return the columns of pixel measures."""
     return [each.column for each in measured_types() if each.column is not None]
-
-
-def _check_name(name: str) -> str:
-    try:
-        return find_issue_type(name).name
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-
-
-IssueName = Annotated[
-    str,
-    AfterValidator(_check_name),
-    WithJsonSchema({"type": "string", "title": "IssueName", "examples": sorted(_BUILT_IN)}),
-]
-"""The name of an issue type, for pydantic models.
-
-Names of plugins are allowed, so the JSON Schema lists the built-in names as examples only.
-"""

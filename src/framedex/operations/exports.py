@@ -48,6 +48,8 @@ class Exportable(ABC):
         confidences: bool = ...,
         outlines: bool = ...,
         keypoints: bool = ...,
+        strip_metadata: bool = ...,
+        media_url: str | None = ...,
     ) -> ExportResult: ...
     @overload
     def export(
@@ -64,6 +66,8 @@ class Exportable(ABC):
         confidences: bool = ...,
         outlines: bool = ...,
         keypoints: bool = ...,
+        strip_metadata: bool = ...,
+        media_url: str | None = ...,
     ) -> ExportTask: ...
     def export(
         self,
@@ -79,6 +83,8 @@ class Exportable(ABC):
         confidences: bool = False,
         outlines: bool = False,
         keypoints: bool = False,
+        strip_metadata: bool = False,
+        media_url: str | None = None,
     ) -> ExportResult | ExportTask:
         """Write the media to a ZIP file, which appears under its name only when it is whole.
 
@@ -109,6 +115,11 @@ class Exportable(ABC):
             confidences: in yolo, write confidences as the last number of each line.
             outlines: in yolo, write outlines (segmentation) instead of boxes.
             keypoints: in yolo, write key points after each box, as for the training of pose models.
+            strip_metadata: with *include_images*, write JPEG, PNG, WebP, GIF and BMP files without what they say beside
+                the pixels: Exif with the place (GPS), XMP, IPTC, comments. Only orientation and color profile stay.
+                Image files of other formats are left out.
+            media_url: a URL with ``{media_id}`` in the place of an id, for exports that leave this machine: it replaces
+                the URLs of files, and ``file_path`` is the path within the source.
 
         Raises:
             InvalidInput: an argument cannot be used.
@@ -118,7 +129,12 @@ class Exportable(ABC):
             TaskFailed: something else went wrong, such as a full disk.
         """
         options = ExportOptions(
-            None if split is None else check_request(split, self._selector_of), confidences, outlines, keypoints
+            None if split is None else check_request(split, self._selector_of),
+            confidences,
+            outlines,
+            keypoints,
+            strip_metadata,
+            media_url,
         )
         task = self._export(path, format, include_images, media_selection, entity_type, vql, options)
         return wait_for_export(task) if wait else task
@@ -198,6 +214,28 @@ def start_export(
         )
 
     return context.exports.start(dataset_id, target, job, created_by=settings.user)
+
+
+def count_export(context: Context, dataset_id: str, select_media: Selector, *, entity_type: str) -> int:
+    """Return the number of media, or of objects, that an export would select.
+
+    Args:
+        context: the workspace.
+        dataset_id: the dataset.
+        select_media: as for :func:`start_export`.
+        entity_type: type of the selected entities.
+
+    Raises:
+        InvalidInput: the selection is malformed.
+        NotFound: a selected media item or cluster does not exist.
+        Conflict: the dataset has no head yet.
+    """
+    media = open_media(context, dataset_id)
+    candidates = open_objects(media) if entity_type == EntityType.OBJECTS else media
+    rows = select_media(candidates)
+    if is_empty_object_view(candidates):
+        return 0
+    return candidates.count(rows) if isinstance(rows, Condition) else len(rows)
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:

@@ -1,8 +1,12 @@
 """Records of the Explore view: clusters, their previews, and counts of issues."""
 
 from enum import StrEnum
+from typing import Self
+
+from pydantic import PrivateAttr
 
 from framedex.records.base import Record
+from framedex.records.edits import FieldValue
 
 CLUSTER_LEVELS = 5
 
@@ -37,6 +41,40 @@ class Preview(Record):
     labels: list[str] | None
     user_tags: list[str] | None
 
+    _source_path: str = PrivateAttr("")
+
+    @property
+    def source_path(self) -> str:
+        """The path within the source, or the URI of an object; for users of other machines."""
+        return self._source_path
+
+    def at(self, source_path: str) -> Self:
+        """Return the preview with a path within the source."""
+        located = self.model_copy()
+        located._source_path = source_path
+        return located
+
+
+class MediaIssue(Record):
+    """An issue of a media item, with its confidence, 0 to 1."""
+
+    issue_type: str
+    confidence: float
+
+
+class MediaItem(Preview):
+    """All that is known of one media item or object.
+
+    ``cluster_ids`` are those of the levels, the finest first; empty before the first index. ``error`` says why the file
+    could not be decoded. ``file_size`` is in bytes, that of the video for a frame.
+    """
+
+    issues: list[MediaIssue]
+    field_values: list[FieldValue]
+    file_size: int | None
+    cluster_ids: list[str]
+    error: str | None
+
 
 class Cluster(Record):
     """One cluster of an Explore result; counts that do not apply are -1.
@@ -61,6 +99,13 @@ class Cluster(Record):
     labels: list[str] | None
     user_tags: list[str] | None
     name: str | None = None
+
+
+class ClusterCounts(Record):
+    """The number of clusters of a level, and of the media in them: for videos, of their frames."""
+
+    n_clusters: int
+    n_media: int
 
 
 class ExploreMetadata(Record):

@@ -135,9 +135,9 @@ def _limited(request: Request, limit: int) -> Request:
     return Request(request.scope, receive, request._send)
 
 
-def routes(tag: str) -> APIRouter:
-    """Return a router of routes with actions, below ``/api/v1``."""
-    return APIRouter(prefix="/api/v1", route_class=ActionRoute, tags=[tag])
+def routes(tag: str, *, prefix: str = "/api/v1") -> APIRouter:
+    """Return a router of routes with actions, below ``/api/v1`` or another path."""
+    return APIRouter(prefix=prefix, route_class=ActionRoute, tags=[tag])
 
 
 def _limiter(request: Request) -> anyio.CapacityLimiter:

@@ -15,7 +15,7 @@ from framedex import __version__
 from framedex.api.workspace import Workspace
 from framedex.hub import Hub
 from framedex.service.documentation import add_documentation
-from framedex.service.errors import add_handlers
+from framedex.service.errors import PROBLEMS, add_handlers
 from framedex.service.maintenance import Maintenance
 from framedex.service.metrics import Metrics
 from framedex.service.middleware import RequestMiddleware
@@ -93,6 +93,7 @@ def api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None 
         generate_unique_id_function=_operation_id,
         telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
         form_limits={"max_files": 1000, "max_fields": 50},
+        responses=PROBLEMS,
     )
     add_handlers(app)
     for router in routers():

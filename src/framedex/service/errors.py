@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from framedex.errors import (
@@ -58,6 +59,26 @@ _CODES = {
 }  # fmt: skip
 
 
+class Problem(BaseModel):
+    """An error: ``detail`` and ``message`` are the same sentence, ``code`` a short name for programs.
+
+    ``request_id`` stands in the log, too. ``errors`` lists each problem of a request that is not valid.
+    """
+
+    detail: str
+    message: str
+    code: str
+    request_id: str
+    errors: list[dict[str, Any]] | None = None
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": Problem, "description": "The request cannot be answered"},
+    "5XX": {"model": Problem, "description": "The service cannot answer at present"},
+}
+"""What the documentation says of errors, of all routes."""
+
+
 class Refusal(Exception):
     """A response instead of an answer, where the table of errors does not say which.
 
@@ -65,10 +86,14 @@ class Refusal(Exception):
         status: the HTTP status.
         sentence: what is wrong and what would be right.
         code: a short name for programs; by default that of the status.
+        headers: further headers of the response.
     """
 
-    def __init__(self, status: int, sentence: str, code: str | None = None) -> None:
+    def __init__(
+        self, status: int, sentence: str, code: str | None = None, *, headers: dict[str, str] | None = None
+    ) -> None:
         super().__init__(sentence)
+        self.headers = headers
         self.status, self.sentence, self.code = status, sentence, code or _CODES.get(status, "error")
 
 
@@ -110,7 +135,7 @@ async def _of_library(request: Request, error: Exception) -> JSONResponse:
 
 async def _of_refusal(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Refusal), "the handler of refusals"
-    return error_response(request, error.status, error.sentence, error.code)
+    return error_response(request, error.status, error.sentence, error.code, headers=error.headers)
 
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:

@@ -51,7 +51,7 @@ class RequestMiddleware:
         scope.setdefault("state", {})["request_id"] = request_id
         is_head, method = scope["method"] == "HEAD", scope["method"]
         if is_head:  # a GET without its body
-            scope = {**scope, "method": "GET"}
+            scope = {**scope, "method": "GET", "is_head": True}
 
         async def forward(message: Message) -> None:
             nonlocal status

@@ -14,7 +14,6 @@ from types import FrameType
 import uvicorn
 from filelock import FileLock, Timeout
 
-from framedex.access import Role, operator_actor
 from framedex.api.workspace import Workspace
 from framedex.core.atomic import atomic_file
 from framedex.errors import Conflict, InvalidInput
@@ -75,7 +74,7 @@ def serve(
     with (
         _only_server(folder),
         Workspace(folder, read_only=read_only) as workspace,
-        Hub(workspace, is_multi=settings.multi_workspace, ingest_path_role=settings.ingest_path_role) as hub,
+        Hub(workspace, ingest_path_role=settings.ingest_path_role) as hub,
     ):
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
@@ -161,9 +160,8 @@ def _write_address(folder: Path, url: str) -> None:
 
 def _create_admin(settings: ServiceSettings, hub: Hub, *, auth_off: bool) -> None:
     """Create the first user with the password of the environment, if there is no user yet."""
-    if settings.admin_password is None or auth_off or hub.users.count():
-        return
-    hub.users.create(operator_actor("environment"), "admin", settings.admin_password, role=Role.ADMIN)
+    if settings.admin_password is not None and not auth_off:
+        hub.users.create_first_admin(settings.admin_password)
 
 
 def _warn(settings: ServiceSettings, host: str, hub: Hub, warn: Callable[[str], None]) -> None:

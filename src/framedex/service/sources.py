@@ -49,11 +49,13 @@ def check_bucket(service: ServiceState, uri: str) -> str:
     """Return the URI of a folder or a manifest in a bucket; the scheme may be missing.
 
     Raises:
-        Refusal: no bucket may be read: in the cloud, the allowed ones must be named.
+        Refusal: the URI has another scheme, so that the library would take it for a path of the server; or no bucket
+            may be read: in the cloud, the allowed ones must be named.
     """
-    if service.settings.run_mode is RunMode.CLOUD and service.workspace.settings.s3_allowed is None:
+    has_none = service.settings.run_mode is RunMode.CLOUD and service.workspace.settings.s3_allowed is None
+    if has_none or ("://" in uri and not is_remote(uri)):
         raise Refusal(400, INVALID_URI)
-    return uri if "://" in uri else SCHEME + uri
+    return uri if is_remote(uri) else SCHEME + uri
 
 
 def check_role(service: ServiceState, role_arn: str | None) -> str | None:

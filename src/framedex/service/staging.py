@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from framedex.core.suffixes import is_video
-from framedex.errors import WorkspaceError
+from framedex.errors import Error, WorkspaceError
 from framedex.media.archives import SUFFIXES
 from framedex.service.actions import MAX_JSON_BYTES
 from framedex.service.errors import Refusal
@@ -308,7 +308,7 @@ class _Parser:
         elif self._error is None:
             try:
                 self._checks[self._name](name)
-            except Exception as error:  # raised once the body was read
+            except Error as error:  # raised once the body was read
                 self._refuse(error)
             else:
                 self._target = self._file.path.open("wb")

@@ -32,6 +32,7 @@ class Group(StrEnum):
     ALLOWED = "Allowed folders and buckets"
     PERMISSIONS = "Permissions"
     USERS = "Users"
+    SERVICE = "Service"
 
 
 @cache
@@ -84,7 +85,7 @@ def load(model: type[Model]) -> Model:
     """Return the settings of a model, from the environment.
 
     Raises:
-        InvalidInput: a variable has an invalid value; the message names it.
+        InvalidInput: a variable has an invalid value; the message names it, and shows no secret.
     """
     try:
         return model()
@@ -94,7 +95,14 @@ def load(model: type[Model]) -> Model:
         names = variables(model, name.lower()) if name.lower() in model.model_fields else (f"{PREFIX}{name}",)
         present = {each.upper() for each in os.environ}
         variable = next((each for each in names if each in present), f"{PREFIX}{name}")
+        if _is_secret(model, name.lower()):
+            raise InvalidInput(f"{variable} cannot be used; its value is not shown") from None
         raise InvalidInput(f"{variable} is {first['input']!r}: {error_reason(first)}") from None
+
+
+def _is_secret(model: type[BaseSettings], field: str) -> bool:
+    extra: Any = model.model_fields[field].json_schema_extra if field in model.model_fields else None
+    return bool(extra and extra["is_secret"])
 
 
 def variables(model: type[BaseSettings], field: str) -> tuple[str, ...]:
@@ -168,10 +176,11 @@ def define(
 
 def _toggle(name: str, meaning: str) -> Any:
     """Return a boolean setting, True by default, with the interface's name, with or without our prefix."""
-    return define(Group.PERMISSIONS, meaning, default=True, validation_alias=_by_interface_name(name))
+    return define(Group.PERMISSIONS, meaning, default=True, validation_alias=by_interface_name(name))
 
 
-def _by_interface_name(name: str) -> AliasChoices:
+def by_interface_name(name: str) -> AliasChoices:
+    """Return the names of a setting that the interface names: with our prefix, or without."""
     return AliasChoices(f"{PREFIX}{name}", name, name.lower())
 
 
@@ -198,7 +207,7 @@ class Settings(BaseSettings):
         "level of the logger `framedex`, such as `INFO`; also with the prefix `FRAMEDEX_`",
         default_text="that of the program",
         default=None,
-        validation_alias=_by_interface_name("LOG_LEVEL"),
+        validation_alias=by_interface_name("LOG_LEVEL"),
     )
     threads: int = define(
         Group.GENERAL,

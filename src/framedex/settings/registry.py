@@ -1,7 +1,6 @@
 """The registry of all settings: the fields of the models of settings, and variables that other parts read.
 
-A further model, such as that of a service, is added to :data:`MODELS`; its fields are made by
-:func:`framedex.settings.model.define`.
+A further model is added to :data:`MODELS`; its fields are made by :func:`framedex.settings.model.define`.
 """
 
 import os
@@ -14,8 +13,9 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from framedex.settings.model import Group, Settings, load, variables
+from framedex.settings.service import ServiceSettings
 
-MODELS: tuple[type[BaseSettings], ...] = (Settings,)
+MODELS: tuple[type[BaseSettings], ...] = (Settings, ServiceSettings)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ class Media:
         row_id_of: row ids of media that were looked up, by media id.
         columns: the cache of columns; None without a cache.
         parents: for objects, the media that contain them, see :mod:`framedex.storage.objects`; else None.
+        media_url: for media that are exported for other machines, the URL of an item with ``{media_id}`` in the place
+            of its id; else None.
         name_clashes: for media that are exported as files, hashes of the names that occur more than once on some
             system, see :mod:`framedex.export.file_names`; else None.
     """
@@ -61,6 +63,7 @@ class Media:
     row_id_of: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     columns: ColumnCache | None = field(default=None, repr=False, compare=False)
     parents: "Media | None" = field(default=None, repr=False, compare=False)
+    media_url: str | None = field(default=None, repr=False, compare=False)
     name_clashes: frozenset[int] | None = field(default=None, repr=False, compare=False)
 
     def query(self, text: str, condition: Condition, columns: Sequence[str], *, keep: bool | None = None) -> pa.Table:
@@ -302,6 +305,21 @@ class Media:
         if row["root"] is None:
             return self.file_of(row) or str(row["path"])
         return shown_root(self.roots[row["root"]]) + path_of_text(row["path"], row["path_raw"])
+
+    def source_path(self, row: Mapping[str, Any]) -> str:
+        """Return what users of other machines may know of a row's location.
+
+        This is the path within its source, the name in the upload, or the URI of an object; of a file that was named by
+        an absolute path, only the name. For a frame, the time follows as in :meth:`uri_of`.
+        """
+        if row["root"] is not None:
+            root = self.roots[row["root"]]
+            path = self.shown_path(row) if root.startswith(_OBJECT) else str(row["path"])
+        else:
+            path = str(row["path"])
+            if self.file_of(row) is not None:
+                path = path.rstrip("/").rpartition("/")[2] or path
+        return path if row.get("frame_time_s") is None else path + time_fragment(row["frame_time_s"])
 
     def role_of(self, row: Mapping[str, Any]) -> str | None:
         """Return the role to assume for reading a row's file in an object store."""

@@ -68,6 +68,10 @@ class SqlBuilder:
         text = f"len(list_filter({column}, lambda value: list_contains({{}}::{sql_type}[], value))) > 0"
         return self.test(column, text, list(values))
 
+    def all_of(self, column: str, values: Sequence[Any], sql_type: str) -> str:
+        """Return the test of a column of lists to hold all of some values."""
+        return self.test(column, f"list_has_all({column}, {{}}::{sql_type}[])", list(values))
+
     def related(self, column: str, related: Related, path: str) -> str:
         """Return the test of a column to hold the id of one of some media, which a condition on other rows selects.
 

@@ -130,6 +130,27 @@ def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch:
     assert_same(state(few), state(other))
 
 
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_remove_few__of_media_that_kept_others_apart(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, victim: int
+) -> None:
+    """Where one of two media that are no duplicates is deleted, the other one joins the group of their copies again."""
+    monkeypatch.setattr(removal, "_ALL", 0)
+    monkeypatch.setattr(removals, "_FEW", 0)
+    dataset = workspace.create_dataset("copies", part(np.eye(8)[np.arange(24) % 6]))
+    copies = list(dataset.where([]).ids)[::6]
+    dataset.not_duplicates(copies[:2])
+    dataset.delete_media(copies[victim])
+    (group,) = [set(each.media_ids) for each in dataset.duplicates() if set(each.media_ids) & set(copies)]
+    left = {each for each in copies if each != copies[victim]}
+    assert group <= left
+    assert len(group) == (3 if victim < 2 else 2)
+    assert len(group & set(copies[:2])) == 1
+    before = state(dataset)
+    dataset.reindex(thresholds=(0.01, 0.03, 0.1, 0.3, 0.6))
+    assert_same({"groups": before["duplicate_0"]}, {"groups": state(dataset)["duplicate_0"]})
+
+
 def test_remove_few__after_a_restore(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """A restore brings back a row that was gone when the columns were read; its list changes with its neighbours."""
     monkeypatch.setattr(removal, "_ALL", 0)
@@ -277,3 +298,6 @@ def test_row_numbers__there_and_back(removed: list[int]) -> None:
     assert numbers.rows(left).tolist() == rows.tolist()
     assert numbers.rows(np.array([-1, *removed])).tolist() == [-1] * (1 + len(removed))
     assert numbers.rows(left).dtype == left.dtype
+    many = np.tile(np.arange(-1, 12, dtype=np.int32), 400)
+    assert numbers.rows(many).tolist() == 400 * numbers.rows(many[:13]).tolist()
+    assert numbers.rows(many).dtype == many.dtype

@@ -111,7 +111,9 @@ def test_profiler__posts_a_folder(workspace: Workspace, hub: Hub, tmp_path: Path
         answer = local.post(f"{API}/process", params=query).json()
         assert {"status", "message", "dataset_id", "name"} <= set(answer)
         assert (answer["status"], answer["name"]) == ("success", "profiled")
-        workspace.dataset(answer["dataset_id"]).task.wait()  # type: ignore[union-attr] # it has begun
+        task = workspace.dataset(answer["dataset_id"]).last_task
+        assert task is not None
+        workspace.task(task.task_id).wait()
         wrong = local.get(f"{API}/process", params={"path": "relative", "name": "other"})
         assert wrong.status_code == 400
         assert (wrong.json()["status"], wrong.json()["message"]) == ("error", "Invalid path specified")

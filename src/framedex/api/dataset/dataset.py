@@ -12,6 +12,7 @@ import pyarrow as pa
 from framedex.api.dataset.edits import DatasetEdits
 from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
+from framedex.api.dataset.files import DatasetFiles
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.searches import DatasetSearches
@@ -23,8 +24,6 @@ from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, NotFound
-from framedex.images.reading import read_media_pixels
-from framedex.images.thumbnails import read_thumbnail, thumbnail_uri
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
@@ -46,7 +45,6 @@ from framedex.records import (
 )
 from framedex.render import html
 from framedex.storage import datasets, task_rows
-from framedex.storage.objects import media_containing, objects_of
 from framedex.storage.task_rows import TaskQuery
 from framedex.tasks import Commit, Task, TaskProgress
 from framedex.vql import cluster
@@ -64,6 +62,7 @@ class Dataset(
     DatasetUploads,
     DatasetLookups,
     DatasetViews,
+    DatasetFiles,
 ):
     """A dataset of a workspace. Reading methods use the last committed state and never block.
 
@@ -426,29 +425,6 @@ class Dataset(
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding."""
         return self._view().embeddings()
-
-    def read(self, media_id: str) -> npt.NDArray[np.uint8]:
-        """Return the pixels of an image, or the crop of an object: uint8, shape (H, W, 3), RGB, upright.
-
-        Raises:
-            NotFound: the media item or object does not exist, or its file is gone.
-            CannotDecode: the file is not an image.
-        """
-        media = media_containing(open_media(self._context, self.id, early=True), media_id)
-        return read_media_pixels(media, media_id, self._context.settings)
-
-    def thumbnail(self, media_id: str) -> bytes:
-        """Return a JPEG of an image, or of the crop of an object; its longer side has at most 256 pixels.
-
-        Raises:
-            NotFound: the media item or object does not exist, or its file is gone.
-            CannotDecode: the file is not an image.
-        """
-        media, layout = open_media(self._context, self.id, early=True), self._context.layout
-        if objects_of(media) is not None and thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
-            media = media_containing(media, media_id)
-        folder, keep = layout.thumbnails(media.dataset_id), not self._context.catalog.read_only
-        return read_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
 
     def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
         """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.

@@ -34,6 +34,17 @@ class DatasetExports(exporting.Exportable):
     def _selector_of(self, vql: Any) -> exporting.Selector:
         return View(self._context, self.id)._selector_of(vql)
 
+    def count_export(
+        self,
+        media_selection: Sequence[Any] | None = None,
+        *,
+        entity_type: str | None = None,
+        vql: Sequence[Any] | None = None,
+    ) -> int:
+        """Return the number of media or objects that :meth:`export` would select; see :meth:`View.count_export`."""
+        view = View(self._context, self.id)
+        return view.count_export(media_selection, entity_type=entity_type, vql=vql)
+
     def exports(self) -> list[ExportRecord]:
         """Return the exports of all processes, newest first.
 

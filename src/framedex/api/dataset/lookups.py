@@ -17,6 +17,12 @@ class DatasetLookups:
     id: str
 
     @property
+    def namespace(self) -> str:
+        """The namespace of the dataset, within which its name is unique; empty for the default namespace."""
+        with self._context.catalog.read() as connection:
+            return datasets.namespace_of(connection, self.id)
+
+    @property
     def generation(self) -> str:
         """The id of the present state, which each change replaces.
 
@@ -24,12 +30,6 @@ class DatasetLookups:
             Conflict: the dataset has nothing to show yet.
         """
         return open_media(self._context, self.id, early=True).generation.id
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the dataset, within which its name is unique; empty for the default namespace."""
-        with self._context.catalog.read() as connection:
-            return datasets.namespace_of(connection, self.id)
 
     def labels(self) -> list[LabelCount]:
         """Return the labels of the media with their counts; see :meth:`View.labels`.

@@ -9,14 +9,14 @@ from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.api.view.reading import Reading
 from framedex.browse import issues as issue_search
 from framedex.browse.duplicates import duplicates, exact_duplicates
-from framedex.browse.explore import check_arguments, check_entity_type, explore
+from framedex.browse.explore import check_arguments, check_entity_type, count_clusters, explore
 from framedex.browse.histograms import value_histogram
 from framedex.browse.label_counts import label_counts
 from framedex.browse.similar_videos import similar_videos
 from framedex.core.checks import check_flag
 from framedex.images.thumbnails import read_thumbnails, thumbnail_uri
 from framedex.operations.searches import explore_elements, explore_ranking
-from framedex.records import EntityType, IssueSummary, LabelCount
+from framedex.records import ClusterCounts, EntityType, IssueSummary, LabelCount
 from framedex.search.conditions import explained
 from framedex.storage.objects import is_empty_object_view
 from framedex.vql import parse
@@ -115,6 +115,20 @@ class Browsing(Reading):
             language=self._context.settings.language,
         )
         return ExplorePage.of(result, view)
+
+    def count_clusters(
+        self, entity_type: str | None = None, level: int = 0, vql: Sequence[Any] | None = None
+    ) -> ClusterCounts:
+        """Return the number of clusters that :meth:`explore` shows on all pages, and of the media in them.
+
+        The arguments and errors are those of :meth:`explore`.
+        """
+        entity_type = self.entity_type if entity_type is None else entity_type
+        check_arguments(entity_type, level, 0)
+        view = self._of(entity_type)
+        view = view if vql is None else view.where(vql)
+        media = view._media()
+        return count_clusters(media, view._condition(media), entity_type=entity_type, level=level)
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> IssueTable:
         """Return a row for each issue of each media item, grouped by issue type, worst first.

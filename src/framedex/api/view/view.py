@@ -142,6 +142,33 @@ class View(Browsing, exporting.Exportable):
             file.write(content.encode())
         return target
 
+    def count_export(
+        self,
+        media_selection: Sequence[Any] | None = None,
+        *,
+        entity_type: str | None = None,
+        vql: Sequence[Any] | None = None,
+    ) -> int:
+        """Return the number of media, or of objects, that :meth:`export` would select, without exporting them.
+
+        The arguments and errors are those of :meth:`export`.
+        """
+        entity_type = self.entity_type if entity_type is None else entity_type
+        return exporting.count_export(
+            self._context,
+            self._dataset_id,
+            self._export_selector(media_selection, entity_type, vql),
+            entity_type=entity_type,
+        )
+
+    def _export_selector(
+        self, media_selection: Sequence[Any] | None, entity_type: str, vql: Sequence[Any] | None
+    ) -> exporting.Selector:
+        view = self if vql is None else self.where(vql)
+        return exporting.make_selector(
+            view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
+        )
+
     def _export(
         self,
         path: str | os.PathLike[str],
@@ -154,10 +181,7 @@ class View(Browsing, exporting.Exportable):
     ) -> ExportTask:
         """Start an export."""
         entity_type = self.entity_type if entity_type is None else entity_type
-        view = self if vql is None else self.where(vql)
-        choose = exporting.make_selector(
-            view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
-        )
+        choose = self._export_selector(media_selection, entity_type, vql)
         return exporting.start_export(
             self._context,
             self._dataset_id,

@@ -153,7 +153,7 @@ def _regrouped(
         The ids of the regrouped rows, their values of the columns about duplicates, and the next free group numbers.
     """
     copies = around.numbered.copies(head) or NO_PAIRS
-    members = _related_rows(around, changed, copies)
+    members = related_rows(around, changed, copies)
     values, free = regroup(media, around.numbered, members, copies, cannot_link, head)
     return around.row_ids[members], values, free
 
@@ -230,7 +230,7 @@ def _scored(
     return columns
 
 
-def _related_rows(around: Neighbourhood, changed: Rows, copies: CopyPairs) -> Rows:
+def related_rows(around: Neighbourhood, changed: Rows, copies: CopyPairs) -> Rows:
     """Return the rows that can form groups with some rows: their groups, copies and near neighbours, transitively."""
     group, original = around.numbered.integers(DUPLICATES[0]), around.original
     related = changed[original[changed] >= 0]

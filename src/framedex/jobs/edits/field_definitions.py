@@ -75,7 +75,7 @@ def with_field_name(media: Media, state: NewState, renamed: Mapping[str, str], *
     fields = read_fields(media.table.path, versions)
     if not any(each.field_id == renamed["field_id"] and each.name == old for each in fields):
         raise Conflict(f"the field {old!r} was renamed or deleted meanwhile")
-    if any(each.name == new for each in fields):
+    if any(each.name == new and each.field_id != renamed["field_id"] for each in fields):
         raise Conflict(f"another field is named {new!r} now")
     changed = [replace(each, name=new) if each.field_id == renamed["field_id"] else each for each in fields]
     return {**versions, FIELDS: write_fields(media.table.path, changed)}, summary

@@ -22,11 +22,11 @@ from framedex.jobs.edits.tags import NewState, next_number, with_next_number
 from framedex.jobs.edits.values import update_values
 from framedex.records import DuplicateDecision
 from framedex.storage import datasets, journal_rows, tables
-from framedex.storage.definitions import TAGGED_SCHEMA, TAGS, TagDefinition, read_tags, write_tags
+from framedex.storage.definitions import TAGGED_SCHEMA, TAGS, TagDefinition, read_fields, read_tags, write_tags
 from framedex.storage.generation import Generation
 from framedex.storage.journal_files import write_journal_file
 from framedex.storage.media import Media
-from framedex.storage.table_names import MEDIA
+from framedex.storage.table_names import IN_BASKET, MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
@@ -67,7 +67,7 @@ class NewStep:
         def record(connection: Any) -> int:
             head = datasets.head(connection, job.dataset_id)
             assert head is not None, "it was committed"
-            number = journal_rows.insert_step(
+            step = journal_rows.insert_step(
                 connection,
                 job.dataset_id,
                 operation=self.operation,
@@ -82,7 +82,7 @@ class NewStep:
             )
             if self.is_state:
                 journal_rows.keep_generations(connection, job.dataset_id, settings.journal_states)
-            return number
+            return step
 
         return record
 
@@ -227,17 +227,18 @@ def _with_values(media: Media, head: Generation, state: NewState, values: pa.Tab
     if not found.exists.all():
         missing = int(np.count_nonzero(~found.exists))
         raise Conflict(f"{missing:,} of its {len(ids):,} media are not in the dataset any more")
-    if gone := [name for name in names if name not in media.table.schema.names]:
-        raise Conflict(f"the values {gone[0]!r} do not exist any more")
+    versions, summary = state
+    fields = (each.column.name for each in read_fields(media.table.path, versions))
+    if gone := set(names) - {*media.table.schema.names, *TAG_COLUMNS, IN_BASKET, *fields}:
+        raise Conflict(f"the values {min(gone)!r} do not exist any more")
     positions = np.flatnonzero(found.indices >= 0)
     order = pa.array(found.indices[positions])
     row_ids = read_row_ids(media)[positions]
     ordered = values.take(order).combine_chunks()
-    present = media.table.take(row_ids.tolist(), names)
-    if present.to_pylist() != _renamed(ordered, old, names).to_pylist():
+    expected, wanted = _renamed(ordered, old, names), _renamed(ordered, new, names)
+    present = _values(media.table, row_ids.tolist(), names, expected.schema)
+    if present.to_pylist() != expected.to_pylist():
         raise Conflict("a later edit changed the same values of the same media")
-    wanted = _renamed(ordered, new, names)
-    versions, summary = state
     if TAGS in names:
         tags = {tag.number for tag in read_tags(media.table.path, versions)}
         if not set(wanted[TAGS].combine_chunks().flatten().unique().to_pylist()) <= tags:

@@ -5,6 +5,7 @@ the neighbours of the deleted media would change.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,9 @@ from framedex.analysis.scores import neighbour_distances, outlier_values, unique
 from framedex.core.arrays import Mask, RowIds, Vectors
 from framedex.issue_types import JudgedBy, issue_types
 from framedex.jobs.context import JobContext
-from framedex.jobs.edits.decisions import regroup
+from framedex.jobs.edits.decisions import regroup, related_rows
 from framedex.jobs.edits.labels import judge_part
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, among, graph_part
-from framedex.jobs.edits.numbered_rows import NumberedRows
 from framedex.jobs.index.columns import limited_confidence, to_batch
 from framedex.jobs.index.finish import means_path, read_sums
 from framedex.storage import tables
@@ -78,24 +78,43 @@ def remove_few(job: JobContext, media: Media, row_ids: RowIds) -> Removed | None
     lists = _Lists.without(around, rows, gone)
     if lists is None or len(lists.changing) > max(_FEW, head.n_images // _SHARE):
         return None
-    part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
-    changes = _index_changes(media, around, lists, rows)
-    _merge(changes, _score_changes(media, head, around.row_ids, lists, part))
-    kept = copies.take(~gone[copies.a] & ~gone[copies.b])
-    groups, free = _group_changes(job, media, around.numbered, gone, kept, changes.get("duplicate_similarity"))
-    _merge(changes, groups)
-    if head.summary.label_agreement is not None:
-        _merge(changes, _label_changes(media, head, around, lists, gone))
-    sums = _write_sums(job, media, around.row_ids[rows])
+    with ThreadPoolExecutor(2, thread_name_prefix="framedex-removal") as pool:
+        labels = pool.submit(_label_changes, media, head, around, lists, gone)
+        sums = pool.submit(_write_sums, job, media, around.row_ids[rows])
+        changes, free = _unlabelled_changes(job, media, around, lists, gone, copies)
+        _merge(changes, labels.result())
+        versions = sums.result()
     version = _write(media, changes, around.row_ids[rows])
     summary = head.summary
     settled = summary.settled
     if settled is not None:
         settled -= int(np.count_nonzero(around.numbered.rows(rows) < settled))
     return Removed(
-        {**head.tables, MEDIA: version, **sums},
+        {**head.tables, MEDIA: version, **versions},
         summary.with_(first_free={**summary.first_free, **free}, settled=settled),
     )
+
+
+def _unlabelled_changes(
+    job: JobContext, media: Media, around: Neighbourhood, lists: "_Lists", gone: Mask, copies: CopyPairs
+) -> tuple[dict[str, Values], dict[str, int]]:
+    """Return the changed values of the other media but for label issues, and the next free group numbers.
+
+    Args:
+        job: the context of the job.
+        media: the media.
+        around: their neighbours.
+        lists: the neighbour lists that change.
+        gone: bool, shape (rows,): the deleted rows, by number.
+        copies: pairs of copies among all media.
+    """
+    part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
+    changes = _index_changes(media, around, lists, np.flatnonzero(gone))
+    _merge(changes, _score_changes(media, job.head, around.row_ids, lists, part))
+    kept = copies.take(~gone[copies.a] & ~gone[copies.b])
+    groups, free = _group_changes(job, media, around, gone, copies, kept, changes.get("duplicate_similarity"))
+    _merge(changes, groups)
+    return changes, free
 
 
 def _has_all(media: Media, head: Generation) -> bool:
@@ -201,6 +220,8 @@ def _label_changes(
     media: Media, head: Generation, around: Neighbourhood, lists: _Lists, gone: Mask
 ) -> dict[str, Values]:
     """Return the label issues of media whose neighbours changed, or lost copies, which vote together."""
+    if head.summary.label_agreement is None:
+        return {}
     others = np.setdiff1d(around.listing(lists.fewer), lists.changing)
     others = others[~gone[others]]
     near, similarity = around.lists(others)
@@ -219,27 +240,41 @@ def _label_changes(
 
 
 def _group_changes(
-    job: JobContext, media: Media, numbered: NumberedRows, gone: Mask, copies: CopyPairs, nearest: Values | None
+    job: JobContext,
+    media: Media,
+    around: Neighbourhood,
+    gone: Mask,
+    copies: CopyPairs,
+    kept: CopyPairs,
+    nearest: Values | None,
 ) -> tuple[dict[str, Values], dict[str, int]]:
-    """Return the columns about duplicates of media whose groups lose a member, and the next free group numbers.
+    """Return the columns about duplicates of media whose groups may change, and the next free group numbers.
+
+    These are the groups that lose a member. Where there are decisions, these are also all groups that may have been one
+    without them: the deleted media may have kept others apart.
 
     Args:
         job: the context of the job.
         media: the media.
-        numbered: their rows by number.
+        around: their neighbours.
         gone: bool, shape (rows,): the deleted rows.
-        copies: pairs of copies among the others.
+        copies: pairs of copies.
+        kept: those among the others.
         nearest: changed similarities to the nearest other media.
     """
-    group = numbered.integers(DUPLICATES[0])
-    affected = np.unique(group[gone & (group >= 0)])
-    members = np.flatnonzero(among(group, affected) & ~gone) if len(affected) else np.empty(0, np.int64)
-    if not len(members):
-        return {}, {}
+    numbered = around.numbered
     row_of = numbered.find_all({each for ids in job.cannot_link for each in ids})
     sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in job.cannot_link]
+    if any(len(each) > 1 for each in sets):
+        members = related_rows(around, np.flatnonzero(gone), copies)
+    else:
+        group = numbered.integers(DUPLICATES[0])
+        members = np.flatnonzero(among(group, np.unique(group[gone & (group >= 0)])))
+    members = members[~gone[members]]
+    if not len(members):
+        return {}, {}
     sets = [each[~gone[each]] for each in sets]
-    values, free = regroup(media, numbered, members, copies, sets, job.head, nearest=nearest)
+    values, free = regroup(media, numbered, members, kept, sets, job.head, nearest=nearest)
     return _changes(values, numbered.row_ids[members]), free
 
 

@@ -14,6 +14,7 @@ from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
 from framedex.jobs.ingest.content import ONE_SOURCE
 from framedex.media.archives import SUFFIXES
+from framedex.media.remote import INVALID_URI, is_remote
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.forms import FILE, FILES, form_body, parse_fields
@@ -98,8 +99,9 @@ def _source(service: ServiceState, fields: AdditionFields, form: StagedForm) -> 
         raise Refusal(400, ONE_SOURCE)
     role = check_role(service, fields.assume_role)
     if fields.s3_uri is not None:
-        uri = check_bucket(service, fields.s3_uri) if "://" in fields.s3_uri else fields.s3_uri
-        return {"s3_uri": uri, "assume_role": role}
+        if not is_remote(fields.s3_uri):
+            raise Refusal(400, INVALID_URI)
+        return {"s3_uri": check_bucket(service, fields.s3_uri), "assume_role": role}
     if archives:
         return {"archive": OwnPath(archives[0].path), "assume_role": role}
     return {"files": [(last_part(file.name), file) for file in files], "assume_role": role}

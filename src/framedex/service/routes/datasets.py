@@ -1,5 +1,6 @@
 """Datasets: list, status, creation from a bucket, change, deletion, and what clients ask about one."""
 
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Request, Response
@@ -66,10 +67,12 @@ class UserConfig(BaseModel):
 @needs(Action.OWN_ACCOUNT)
 def list_user_datasets(service: Service, actor: CurrentActor, links: FileLinks) -> list[DatasetStatusModel]:
     """Return the datasets that the user may view, newest first."""
-    return [
-        DatasetStatusModel(**dataset_fields(record, actor, links, service.workspace.dataset))
-        for record in service.hub.datasets.visible(actor)
-    ]
+    answers = []
+    for record in service.hub.datasets.visible(actor):
+        with suppress(NotFound):  # it was deleted meanwhile
+            fields = dataset_fields(record, actor, links, service.workspace.dataset)
+            answers.append(DatasetStatusModel(**fields))
+    return answers
 
 
 @router.get("/datasets/sample_data")

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from framedex.access import Action
-from framedex.errors import NotFound
+from framedex.errors import InvalidInput, NotFound
 from framedex.records import EnrichmentContext, EnrichmentModel
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
@@ -76,6 +76,6 @@ def enrich_dataset(
     """Create a copy of a dataset with the results of models; its task runs on after the answer."""
     try:
         copy = service.hub.copies.enrich(actor, dataset.id, body.enrichment_models)
-    except NotFound as error:  # a model: the dataset was found before
+    except (NotFound, InvalidInput) as error:  # about a model: the dataset was found before
         raise Refusal(422, without_folders(str(error))) from None
     return EnrichedDataset(dataset_id=copy.id, id=copy.id)

@@ -88,6 +88,12 @@ def identity_of(connection: sa.Connection, issuer: str, user_id: str) -> str | N
     return connection.execute(query).scalars().first()
 
 
+def user_of_identity(connection: sa.Connection, issuer: str, subject: str) -> str | None:
+    """Return the id of the user who has an account at an identity provider; None without one."""
+    query = sa.select(identities.c.user_id).where(identities.c.issuer == issuer, identities.c.subject == subject)
+    return connection.execute(query).scalar_one_or_none()
+
+
 def find_user(connection: sa.Connection, user_id: str) -> sa.Row[Any]:
     """Return the row of a user.
 

@@ -10,7 +10,7 @@ from framedex.vql.values import Texts, listed
 
 
 class LabelsTest(KeyTest):
-    """Images by their labels; ``is_not`` and ``not_one_of`` are the complements."""
+    """Images by their labels; of a list, ``is`` needs all and ``one_of`` any; the other ops are the complements."""
 
     key = "labels"
     op: Literal["is", "is_not", "one_of", "not_one_of"]
@@ -26,19 +26,26 @@ class LabelsTest(KeyTest):
         """True for the negated ops."""
         return self.op in ("is_not", "not_one_of")
 
+    @property
+    def is_of_all(self) -> bool:
+        """True if all of several labels are tested together."""
+        return self.op in ("is", "is_not") and len(self.names) > 1
+
     def sql(self, query: SqlBuilder, path: str) -> str:
-        """Return the test of a row to have any of the labels, or none of them."""
-        text = query.any_of("labels", self.names, "VARCHAR")
+        """Return the test of a row to have any of the labels or all of them, or the complement."""
+        find = query.all_of if self.is_of_all else query.any_of
+        text = find("labels", self.names, "VARCHAR")
         return f"(NOT {text})" if self.is_negated else text
 
     def merge_key(self, *, any_of: bool) -> Hashable:
         """Return one key for all tests for labels in an OR, and for all tests against labels in an AND."""
-        return self.key if any_of != self.is_negated else super().merge_key(any_of=any_of)
+        can_join = any_of != self.is_negated and not self.is_of_all
+        return self.key if can_join else super().merge_key(any_of=any_of)
 
     @classmethod
     def merge(cls, tests: Sequence[Self], *, any_of: bool) -> Self:
         """Return one test of the labels of all tests."""
-        if any_of == tests[0].is_negated:  # equal tests
+        if any_of == tests[0].is_negated or tests[0].is_of_all:  # equal tests
             return tests[0]
         # Each test was validated by itself; together they may have more labels than one may list.
         names = list(dict.fromkeys(name for test in tests for name in test.names))
@@ -50,7 +57,8 @@ def labels(value: str | Sequence[str], op: str | None = None) -> Expression:
 
     Args:
         value: a label, or several.
-        op: ``is``, ``is_not``, ``one_of`` or ``not_one_of``; by default ``is`` for one and ``one_of`` for several.
+        op: ``one_of``: any of the labels; ``is``: all of them; ``not_one_of`` and ``is_not``: the complements. By
+            default ``is`` for one label and ``one_of`` for several.
 
     Raises:
         InvalidFilter: as of all these functions, a value cannot be used.

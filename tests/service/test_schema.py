@@ -1,0 +1,129 @@
+"""Requests that a generator makes from the description of the API: no answer that the description does not have."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.core.result import Ok
+
+from framedex import Workspace
+from framedex.access import Role
+from framedex.hub import Hub
+from tests.gallery import make_gallery
+from tests.service.client import PASSWORD, token_of
+from tests.service.conftest import OPERATOR
+from tests.service.test_server import Served, served
+
+EXAMPLES = 12
+ENDLESS = {"/api/v1/events"}
+"""Paths whose answers have no end."""
+KEPT = {("DELETE", "/api/v1/dataset/{dataset_id}")}
+"""Operations that get no id that exists, as they would take the dataset from all others."""
+EXCLUDED = {
+    # Unknown parameters and fields are ignored, as the interface wants it: clients send more than is described.
+    "negative_data_rejection",
+    # What a description cannot say decides: the status of the dataset, the settings, the content of files.
+    "positive_data_acceptance",
+    # Without credentials everything is refused, which the generator's requests in the other test show.
+    "ignored_auth",
+    "missing_required_header",
+    # These follow links between operations of several requests, which the description does not have.
+    "use_after_free",
+    "ensure_resource_availability",
+    "object_level_authorization",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a workspace with a dataset and a user with a key."""
+    make_gallery(tmp_path / "gallery")
+    with Workspace(tmp_path / "ws") as workspace:
+        workspace.create_dataset("pets", tmp_path / "gallery")
+    return tmp_path / "ws"
+
+
+def check_operation(operation: Any, server: Served, dataset_id: str, headers: dict[str, str], examples: int) -> None:
+    """Send requests of an operation and check the answers."""
+    excluded = [check for check in CHECKS.get_all() if check.__name__ in EXCLUDED]
+    is_kept = (operation.method.upper(), operation.path) in KEPT
+    session = requests.Session()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), known=st.booleans())
+    def send(case: Any, known: bool) -> None:
+        if known and not is_kept and "dataset_id" in case.path_parameters:
+            case.path_parameters["dataset_id"] = dataset_id
+        case.call_and_validate(
+            base_url=server.url, headers=headers, excluded_checks=excluded, session=session, timeout=60
+        )
+
+    with session:
+        send()
+
+
+def check_operations(server: Served, dataset_id: str, headers: dict[str, str], examples: int) -> int:
+    """Send requests of all operations and check the answers; return the number of operations."""
+    load_all_checks()
+    description = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json")
+    problems, count = {}, 0
+    for result in description.get_all_operations():
+        assert isinstance(result, Ok), result
+        operation = result.ok()
+        if operation.path in ENDLESS:
+            continue
+        count += 1
+        try:
+            check_operation(operation, server, dataset_id, headers, examples)
+        except BaseExceptionGroup as group:
+            problems[f"{operation.method.upper()} {operation.path}"] = [str(each) for each in group.exceptions]
+    assert problems == {}
+    return count
+
+
+@pytest.mark.slow
+def test_answers__are_described(folder: Path) -> None:
+    """Without log-ins each answer to each generated request is one that the description has, and none is a 5xx."""
+    with Workspace(folder) as workspace:
+        dataset_id = workspace.dataset("pets").id
+    with served(folder) as server:
+        assert check_operations(server, dataset_id, {}, EXAMPLES) >= 60
+
+
+@pytest.mark.slow
+def test_answers__are_described_with_accounts(folder: Path) -> None:
+    """The same with log-ins, for a user with a token, and for nobody, to whom nothing but the public paths answers."""
+    with Workspace(folder) as workspace, Hub(workspace) as hub:
+        dataset_id = workspace.dataset("pets").id
+        user = hub.users.create(OPERATOR, "eve", PASSWORD, role=Role.EDITOR)
+        session = hub.sessions.log_in("eve", PASSWORD)
+        key = hub.credentials.get(hub.sessions.actor(session.token))
+    assert user.username == "eve"
+    with served(folder, DISABLE_AUTH="false") as server:
+        token = token_of(key.api_key, key.api_secret)
+        check_operations(server, dataset_id, {"Authorization": f"Bearer {token}"}, EXAMPLES // 2)
+        check_operations(server, dataset_id, {}, 2)
+
+
+def names_of_checks() -> Iterator[str]:
+    """Return the names of the checks that there are."""
+    load_all_checks()
+    return (check.__name__ for check in CHECKS.get_all())
+
+
+def test_checks__that_are_excluded_exist() -> None:
+    """Each check that is left out is one of the generator's."""
+    assert set(names_of_checks()) >= EXCLUDED
