@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from framedex.api.view import Basket, RankedView, View
     from framedex.api.workspace import Workspace
     from framedex.cleanup.plan import CleanupPlan
+    from framedex.client.client import Client
     from framedex.encoders import Encoder
     from framedex.operations.plugin_list import list_plugins
     from framedex.tasks import ExportTask, Task
@@ -58,6 +59,7 @@ __all__ = [
     "Basket",
     "CannotDecode",
     "CleanupPlan",
+    "Client",
     "Conflict",
     "Dataset",
     "DiskUsage",
@@ -99,6 +101,7 @@ __all__ = [
 _MODULES = {
     "Basket": "framedex.api.view",
     "CleanupPlan": "framedex.cleanup.plan",
+    "Client": "framedex.client.client",
     "Dataset": "framedex.api.dataset",
     "DiskUsage": "framedex.api.disk_usage",
     "DuplicateGroups": "framedex.api.result_pages",

@@ -233,6 +233,11 @@ def test_limits__change_issues(local: Client, dataset: Dataset) -> None:
     assert {each["issue_type"]: each["limit"] for each in changed} == {**default, "dark": 0.5}
     reset = local.post(url(dataset, "/limits"), json={"limits": {"dark": None}}).json()
     assert {each["issue_type"]: each["limit"] for each in reset} == default
+    assert local.post(url(dataset, "/limits"), json={"reset": ["dark"]}).status_code == 200
+    assert local.post(url(dataset, "/limits"), json={"reset": []}).status_code == 200
+    bodies: list[Any] = [{"reset": ["never"]}, {}, {"reset": [], "limits": {}}]
+    for body in bodies:
+        assert local.post(url(dataset, "/limits"), json=body).status_code == 422
     wrong: list[Any] = [{"never": 1}, {"self": 1}, {"dark": "x"}, {"dark": 7}, [], None]
     for limits in wrong:
         assert local.post(url(dataset, "/limits"), json={"limits": limits}).status_code == 422, limits

@@ -77,7 +77,7 @@ def _as_search(value: Any) -> Any:
 
 
 class ResultQuery(QueryPart):
-    """A query: a filter, then a search, then an order.
+    """A query: ids, then a filter, then a search, then an order.
 
     Attributes:
         vql: the filter.
@@ -106,8 +106,8 @@ class ResultQuery(QueryPart):
         if self.entity_type is EntityType.VIDEOS:
             raise InvalidInput("results are of IMAGES or OBJECTS; explore shows VIDEOS")
         view = dataset.objects if self.entity_type is EntityType.OBJECTS else dataset.view
-        view = view if self.vql is None else view.where(self.vql)
         view = view if self.ids is None else view.select(self.ids)
+        view = view if self.vql is None else view.where(self.vql)
         view = self._searched(view)
         return view if self.sort is None else view.sort_by(self.sort.column, descending=self.sort.descending)
 

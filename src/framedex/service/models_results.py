@@ -118,9 +118,10 @@ class FieldName(BaseModel):
 
 
 class NewLimits(BaseModel):
-    """Limits by issue type; None for the default."""
+    """Limits by issue type, None for the default; or the types that return to their defaults, all if none is named."""
 
-    limits: dict[str, float | None]
+    limits: dict[str, float | None] | None = None
+    reset: list[_Text] | None = None
 
 
 class LabelCounts(BaseModel):

@@ -139,13 +139,17 @@ def limits_of_dataset(dataset_id: str, dataset: OpenedDataset) -> list[IssueLimi
 @router.post(_DATASET + "/limits")
 @needs(Action.DATASET_EDIT, heavy=True)
 def change_limits_of_dataset(dataset_id: str, dataset: OpenedDataset, body: NewLimits) -> list[IssueLimit]:
-    """Set limits of issue types, and return all; null returns to the default."""
-    unknown = sorted(body.limits.keys() - dataset.limits.keys())
+    """Set limits of issue types, or reset them, and return all."""
+    if (body.limits is None) == (body.reset is None):
+        raise InvalidInput("give either limits or reset")
+    known = dataset.limits
+    unknown = sorted(set(body.reset or body.limits or ()) - known.keys())
     if unknown:
-        raise InvalidInput(
-            f"no issue type with a limit is named {unknown[0]!r:.80}; choose of {', '.join(dataset.limits)}"
-        )
-    dataset.set_limits(**body.limits)
+        raise InvalidInput(f"no issue type with a limit is named {unknown[0]!r:.80}; choose of {', '.join(known)}")
+    if body.limits is not None:
+        dataset.set_limits(**body.limits)
+    else:
+        dataset.reset_limits(*body.reset or ())
     return list(dataset.limits.values())
 
 

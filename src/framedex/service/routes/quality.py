@@ -85,7 +85,7 @@ def issue_rows(
         raise InvalidInput(f"limit is 1 to 500 for JSON, not {limit}")
     summaries, count = view.issue_summaries(), limit or 100
     if issue is None:
-        return IssueRows(summaries=summaries, rows=[], has_more=False, notes=[])
+        return IssueRows(summaries=summaries, rows=[], has_more=False, notes=view.issues(limit=1).notes)
     listed = view.issues(issue, limit=offset + count + 1)
     rows = listed.to_arrow().slice(offset, count).to_pylist()
     return IssueRows(summaries=summaries, rows=rows, has_more=len(listed) > offset + count, notes=listed.notes)

@@ -1,0 +1,8 @@
+"""A client of a Framedex service: the names of the library, over HTTP. It needs the extra ``client``."""
+
+from framedex.client.client import Client
+from framedex.client.dataset import ClientDataset
+from framedex.client.view import ClientView
+from framedex.client.work import ClientExport, ClientTask
+
+__all__ = ["Client", "ClientDataset", "ClientExport", "ClientTask", "ClientView"]

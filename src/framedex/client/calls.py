@@ -1,0 +1,112 @@
+"""The calls of the client: methods, paths, parameters and fields, which a test compares with the service's document."""
+
+from dataclasses import dataclass
+
+PREFIX = "/api/v1"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the service.
+
+    Attributes:
+        method: the HTTP method.
+        path: below :data:`PREFIX`, with names of parameters in braces.
+        query: the names of parameters, separated by blanks.
+        fields: the names of the fields of the body, separated by blanks.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    fields: str = ""
+
+
+_D = "/dataset/{dataset_id}"
+_R = _D + "/results/{rid}"
+
+ME = Call("GET", "/me")
+DATASETS = Call("GET", "/datasets")
+DATASET = Call("GET", _D)
+CREATE_FROM_BUCKET = Call("POST", "/dataset", fields="dataset_name bucket_path")
+CHANGE_DATASET = Call("PATCH", _D, fields="display_name description")
+DELETE_DATASET = Call("DELETE", _D)
+NEW_DRAFT = Call("GET", "/ingestion/new_dataset", "dataset_name")
+OPEN_UPLOAD = Call("GET", "/ingestion/{dataset_id}/data_files")
+UPLOAD_FILES = Call("POST", "/ingestion/{dataset_id}/data_files/{transaction_id}", fields="files")
+PROCESS_UPLOAD = Call("POST", "/ingestion/{dataset_id}/process_files/{transaction_id}")
+ADD_MEDIA = Call("POST", _D + "/add_media", fields="files archive s3_uri assume_role auto_reindex")
+REINDEX = Call("POST", _D + "/reindex")
+LIST_MODELS = Call("GET", "/enrichment/{dataset_id}/list_models")
+ENRICHMENT_CONTEXT = Call("GET", "/enrichment/{dataset_id}/context")
+ENRICH = Call("POST", _D + "/enrich_dataset", fields="enrichment_models")
+
+EXPLORE = Call(
+    "GET",
+    "/explore/{dataset_id}",
+    "entity_type threshold page_number caption textual_similarity_threshold labels tags vql anchor_media_id "
+    "anchor_type",
+)
+UPLOAD_QUERY = Call("POST", _D + "/search-image-similarity", "entity_type bounding_box", "file")
+MEDIA_ID = Call("GET", _D + "/search_media_metadata/id", "original_media_uri")
+COPIES = Call("GET", _D + "/media/{media_id}/duplicates", "threshold")
+THUMBNAIL = Call("GET", _D + "/media/{media_id}/thumbnail", "size")
+FIELD_VALUES = Call("GET", "/datasets/{dataset_id}/image/{media_id}/custom_metadata")
+NEW_FIELD_TASK = Call(
+    "POST", "/datasets/{dataset_id}/custom_metadata/tasks", fields="field_name field_type enum_options is_multi"
+)
+FILL_FIELD = Call("POST", "/datasets/{dataset_id}/custom_metadata/tasks/{metadata_task_id}")
+FIELD_STATUS = Call("GET", "/datasets/{dataset_id}/custom_metadata/tasks/{metadata_task_id}/status")
+
+EXPORT = Call("GET", _D + "/export_context_async", "file_name export_format include_images entity_type vql")
+EXPORT_SELECTION = Call(
+    "POST", _D + "/export_entities_async", "export_format include_images file_name", "media_selection"
+)
+EXPORT_STATUS = Call("GET", _D + "/export_status", "export_task_id")
+
+SNAPSHOTS = Call("GET", _D + "/snapshot")
+CREATE_SNAPSHOT = Call("POST", _D + "/snapshot", fields="name description")
+CHANGE_SNAPSHOT = Call("PATCH", _D + "/snapshot/{snapshot_id}", fields="name description")
+RESTORE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/restore")
+CLONE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/clone")
+DELETE_SNAPSHOT = Call("DELETE", _D + "/snapshot/{snapshot_id}")
+
+TASKS = Call(
+    "GET",
+    "/tasks",
+    "dataset_id dataset_name task_type status created_by start_time_from start_time_to sort_by sort_order page "
+    "page_size",
+)
+TASK_FILTERS = Call("GET", "/tasks/filters", "start_time_from start_time_to")
+ABORT_TASK = Call("POST", "/tasks/{task_id}/abort")
+RETRY_TASK = Call("POST", "/tasks/{task_id}/retry")
+
+RESULTS = Call("POST", _D + "/results", fields="vql search region sort ids entity_type")
+ROWS = Call("GET", _R + "/rows", "offset limit columns")
+EMBEDDINGS = Call("GET", _D + "/embeddings", "rid")
+ACTIONS = Call("POST", _D + "/actions", fields="action on args expect_generation")
+UNDO = Call("POST", _D + "/undo", fields="token")
+REDO = Call("POST", _D + "/redo", fields="token")
+JOURNAL = Call("GET", _D + "/journal", "offset limit")
+TAGS = Call("GET", _D + "/tags")
+CREATE_TAG = Call("POST", _D + "/tags", fields="name")
+RENAME_TAG = Call("PATCH", _D + "/tags/{tag}", fields="name")
+DELETE_TAG = Call("DELETE", _D + "/tags/{tag}")
+FIELDS = Call("GET", _D + "/fields")
+CREATE_FIELD = Call("POST", _D + "/fields", fields="field_name field_type enum_options is_multi")
+RENAME_FIELD = Call("PATCH", _D + "/fields/{field}", fields="field_name")
+DELETE_FIELD = Call("DELETE", _D + "/fields/{field}")
+LABELS = Call("GET", _D + "/labels", "rid entity_type offset limit")
+ISSUES = Call("GET", _D + "/issues", "issue rid entity_type limit")
+QUALITY = Call("GET", _D + "/quality", "column bins rid entity_type")
+LIMITS = Call("GET", _D + "/limits")
+SET_LIMITS = Call("POST", _D + "/limits", fields="limits reset")
+DUPLICATES = Call("GET", _D + "/duplicates", "similarity exact entity_type within_videos rid offset limit")
+DECISIONS = Call("GET", _D + "/decisions")
+WITHDRAW_DECISION = Call("DELETE", _D + "/decisions/{decision_id}")
+PLAN_CLEANUP = Call("POST", _D + "/cleanup/plan", fields="duplicates issues keep where")
+PLAN_ROWS = Call("GET", _D + "/cleanup/plan/{plan_id}/rows")
+APPLY_CLEANUP = Call("POST", _D + "/cleanup/apply", fields="plan_id delete_files")
+
+CALLS: tuple[Call, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Call))
+"""All calls."""

@@ -1,0 +1,165 @@
+"""The client of a service."""
+
+import os
+from types import TracebackType
+from typing import Any, Self
+
+from framedex.client import calls
+from framedex.client.connection import Connection
+from framedex.client.dataset import ClientDataset, dataset_record, local_files, send_files
+from framedex.client.work import ClientTask
+from framedex.core.ids import is_dataset_id
+from framedex.errors import NotFound
+from framedex.records import DatasetRecord, Profile, TaskFilters, TaskPage
+
+_BUCKET = "s3://"
+
+
+class Client:
+    """A client of a Framedex service, with the names of :class:`framedex.Workspace`; also a context manager.
+
+    A script that works with a workspace works with a service after one change::
+
+        ws = framedex.Workspace("~/framedex")
+        ws = framedex.Client("https://images.example.com", key, secret)
+
+    Threads may share a client. Errors are those of the library.
+
+    Args:
+        url: the address of the service.
+        key: the API key; None where the service needs no log-in.
+        secret: the secret of the key.
+        timeout_s: the number of seconds to wait for an answer.
+        transport: what carries requests in place of the network, as for :class:`httpx2.Client`.
+
+    Raises:
+        InvalidInput: the URL cannot be used, or only one of key and secret is given.
+        MissingDependency: the extra ``client`` is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        secret: str | None = None,
+        *,
+        timeout_s: float = 120.0,
+        transport: Any = None,
+    ) -> None:
+        self._connection = Connection(url, key, secret, timeout_s=timeout_s, transport=transport)
+
+    @property
+    def me(self) -> Profile:
+        """The account for which the client acts.
+
+        Raises:
+            NotAuthenticated: the key is not valid.
+            Unavailable: the service cannot be reached.
+        """
+        return Profile.model_validate(self._connection.json(calls.ME))
+
+    @property
+    def user(self) -> str:
+        """The user for whom the client acts."""
+        me = self.me
+        return me.email or me.username
+
+    def create_dataset(self, name: str, source: str | os.PathLike[str], wait: bool = True) -> ClientDataset:
+        """Create a dataset; see :meth:`framedex.Workspace.create_dataset`.
+
+        Args:
+            name: up to 255 characters, without slashes; unique among the datasets of the workspace.
+            source: a folder on this machine, whose media are sent; or a folder or manifest in a bucket, ``s3://…``.
+            wait: return when the task is done; else at once, with the task as ``dataset.task``.
+
+        Raises:
+            InvalidInput: the name or the source cannot be used. No dataset is created.
+            Conflict: the name is taken.
+            Forbidden: the user may not create datasets.
+            TaskFailed: another error occurred.
+        """
+        if str(source).startswith(_BUCKET):
+            answer = self._connection.send(
+                calls.CREATE_FROM_BUCKET, form={"dataset_name": name, "bucket_path": str(source)}
+            )
+            dataset = ClientDataset(self._connection, answer.json()["dataset_id"])
+        else:
+            files = local_files(source)
+            dataset = self.create_draft(name)
+            try:
+                send_files(self._connection, dataset.id, files)
+            except BaseException:
+                dataset._discard()
+                raise
+        dataset.task = dataset._started(None, wait=wait)
+        return dataset
+
+    def create_draft(self, name: str) -> ClientDataset:
+        """Create an empty dataset in status DRAFT; see :meth:`framedex.Workspace.create_draft`."""
+        answer = self._connection.json(calls.NEW_DRAFT, query={"dataset_name": name})
+        return ClientDataset(self._connection, answer["dataset_id"])
+
+    def dataset(self, name_or_id: str) -> ClientDataset:
+        """Return a dataset that the user may view, by its name or its id.
+
+        Raises:
+            NotFound: there is no such dataset, or the user may not view it.
+        """
+        if is_dataset_id(name_or_id):
+            return ClientDataset(self._connection, self._connection.json(calls.DATASET, dataset_id=name_or_id)["id"])
+        found = next((each for each in self.datasets() if each.display_name == name_or_id), None)
+        if found is None:
+            raise NotFound(f"no dataset {name_or_id!r} in {self._connection.url}")
+        return ClientDataset(self._connection, found.id)
+
+    def datasets(self) -> list[DatasetRecord]:
+        """Return the records of the datasets that the user may view, newest first."""
+        return [dataset_record(each) for each in self._connection.json(calls.DATASETS)]
+
+    def delete_dataset(self, name_or_id: str) -> None:
+        """Delete a dataset with all data that the service stores for it; the source files are not changed.
+
+        Raises:
+            Forbidden: the user or the settings do not allow it.
+            NotFound: the dataset does not exist.
+            Conflict: a task of the dataset is running.
+        """
+        self._connection.json(calls.DELETE_DATASET, dataset_id=self.dataset(name_or_id).id)
+
+    def tasks(self, **query: Any) -> TaskPage:
+        """Return a page of tasks, newest first; see :meth:`framedex.Workspace.tasks`."""
+        return TaskPage.model_validate(self._connection.json(calls.TASKS, query=query))
+
+    def task_filters(self, start_time_from: Any = None, start_time_to: Any = None) -> TaskFilters:
+        """Return the values that occur in the tasks of a period; see :meth:`framedex.Workspace.task_filters`."""
+        query = {"start_time_from": _time(start_time_from), "start_time_to": _time(start_time_to)}
+        return TaskFilters.model_validate(self._connection.json(calls.TASK_FILTERS, query=query))
+
+    def task(self, task_id: str) -> ClientTask:
+        """Return a task, for inspection, waiting, aborting or retrying.
+
+        Raises:
+            NotFound: the task does not exist.
+        """
+        task = ClientTask(self._connection, task_id)
+        _ = task.record  # raises if there is no such task
+        return task
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<framedex.Client {self._connection.url}>"
+
+
+def _time(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value

@@ -1,0 +1,328 @@
+"""Datasets of a service."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from framedex.client import calls
+from framedex.client.actions import upload_query
+from framedex.client.connection import Connection
+from framedex.client.edits import ClientEdits
+from framedex.client.view import ClientReading, ClientView
+from framedex.client.work import ClientTask
+from framedex.core.suffixes import is_media
+from framedex.errors import Error, InvalidInput, NotFound
+from framedex.records import (
+    Copy,
+    DatasetRecord,
+    EnrichmentContext,
+    EnrichmentModel,
+    Snapshot,
+    TaskPage,
+    TaskRecord,
+    TaskType,
+)
+
+_BATCH_FILES, _BATCH_BYTES = 50, 256 * 2**20
+_ANNOTATIONS = frozenset({"annotations.json", "image_annotations.csv", "image_annotations.parquet"})
+_FOUND_S = 20.0
+
+
+class ClientDataset(ClientReading, ClientEdits):
+    """A dataset of a service; see :class:`framedex.Dataset`. It has the methods of a view of all its media.
+
+    Attributes:
+        id: the dataset's UUID.
+        task: the last task that this object started, if any.
+    """
+
+    def __init__(self, connection: Connection, dataset_id: str, task: ClientTask | None = None) -> None:
+        super().__init__(connection, dataset_id)
+        self.id, self.task = dataset_id, task
+
+    @property
+    def info(self) -> DatasetRecord:
+        """The dataset's record: status, progress and counts."""
+        return dataset_record(self._connection.json(calls.DATASET, dataset_id=self.id))
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.info.display_name
+
+    @property
+    def generation(self) -> str:
+        """The id of the present state, which each change replaces."""
+        return self.view._open().generation
+
+    @property
+    def view(self) -> ClientView:
+        """All media as a view."""
+        return ClientView(self._connection, self.id)
+
+    @property
+    def objects(self) -> ClientView:
+        """The objects in the media, as a view in which each object is a media item; empty without objects."""
+        return ClientView(self._connection, self.id, objects=True)
+
+    @property
+    def last_task(self) -> TaskRecord | None:
+        """The dataset's newest task; None if it has no task."""
+        query = {"dataset_id": self.id, "page_size": 5}
+        page = TaskPage.model_validate(self._connection.json(calls.TASKS, query=query))
+        return page.tasks[0] if page.tasks else None
+
+    def upload(self, query: Any, *, bounding_box: Any = None) -> str:
+        """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``."""
+        box = None if bounding_box is None else tuple(float(each) for each in bounding_box)
+        return upload_query(self._connection, self.id, query, box)  # type: ignore[arg-type] # checked by the service
+
+    def media_id(self, location: str | os.PathLike[str]) -> str:
+        """Return the id of the media item at a path within the source, or at its URI.
+
+        Raises:
+            NotFound: the dataset has no media item there.
+        """
+        query = {"original_media_uri": os.fspath(location)}
+        answer = self._connection.send(calls.MEDIA_ID, query=query, dataset_id=self.id)
+        return str(answer.text)
+
+    def copies_of(self, media_id: str, similarity: float = 0.96) -> list[Copy]:
+        """Return the near-duplicates of a media item; see :meth:`framedex.Dataset.copies_of`."""
+        groups = self.duplicates(similarity)
+        group = next((each for each in groups if media_id in each.media_ids), None)
+        if group is None:
+            return []
+        ids = self._connection.json(
+            calls.COPIES, query={"threshold": similarity}, dataset_id=self.id, media_id=media_id
+        )
+        places = {each: place for place, each in enumerate(group.media_ids)}
+        return [
+            Copy(
+                media_id=each,
+                file_name=group.file_names[places[each]],
+                path=group.paths[places[each]],
+                similarity=None,
+                reason=group.reasons[places[each]] if group.reasons else "",
+                keep=each == group.keep,
+            )
+            for each in ids
+        ]
+
+    def add_media(
+        self,
+        path: Any = None,
+        *,
+        files: Sequence[Any] | None = None,
+        archive: str | os.PathLike[str] | None = None,
+        s3_uri: str | None = None,
+        assume_role: str | None = None,
+        auto_reindex: bool = False,
+        wait: bool = True,
+    ) -> ClientTask:
+        """Add images and videos; see :meth:`framedex.Dataset.add_media`. Files are sent to the service.
+
+        Args:
+            path: a folder or a file on this machine; the files in a folder are sent in one transaction.
+            files: paths, ``(name, bytes)`` pairs, or binary files with a ``name``.
+            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
+            s3_uri: a folder or a manifest in a bucket.
+            assume_role: ARN of the role for reading from the bucket.
+            auto_reindex: reindex the dataset afterwards; not for a folder.
+            wait: return when the task is done; else at once.
+
+        Raises:
+            InvalidInput: no source or several sources are given, or the source has nothing that can be added.
+            Conflict: another task is running.
+            Forbidden: the user or the settings do not allow additions.
+        """
+        if sum(each is not None for each in (path, files, archive, s3_uri)) != 1:
+            raise InvalidInput("Exactly one media source must be provided (path, files, s3_uri or archive)")
+        before = self.last_task
+        if path is not None or (files is not None and len(files) > _BATCH_FILES):
+            if auto_reindex:
+                raise InvalidInput("auto_reindex is for up to 50 files, archives and buckets; call reindex afterwards")
+            send_files(self._connection, self.id, local_files(path) if files is None else files)
+        else:
+            form = {"s3_uri": s3_uri, "assume_role": assume_role, "auto_reindex": str(auto_reindex).lower()}
+            with ExitStack() as stack:
+                parts = [("files", _part(each, stack)) for each in files or ()]
+                parts += [] if archive is None else [("archive", _part(archive, stack))]
+                self._connection.send(
+                    calls.ADD_MEDIA,
+                    form={name: each for name, each in form.items() if each is not None},
+                    files=parts or None,
+                    dataset_id=self.id,
+                )
+        return self._started(before, wait=wait)
+
+    def reindex(self, *, wait: bool = True) -> ClientTask:
+        """Rebuild the index; see :meth:`framedex.Dataset.reindex`."""
+        before = self.last_task
+        self._connection.json(calls.REINDEX, dataset_id=self.id)
+        return self._started(before, wait=wait)
+
+    def list_models(self) -> list[EnrichmentModel]:
+        """Return the models that can be applied; see :meth:`framedex.Dataset.list_models`."""
+        body = self._connection.json(calls.LIST_MODELS, dataset_id=self.id)
+        return [EnrichmentModel.model_validate(each) for each in body]
+
+    def enrichment_context(self) -> EnrichmentContext:
+        """Return the models that were applied."""
+        body = self._connection.json(calls.ENRICHMENT_CONTEXT, dataset_id=self.id)
+        return EnrichmentContext.model_validate({name: body[name] for name in EnrichmentContext.model_fields})
+
+    def enrich(self, models: Mapping[str, str], *, wait: bool = True) -> "ClientDataset":
+        """Create a copy of the dataset with the results of models; see :meth:`framedex.Dataset.enrich`."""
+        body = self._connection.json(calls.ENRICH, body={"enrichment_models": dict(models)}, dataset_id=self.id)
+        return self._copy(body["dataset_id"], wait=wait)
+
+    def snapshot(self, name: str | None = None, *, description: str = "") -> Snapshot:
+        """Create a snapshot of the current state; see :meth:`framedex.Dataset.snapshot`."""
+        body = {"name": name, "description": description}
+        return Snapshot.model_validate(self._connection.json(calls.CREATE_SNAPSHOT, body=body, dataset_id=self.id))
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return the snapshots, newest first."""
+        body = self._connection.json(calls.SNAPSHOTS, dataset_id=self.id)
+        return [Snapshot.model_validate(each) for each in body]
+
+    def update_snapshot(
+        self, snapshot: Snapshot | str, *, name: str | None = None, description: str | None = None
+    ) -> Snapshot:
+        """Change the name or the description of a snapshot."""
+        body = {"name": name, "description": description}
+        answer = self._connection.json(
+            calls.CHANGE_SNAPSHOT,
+            body={key: value for key, value in body.items() if value is not None},
+            dataset_id=self.id,
+            snapshot_id=_snapshot_id(snapshot),
+        )
+        return Snapshot.model_validate(answer)
+
+    def delete_snapshot(self, snapshot: Snapshot | str) -> None:
+        """Delete a snapshot; see :meth:`framedex.Dataset.delete_snapshot`."""
+        self._connection.json(calls.DELETE_SNAPSHOT, dataset_id=self.id, snapshot_id=_snapshot_id(snapshot))
+
+    def restore(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> ClientTask:
+        """Restore a snapshot; see :meth:`framedex.Dataset.restore`."""
+        before = self.last_task
+        self._connection.json(calls.RESTORE_SNAPSHOT, dataset_id=self.id, snapshot_id=_snapshot_id(snapshot))
+        return self._started(before, wait=wait)
+
+    def clone(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> "ClientDataset":
+        """Create a dataset from a snapshot; see :meth:`framedex.Dataset.clone`."""
+        before = {each["id"] for each in self._connection.json(calls.DATASETS)}
+        self._connection.json(calls.CLONE_SNAPSHOT, dataset_id=self.id, snapshot_id=_snapshot_id(snapshot))
+        name = f"{self.name} (cloned"
+        new = [each for each in self._connection.json(calls.DATASETS) if each["id"] not in before]
+        made = next((each for each in new if each["display_name"].startswith(name)), None)
+        if made is None:
+            raise NotFound(f"the clone of {self.name!r} cannot be found")
+        return self._copy(made["id"], wait=wait)
+
+    def rename(self, name: str) -> None:
+        """Rename the dataset; see :meth:`framedex.Dataset.rename`."""
+        self._connection.json(calls.CHANGE_DATASET, body={"display_name": name}, dataset_id=self.id)
+
+    def _discard(self) -> None:
+        """Delete the dataset after a failure, if the user may; else it stays a draft."""
+        with suppress(Error):
+            self._connection.json(calls.DELETE_DATASET, dataset_id=self.id)
+
+    def _copy(self, dataset_id: str, *, wait: bool) -> "ClientDataset":
+        copy = ClientDataset(self._connection, dataset_id)
+        copy.task = copy._started(None, wait=wait)
+        return copy
+
+    def _started(self, before: TaskRecord | None, *, wait: bool) -> ClientTask:
+        """Return the task that an answer of 202 has started: the newest one that was not there before."""
+        end = time.monotonic() + _FOUND_S
+        while True:
+            last = self.last_task
+            if last is not None and (before is None or last.task_id != before.task_id):
+                break
+            if time.monotonic() > end:
+                raise NotFound(f"the task that was started on dataset {self.id} cannot be found")
+            time.sleep(0.1)
+        self.task = ClientTask(self._connection, last.task_id, self.id)
+        if wait:
+            self.task.wait()
+            if last.task_type is TaskType.MEDIA_ADDITION and (after := self.last_task) and after != last:
+                ClientTask(self._connection, after.task_id, self.id).wait()  # the reindex that follows
+        return self.task
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<framedex.ClientDataset {info.display_name!r}: {info.n_images} images, {info.status_new}>"
+
+
+def dataset_record(body: Mapping[str, Any]) -> DatasetRecord:
+    """Return the record in an answer about a dataset."""
+    return DatasetRecord.model_validate({name: body[name] for name in DatasetRecord.model_fields if name in body})
+
+
+def local_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the media and the annotation files below a folder, or a file, in order.
+
+    Raises:
+        InvalidInput: there are none.
+    """
+    source = Path(path).expanduser()
+    found = [source] if source.is_file() else sorted(each for each in source.rglob("*") if _is_sent(each, source))
+    if not found:
+        raise InvalidInput(f"no media in {os.fspath(path)!r}")
+    return found
+
+
+def send_files(connection: Connection, dataset_id: str, files: Sequence[Any]) -> None:
+    """Send files in an upload transaction, some at a time, and start the task that makes them part of a dataset.
+
+    The service keeps the last part of a name; of equal names the last file counts.
+    """
+    transaction_id = connection.json(calls.OPEN_UPLOAD, dataset_id=dataset_id)["trans_id"]
+    for batch in _batches(files):
+        with ExitStack() as stack:
+            parts = [("files", _part(each, stack)) for each in batch]
+            connection.send(calls.UPLOAD_FILES, files=parts, dataset_id=dataset_id, transaction_id=transaction_id)
+    connection.json(calls.PROCESS_UPLOAD, dataset_id=dataset_id, transaction_id=transaction_id)
+
+
+def _is_sent(path: Path, source: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in path.relative_to(source).parts)
+    return not is_hidden and path.is_file() and (is_media(path.name) or path.name in _ANNOTATIONS)
+
+
+def _batches(files: Sequence[Any]) -> Iterator[list[Any]]:
+    batch: list[Any] = []
+    size = 0
+    for each in files:
+        if batch and (len(batch) == _BATCH_FILES or size > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += Path(each).stat().st_size if isinstance(each, str | os.PathLike) else 0
+    yield batch
+
+
+def _part(file: Any, stack: ExitStack) -> tuple[str, Any]:
+    """Return the name and the content of a file of a form."""
+    if isinstance(file, str | os.PathLike):
+        path = Path(file)
+        try:
+            return path.name, stack.enter_context(path.open("rb"))
+        except OSError as error:
+            raise InvalidInput(f"cannot read {os.fspath(file)!r}: {error.strerror}") from None
+    if isinstance(file, tuple):
+        name, content = file
+        return str(name), content
+    if hasattr(file, "read") and isinstance(getattr(file, "name", None), str):
+        return Path(file.name).name, file
+    raise InvalidInput(f"a file is a path, a (name, bytes) pair or a binary file with a name, not {file!r:.60}")
+
+
+def _snapshot_id(snapshot: Snapshot | str) -> str:
+    return snapshot.snapshot_id if isinstance(snapshot, Snapshot) else snapshot
