@@ -8,6 +8,7 @@ import pytest
 
 from framedex import Dataset, Workspace
 from framedex.hub import Hub
+from tests.gallery import fill
 from tests.service.client import OWN, Client
 from tests.service.template import copied, make_template
 
@@ -186,6 +187,9 @@ def test_fields_and_their_values(local: Client, dataset: Dataset) -> None:
     assert local.post(url(dataset, "/fields"), json={"field_name": "", "field_type": "float"}).status_code == 422
     done = act(local, dataset, "set_field", {"ids": ids[:2]}, name="score", value=1.5)
     assert (done["count"], done["errors"], done["task_id"]) == (2, [], None)
+    for rest, value in (("/undo", None), ("/redo", 1.5)):
+        assert local.post(url(dataset, rest), json={"token": done["undo"]}).status_code == 200
+        assert dataset.to_arrow(["score"])["score"].to_pylist()[1] == value
     wrong = act(local, dataset, "set_field", None, name="score", values={ids[0]: 2, ids[1]: "x"})
     assert wrong["count"] == 1
     assert len(wrong["errors"]) == 1
@@ -275,3 +279,26 @@ def test_edits__need_the_right_to_edit(open_client: Client, dataset: Dataset, na
         assert states == [200] * len(changes)
         assert withdrawn.status_code == 404
         assert dataset.journal()[0].created_by == "eve@example.org"
+
+
+def test_edits__of_another_dataset(local: Client, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
+    """What belongs to another dataset is not found, as if it did not exist, and stays as it is."""
+    other = workspace.create_dataset("other", fill(tmp_path / "other", 3))
+    ids = other.view.media_ids()
+    tag = other.tag(ids, "theirs")
+    other.add_field("theirs", "string")
+    decision = other.not_duplicates(ids[:2])
+    rid = opened(local, other)["rid"]
+    state = other.generation
+    for answer in (
+        local.patch(url(dataset, f"/tags/{tag.tag_id}"), json={"name": "mine"}),
+        local.delete(url(dataset, f"/tags/{tag.tag_id}")),
+        local.delete(url(dataset, f"/fields/{other.fields()[0].field_id}")),
+        local.delete(url(dataset, f"/decisions/{decision.decision_id}")),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    act(local, dataset, "tag", {"ids": ids[:1]}, 404, tag="mine")
+    act(local, dataset, "tag", {"rid": rid}, 410, tag="mine")
+    act(local, dataset, "delete", {"ids": ids[:1]}, 404)
+    act(local, dataset, "tag", {"ids": dataset.view.media_ids()[:1]}, 422, tag=tag.tag_id)
+    assert (other.generation, dataset.tags()) == (state, [])

@@ -20,7 +20,7 @@ from framedex.client import calls
 from framedex.client.actions import MOST_IDS, act, tag_named, upload_query
 from framedex.client.connection import Connection
 from framedex.client.parts import OpenedResults, ViewParts
-from framedex.client.work import ClientExport, export_record
+from framedex.client.work import ClientExport, start_export
 from framedex.core.checks import check_integer
 from framedex.errors import CannotDecode, Gone, InvalidInput, NotFound, OutOfRange
 from framedex.records import (
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _PAGE_ROWS = 50_000
 _SHOWN = 24
-_EXPORTED_IDS = 100_000
 _SIZES = (128, 256, 512)
 
 
@@ -409,37 +408,20 @@ class ClientReading:
             Forbidden: the user may not export it.
             TaskFailed: the export failed.
         """
-        target, name = Path(path), Path(path).name
-        options = {"export_format": format, "include_images": include_images, "file_name": name}
-        if media_selection is None:
-            view = self._made(self._selection) if vql is None else self.where(vql)
-            own = view._selection
-            if own == ViewParts(vql=own.vql):
-                query = {
-                    **options, "entity_type": entity_type or str(self.entity_type),
-                    "vql": json.dumps(list(own.vql)) if own.vql else None,
-                }  # fmt: skip
-                body = self._connection.json(calls.EXPORT, query=query, dataset_id=self._dataset_id)
-                return self._fetched(body, target, wait=wait)
-            media_selection = [{"type": "media", "payload": {"media_ids": view._exported_ids()}}]
-        elif vql is not None:
+        if vql is not None and media_selection is not None:
             raise InvalidInput("give either vql or media_selection")
-        body = self._connection.json(
-            calls.EXPORT_SELECTION,
-            query=options,
-            body={"media_selection": list(media_selection)},
-            dataset_id=self._dataset_id,
+        view = self._made(self._selection) if vql is None else self.where(vql)
+        options = {"export_format": format, "include_images": include_images, "file_name": Path(path).name}
+        export_id = start_export(
+            self._connection,
+            self._dataset_id,
+            view._selection,
+            options,
+            entity_type=entity_type or self.entity_type,
+            media_selection=media_selection,
+            ids=lambda limit: view.limit(limit).media_ids(),
         )
-        return self._fetched(body, target, wait=wait)
-
-    def _exported_ids(self) -> list[str]:
-        ids = self.limit(_EXPORTED_IDS + 1).media_ids()
-        if len(ids) > _EXPORTED_IDS:
-            raise InvalidInput(f"up to {_EXPORTED_IDS:,} media are exported by their ids; use filters alone for more")
-        return ids
-
-    def _fetched(self, body: Any, target: Path, *, wait: bool) -> ExportRecord | ClientExport:
-        export = ClientExport(self._connection, self._dataset_id, export_record(body).id, target)
+        export = ClientExport(self._connection, self._dataset_id, export_id, Path(path))
         return export.wait() if wait else export
 
 

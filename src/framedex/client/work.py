@@ -1,16 +1,20 @@
 """Tasks and exports of a service, which are waited for by asking."""
 
+import json
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from framedex.client import calls
 from framedex.client.connection import Connection
-from framedex.errors import Aborted, NotFound, TaskFailed
+from framedex.client.parts import ViewParts
+from framedex.errors import Aborted, InvalidInput, NotFound, TaskFailed
 from framedex.records import ExportRecord, ExportStatus, TaskPage, TaskRecord, TaskStatus
 
 _FIRST_S, _LONGEST_S = 0.1, 2.0
 _PAGE = 50
+_EXPORTED_IDS = 100_000
 
 
 class ClientTask:
@@ -126,6 +130,42 @@ class ClientExport:
             raise TaskFailed(f"export {self.id} failed: {record.result_message}")
         self._connection.download(record.download_uri, self.path)
         return record
+
+
+def start_export(
+    connection: Connection,
+    dataset_id: str,
+    parts: ViewParts,
+    options: Mapping[str, Any],
+    *,
+    entity_type: str,
+    media_selection: Sequence[Any] | None,
+    ids: Callable[[int], list[str]],
+) -> str:
+    """Start an export of a view, by its filter or else by its ids, and return the id of the export.
+
+    Args:
+        connection: to the service.
+        dataset_id: the dataset.
+        parts: the view.
+        options: parameters of the call.
+        entity_type: of the exported entities.
+        media_selection: media and clusters in place of the view.
+        ids: returns ids of the view, up to a number.
+
+    Raises:
+        InvalidInput: a view that is searched, sorted or limited has more than 100,000 rows.
+    """
+    if media_selection is None and parts == ViewParts(vql=parts.vql):
+        query = {**options, "entity_type": str(entity_type), "vql": json.dumps(list(parts.vql)) if parts.vql else None}
+        return export_record(connection.json(calls.EXPORT, query=query, dataset_id=dataset_id)).id
+    if media_selection is None:
+        chosen = ids(_EXPORTED_IDS + 1)
+        if len(chosen) > _EXPORTED_IDS:
+            raise InvalidInput(f"up to {_EXPORTED_IDS:,} media are exported by their ids; use filters alone for more")
+        media_selection = [{"type": "media", "payload": {"media_ids": chosen}}]
+    body = {"media_selection": list(media_selection)}
+    return export_record(connection.json(calls.EXPORT_SELECTION, query=options, body=body, dataset_id=dataset_id)).id
 
 
 def export_record(body: Any) -> ExportRecord:

@@ -20,7 +20,7 @@ from framedex.tasks import Task
 MOST_IDS = 500
 """The maximum number of ids, and of values by id, in an action."""
 _WAIT_S = 20.0
-_DELETE = "delete_media"
+_DELETE, _SET_FIELD = "delete_media", "set_field"
 
 
 class ActionName(StrEnum):
@@ -205,13 +205,17 @@ def _set_field(targets: _Targets) -> ActionOutcome:
         selection, value = values
         ids = selection.ids if isinstance(selection, View) else selection
         values = dict.fromkeys(ids, value)
+    before = _last_step(dataset)
     task = dataset.set_field(targets.text("name"), values, wait=False)
     assert isinstance(task, Task), "it was not waited for"
     if not _ended(task):
         return ActionOutcome(undo=None, count=len(values), generation=dataset.generation, task_id=task.id)
     result = dataset.field_result(task.id)
     return ActionOutcome(
-        undo=None, count=result.inserted_rows, generation=dataset.generation, errors=result.sample_errors
+        undo=_undo_since(dataset, before, _SET_FIELD),
+        count=result.inserted_rows,
+        generation=dataset.generation,
+        errors=result.sample_errors,
     )
 
 
@@ -235,14 +239,25 @@ def _basket_remove(targets: _Targets) -> None:
 def _delete(targets: _Targets) -> ActionOutcome:
     dataset, selection = targets.dataset, targets.chosen()
     ids = list(selection.ids) if isinstance(selection, View) else list(dict.fromkeys(selection))
-    before = max((each.step for each in dataset.journal(1)), default=0)
+    before = _last_step(dataset)
     task = dataset.delete_media(ids, wait=False)
     if not _ended(task):
         return ActionOutcome(undo=None, count=len(ids), generation=dataset.generation, task_id=task.id)
-    steps = [each for each in dataset.journal(20) if each.step > before and each.operation == _DELETE]
-    own = next((each for each in steps if each.n_media == len(ids) and each.reason is None), None)
-    undo = None if own is None else str(own.step)
+    undo = _undo_since(dataset, before, _DELETE)
     return ActionOutcome(undo=undo, count=len(ids), generation=dataset.generation)
+
+
+def _last_step(dataset: Dataset) -> int:
+    return max((each.step for each in dataset.journal(1)), default=0)
+
+
+def _undo_since(dataset: Dataset, before: int, operation: str) -> str | None:
+    """Return the token of the first step of an operation after another step; None if it cannot be undone.
+
+    A task tells no step. It held the dataset alone, so the first step of its operation is its own.
+    """
+    steps = [each for each in dataset.journal(20) if each.step > before and each.operation == operation]
+    return str(steps[-1].step) if steps and steps[-1].reason is None else None
 
 
 def _ended(task: Task) -> bool:
