@@ -159,6 +159,8 @@ class EditRules(RuleBasedStateMachine):
         if (tag := session.state.tag_of(name)) is None:
             self.refused(NotFound, session, "untag", selected, name)
             return
+        if not isinstance(selected, Where) and (tagged := session.state.with_tag(tag.id)):
+            ids = selected = list(dict.fromkeys([*tagged[: len(selected) // 2], *ids]))
         assert session.call("untag", selected, name).tag_id == tag.id
         kept = {each: tuple(own for own in session.state.rows[each]["tags"] if own[0] != tag.id) for each in ids}
         session.model.edit("untag", session.user, {each: {"tags": tags} for each, tags in kept.items()})
