@@ -20,10 +20,10 @@ def test_searches__leave_room_for_others(
     """While 40 searches wait for each other, health, status and log-in are answered."""
     gate, begun, explore = threading.Event(), threading.Semaphore(0), Dataset.explore
 
-    def slow(self: Dataset, **arguments: Any) -> Any:
+    def slow(self: Dataset, *arguments: Any, **named: Any) -> Any:
         begun.release()
         assert gate.wait(60), "the test did not open the gate"
-        return explore(self, **arguments)
+        return explore(self, *arguments, **named)
 
     monkeypatch.setattr(Dataset, "explore", slow)
     with client_of(workspace, hub, ServiceSettings(disable_auth=False, heavy_requests=2)) as client:
