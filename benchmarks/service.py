@@ -20,6 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,20 +64,34 @@ class Connection:
         return self.send("GET", path)
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server in a process of its own, and its address."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+
+def server_of(folder: Path) -> Server:
+    """Serve a workspace in a process of its own."""
+    program = [sys.executable, "-m", "framedex", "serve", "--workspace", str(folder), "--port", "0"]
+    environment = {**os.environ, "LOG_LEVEL": "WARNING"}
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    url = re.search(r"http://\S+", process.stdout.readline())
+    assert url is not None
+    return Server(process, url.group())
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, int]]:
     """Serve a workspace in a process of its own; yield its URL and the id of the process."""
-    program = [sys.executable, "-m", "framedex", "serve", "--workspace", str(folder), "--port", "0"]
-    environment = {**os.environ, "LOG_LEVEL": "WARNING"}
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        url = re.search(r"http://\S+", process.stdout.readline())
-        assert url is not None
-        try:
-            yield url.group(), process.pid
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
+    server = server_of(folder)
+    try:
+        yield server.url, server.process.pid
+    finally:
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(60)
 
 
 def made(workspace: Workspace, rows: int) -> Dataset:
