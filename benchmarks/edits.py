@@ -62,7 +62,7 @@ def _make(workspace: Path, rows: int, dimension: int) -> None:
 
 
 def measure(workspace: Path, times: int, only: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return for each edit the seconds of the first time, the median of the others, and the slowest of them."""
+    """Return for each edit the seconds of the first time, and those of the others with their processor time."""
     import numpy as np
 
     from framedex import Workspace
@@ -87,16 +87,18 @@ def measure(workspace: Path, times: int, only: Sequence[str] | None = None) -> d
             if only and name not in only:
                 continue
             for count in (1, MANY) if name != "decision" else (1,):
-                taken = []
+                taken, processor = [], []
                 for turn in range(times + 1):
-                    start = time.perf_counter()
+                    start, begun = time.perf_counter(), time.process_time()
                     edit(count, turn)
                     taken.append(time.perf_counter() - start)
+                    processor.append(time.process_time() - begun)
                 first, *others = taken
                 results[f"{name} {count}"] = {
                     "first_s": first,
                     "median_s": statistics.median(others),
                     "slowest_s": max(others),
+                    "processor_s": statistics.median(processor[1:]),
                 }
                 print(name, count, [round(each, 3) for each in taken], flush=True)
     return results
@@ -115,7 +117,7 @@ def _print(found: list[dict[str, Any]]) -> None:
         for name, taken in each.items()
         if name != "rows"
     ]
-    print(table(["rows", "edit", "first s", "median s", "slowest s"], rows))
+    print(table(["rows", "edit", "first s", "median s", "slowest s", "processor s"], rows))
     for name, taken in found[-1].items():
         if name != "rows":
             aim = AIM_MANY_S if name.endswith(str(MANY)) else AIM_ONE_S

@@ -59,6 +59,19 @@ def test_leased__ends_with_the_block(catalog: Catalog, dataset_id: str) -> None:
     assert not held(catalog, dataset_id)
 
 
+def test_leased__ends_although_its_row_stays(catalog: Catalog, dataset_id: str) -> None:
+    """A lease whose row cannot be deleted, as on a full disk, does not keep later edits of its process waiting."""
+    failing = "CREATE TRIGGER failing BEFORE DELETE ON leases BEGIN SELECT no_such_function(); END"
+    with leased(catalog, dataset_id, "edit", nothing), catalog.write() as connection:
+        connection.execute(sa.text(failing))
+    assert not held(catalog, dataset_id)
+    with catalog.write() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(rows)) == 1
+        connection.execute(sa.text("DROP TRIGGER failing"))
+    with leased(catalog, dataset_id, "edit", nothing) as lease, lease.commit():
+        assert held(catalog, dataset_id)
+
+
 def test_leased__check_that_fails(catalog: Catalog, dataset_id: str) -> None:
     """What may not start takes no lease."""
 

@@ -29,7 +29,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, stored_fields, tags_of
 from framedex.storage.field_results import read_result
 from framedex.storage.media import Media
-from framedex.storage.tables import Table
+from framedex.storage.tables import edited_table
 from framedex.tasks import Job, Task
 
 _STORED_ROWS = 100_000  # values that the catalog stores for a retry by another process
@@ -80,7 +80,7 @@ def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str
         result, written = tag_jobs.assign_tag(media, edit.job.head, rows, name_or_id, context.settings.user)
         change = {} if result.tag_id in before else {"tag_added": tag_facts(result)}
         edit.commit(*written, step=_tag_step("tag", media, written, rows, change))
-    return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
+    return _tag(result, count_tags(replace(media, table=edited_table(media.table.path, written[0]["media"]))))
 
 
 def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
@@ -89,7 +89,7 @@ def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: s
         rows = selected_rows(media, selection)
         result, written = tag_jobs.unassign_tag(media, edit.job.head, rows, name_or_id)
         edit.commit(*written, step=_tag_step("untag", media, written, rows, {}))
-    return _tag(result, count_tags(replace(media, table=Table(media.table.path, written[0]["media"]))))
+    return _tag(result, count_tags(replace(media, table=edited_table(media.table.path, written[0]["media"]))))
 
 
 def _tag_step(

@@ -19,7 +19,6 @@ from framedex.storage.journal_files import remove_journal_files
 from framedex.storage.leases import Lease, leased
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
 
@@ -39,7 +38,7 @@ class Edit:
         job = self.job
         version = tables.roll_back(job.table, job.head.tables[MEDIA])
         assert version is not None, "a head has a media table"
-        table = Table(job.table, version)
+        table = tables.edited_table(job.table, version)
         return Media(job.dataset_id, job.head, table, context.sql, job.roots, columns=context.columns)
 
     def commit(

@@ -22,7 +22,7 @@ import pyarrow as pa
 from framedex.core import forks
 from framedex.core.checks import is_number
 from framedex.core.ids import objects_dataset
-from framedex.errors import Conflict, InvalidInput, WorkspaceError
+from framedex.errors import Conflict, InvalidInput, NotFound, WorkspaceError
 from framedex.operations.context import Context
 from framedex.operations.short_edits import editing
 from framedex.operations.uploads import remove_expired, remove_processed
@@ -83,30 +83,37 @@ def vacuum(
     """
     _limits(context, older_than_s)  # raises for a wrong age
     context.catalog.check_writable()
-    with context.catalog.reserve_freed():
-        return _vacuum(context, older_than_s, progress)
-
-
-def _vacuum(
-    context: Context, older_than_s: float | None, progress: Callable[[str, float], None] | None
-) -> VacuumResult:
     totals, catalog_bytes = _Totals(), _catalog_bytes(context)
-    _remove_orphans(context, totals)
-    totals.uploads = len(remove_expired(context))
-    with context.catalog.read() as connection:
-        records = datasets.list_datasets(connection)
-    for position, record in enumerate(records):
-        if progress is not None:
-            progress(record.display_name, position / len(records))
-        try:
+    with context.catalog.reserve_freed():
+        _remove_orphans(context, totals)
+        totals.uploads = len(remove_expired(context))
+        with context.catalog.read() as connection:
+            records = datasets.list_datasets(connection)
+        for position, record in enumerate(records):
+            if progress is not None:
+                progress(record.display_name, position / len(records))
+            _clean_if_possible(context, record, older_than_s, totals)
+        _remove_partial(context.layout.root.glob(".*.partial"), totals)
+        context.catalog.shrink()
+    if context.catalog.keep_reserve():  # else folding would take the bytes that deletions need
+        edited = [record for record in records if _has_edits(context, record)]
+        for record in edited:
             _fold_edits(context, record)
-            _clean_dataset(context, record, _limits(context, older_than_s), totals)
-        except Exception as error:  # clean the other datasets if one fails
-            totals.skipped[record.display_name] = str(error) or type(error).__name__
-    _remove_partial(context.layout.root.glob(".*.partial"), totals)
-    context.catalog.shrink()
+        for record in edited:
+            _clean_if_possible(context, record, older_than_s, totals)
     totals.freed_bytes += max(catalog_bytes - _catalog_bytes(context), 0)
     return VacuumResult(**asdict(totals))
+
+
+def _has_edits(context: Context, record: DatasetRecord) -> bool:
+    """Return whether edited values of a dataset lie beside the files of their columns."""
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, record.id)
+    if head is None:
+        return False
+    with suppress(NotFound, WorkspaceError):  # it was deleted, or is damaged
+        return bool(Table(context.layout.media(record.id), head.tables[MEDIA]).overlay.layers)
+    return False
 
 
 def _fold_edits(context: Context, record: DatasetRecord) -> None:
@@ -114,11 +121,7 @@ def _fold_edits(context: Context, record: DatasetRecord) -> None:
 
     Nothing is lost where this is not possible now, because a task runs or the disk is full.
     """
-    with context.catalog.read() as connection:
-        head = datasets.head(connection, record.id)
-    if head is None or not Table(context.layout.media(record.id), head.tables[MEDIA]).overlay.layers:
-        return
-    with suppress(Conflict, WorkspaceError), editing(context, record.id, "vacuum") as edit:
+    with suppress(Conflict, NotFound, WorkspaceError), editing(context, record.id, "vacuum") as edit:
         table = edit.media(context).table
         version = fold_edits(table)
         sync(table.path)
@@ -207,6 +210,15 @@ def _exclusive(context: Context, dataset_id: str) -> Iterator[None]:
     """
     with leased(context.catalog, dataset_id, "vacuum", lambda connection: check_unused(connection, dataset_id)):
         yield
+
+
+def _clean_if_possible(context: Context, record: DatasetRecord, older_than_s: float | None, totals: _Totals) -> None:
+    """Remove unreferenced files of a dataset; add a failure to the totals, so that the others are cleaned."""
+    try:
+        with context.catalog.reserve_freed():
+            _clean_dataset(context, record, _limits(context, older_than_s), totals)
+    except Exception as error:
+        totals.skipped[record.display_name] = str(error) or type(error).__name__
 
 
 def _clean_dataset(context: Context, record: DatasetRecord, limits: RetentionLimits, totals: _Totals) -> None:

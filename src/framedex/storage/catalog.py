@@ -70,22 +70,26 @@ class Catalog(Database):
 
     @contextmanager
     def reserve_freed(self) -> Iterator[None]:
-        """Release the reserved bytes on a full disk for the duration of a block, because deletions need space, too."""
+        """Release the reserved bytes on a full disk for the duration of a block, because deletions need space, too.
+
+        The log of earlier transactions gives up its space, too.
+        """
         if free_bytes(self._path) < _RESERVE_BYTES:
             with suppress(OSError):
                 _reserve(self._path).unlink()
+            self.empty_log()
         try:
             yield
         finally:
             self.keep_reserve()
 
-    def keep_reserve(self) -> None:
-        """Reserve some bytes of the disk for :meth:`reserve_freed`, if enough are free."""
+    def keep_reserve(self) -> bool:
+        """Reserve some bytes of the disk for :meth:`reserve_freed`, if enough are free; return whether it has them."""
         path = _reserve(self._path)
-        if self.read_only or path.exists() or free_bytes(self._path) < 4 * _RESERVE_BYTES:
-            return
-        with suppress(OSError):
-            path.write_bytes(bytes(_RESERVE_BYTES))
+        if not self.read_only and not path.exists() and free_bytes(self._path) >= 4 * _RESERVE_BYTES:
+            with suppress(OSError):
+                path.write_bytes(bytes(_RESERVE_BYTES))
+        return path.exists()
 
     def renew(self) -> None:
         """Refuse writes in the child of a fork: tasks, threads and turns belong to the parent."""

@@ -151,6 +151,11 @@ class Database:
         """Shrink the file and its log to the space that they need, unless other connections use them."""
         with suppress(WorkspaceError), self._connection("shrink") as connection:
             connection.exec_driver_sql("VACUUM")
+        self.empty_log()
+
+    def empty_log(self) -> None:
+        """Write the log into the file, unless other connections use it; the log then takes no space."""
+        with suppress(WorkspaceError), self._connection("shrink") as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check_revision(self) -> None:

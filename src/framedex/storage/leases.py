@@ -26,6 +26,7 @@ from framedex.storage.schema import leases
 _WAIT_S = 60.0
 _BEAT_S = 5.0
 _PAUSE_S = (0.002, 0.05)  # the shortest and the longest pause between two looks at a lease of another process
+_ENDED: set[str] = set()  # tokens of leases of this process whose row could not be deleted, as on a full disk
 
 
 class Lease:
@@ -57,11 +58,17 @@ class Lease:
         self._ended.set()
 
     def end(self) -> None:
-        """End the lease, unless it was committed."""
+        """End the lease, unless it was committed.
+
+        Where its row cannot be deleted, other processes take it over once it was silent for 30 seconds.
+        """
         if not self._ended.is_set():
             self._ended.set()
-            with suppress(WorkspaceError), self._catalog.write() as connection:  # else it ends with this process
-                connection.execute(leases.delete().where(leases.c.token == self._token))
+            try:
+                with self._catalog.write() as connection:
+                    connection.execute(leases.delete().where(leases.c.token == self._token))
+            except WorkspaceError:
+                _ENDED.add(self._token)
 
     def beat(self) -> None:
         """Write heartbeats until the lease ends."""
@@ -162,5 +169,5 @@ def _holder(connection: sa.Connection, dataset_id: str) -> str | None:
     if row is None:
         return None
     with reading_row("leases", dataset_id):
-        is_dead = has_died(row.token, row.owner, row.heartbeat_at, now=now())
+        is_dead = row.token in _ENDED or has_died(row.token, row.owner, row.heartbeat_at, now=now())
     return None if is_dead else str(row.operation)

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.core.forks import cached_property
 from framedex.storage.overlay import REMOVED, Overlay
 
+_MANY = 4096  # more numbers are looked up in a table
 Rows = npt.NDArray[np.int64]
 
 
@@ -37,9 +39,20 @@ class RowNumbers:
         """Return the rows of numbers, in their type; -1 for deleted rows, and for -1."""
         if not len(self.removed):
             return numbers
+        if numbers.size > _MANY:
+            last = self.removed[-1].astype(numbers.dtype)
+            rows = self._rows_up_to_last[np.minimum(numbers, last)]
+            return np.where(numbers > last, numbers - len(self.removed), rows).astype(numbers.dtype, copy=False)
         places = np.searchsorted(self.removed, numbers)
         is_removed = self.removed[np.minimum(places, len(self.removed) - 1)] == numbers
         return np.where(is_removed | (numbers < 0), -1, numbers - places).astype(numbers.dtype)
+
+    @cached_property
+    def _rows_up_to_last(self) -> npt.NDArray[np.int32]:
+        """The rows of the numbers up to the last removed one, and -1 at the end, as the row of -1."""
+        is_removed = np.zeros(int(self.removed[-1]) + 2, dtype=bool)
+        is_removed[self.removed] = is_removed[-1] = True
+        return np.where(is_removed, -1, np.cumsum(~is_removed) - 1).astype(np.int32)
 
     def numbers(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the numbers of rows, in their type; -1 for -1."""

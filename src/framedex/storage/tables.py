@@ -30,7 +30,7 @@ from framedex.storage.row_numbers import RowNumbers
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
-_TABLES = 16  # tables that a cache keeps open
+_TABLES, _EDITED_TABLES = 16, 4  # tables that a cache keeps open
 _GONE = "__gone"
 _MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows per file
 _BATCH_BYTES = 2**20
@@ -45,9 +45,8 @@ class Table:
         version: the version to read.
     """
 
-    def __init__(self, path: Path, version: int) -> None:
-        self.path, self.version = path, version
-        self._handle: Any = None
+    def __init__(self, path: Path, version: int, handle: Any = None) -> None:
+        self.path, self.version, self._handle = path, version, handle
         forks.renew_after_forks(self)
         self._check()
 
@@ -109,7 +108,7 @@ class Table:
     @cached_property
     def unedited(self) -> "Table":
         """The same version without its overlay."""
-        return _UneditedTable(self.path, self.version)
+        return _UneditedTable(self.path, self.version, self._handle)
 
     @engine_call
     @on_table("read")
@@ -310,10 +309,14 @@ def _deletions(fragment: Any) -> tuple[int, int] | None:
 
 
 class TableCache:
-    """The most recently opened tables."""
+    """The most recently opened tables.
 
-    def __init__(self) -> None:
-        self._tables: LruCache[tuple[Path, int, tuple[int, int] | None], Table] = LruCache(_TABLES)
+    Args:
+        count: the maximum number of tables.
+    """
+
+    def __init__(self, count: int = _TABLES) -> None:
+        self._tables: LruCache[tuple[Path, int, tuple[int, int] | None], Table] = LruCache(count)
 
     def open(self, path: Path, version: int) -> Table:
         """Return a table at a version.
@@ -332,12 +335,21 @@ class TableCache:
         return table
 
 
-_OPENED = TableCache()
+_OPENED, _EDITED = TableCache(), TableCache(_EDITED_TABLES)
 
 
 def _opened(path: Path, version: int) -> Table:
     """Return a table of another process."""
     return _OPENED.open(path, version)
+
+
+def edited_table(path: Path, version: int) -> Table:
+    """Return a table that an edit reads or wrote; the steps of edits open it once.
+
+    Raises:
+        NotFound: the version does not exist.
+    """
+    return _EDITED.open(path, version)
 
 
 def _folder(path: Path) -> tuple[int, int] | None:
@@ -464,10 +476,8 @@ def put_values(table: Table, changes: Mapping[str, Values]) -> int:
         table: the table, at its newest version.
         changes: by column of the table: the ids of the edited rows, and their values.
     """
-    import lance
-
     overlay = table.overlay.with_values(changes)
-    dataset = lance.dataset(str(table.path), version=table.version)
+    dataset = table._lance.checkout_version(table.version)
     dataset.update_config({CONFIG_KEY: overlay.config})
     return int(dataset.version)
 
@@ -615,16 +625,16 @@ class _Synced:
 
     Attributes:
         changed_ns: its modification time.
-        files: inode, time and size of its files.
+        files: name and inode of its files; a file is written once.
         folders: the folders in it.
     """
 
     changed_ns: int
-    files: frozenset[tuple[int, int, int]]
+    files: frozenset[tuple[str, int]]
     folders: tuple[str, ...]
 
 
-def _unsynced(folder: str, changed_ns: int, synced: frozenset[tuple[int, int, int]]) -> tuple[_Synced, list[str]]:
+def _unsynced(folder: str, changed_ns: int, synced: frozenset[tuple[str, int]]) -> tuple[_Synced, list[str]]:
     """Return a folder as it is once it is synced, and its files that are not synced yet."""
     files, folders, unsynced = set(), [], []
     with os.scandir(folder) as entries:
@@ -632,8 +642,7 @@ def _unsynced(folder: str, changed_ns: int, synced: frozenset[tuple[int, int, in
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.path)
                 continue
-            status = entry.stat()
-            mark = status.st_ino, status.st_mtime_ns, status.st_size
+            mark = entry.name, entry.inode()  # as a table has thousands of files, they are not looked at one by one
             if mark not in synced:
                 unsynced.append(entry.path)
             files.add(mark)
@@ -654,6 +663,7 @@ def roll_back(path: Path, version: int | None) -> int | None:
     """
     if version is None:
         shutil.rmtree(path, ignore_errors=True)
+        _SYNCED.pop(path, None)  # new files may get the names and inodes of the removed ones
         return None
     import lance
 

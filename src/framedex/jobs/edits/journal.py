@@ -27,7 +27,7 @@ from framedex.storage.generation import Generation
 from framedex.storage.journal_files import write_journal_file
 from framedex.storage.media import Media
 from framedex.storage.table_names import IN_BASKET, MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.tables import Table, edited_table
 from framedex.tasks import Commit
 
 MOST_MEDIA = 100_000
@@ -126,7 +126,7 @@ def edited_values(
     n_media = int(np.count_nonzero(rows))
     if n_media > MOST_MEDIA:
         return NewStep(operation, n_media, change, reason=too_many(n_media))
-    after = Table(media.table.path, version)
+    after = edited_table(media.table.path, version)
     row_ids = read_row_ids(media)[rows]
     old, new = (_values(table, row_ids.tolist(), columns, after.schema) for table in (media.table, after))
     pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)

@@ -41,6 +41,7 @@ class NumberedRows:
 
     def __init__(self, media: Media) -> None:
         self.media, self._numbers = media, RowNumbers.of(media.table.overlay)
+        self._keys: dict[str, Hashable] = {}
 
     @property
     def removed(self) -> Rows:
@@ -176,7 +177,9 @@ class NumberedRows:
         return held
 
     def _key(self, kind: str, column: str) -> Hashable:
-        return "by number", kind, str(self.media.table.path), files_key(self.media.table, {"original", column})
+        if (files := self._keys.get(column)) is None:
+            files = self._keys[column] = files_key(self.media.table, {"original", column})
+        return "by number", kind, str(self.media.table.path), files
 
     def _is_held(self, column: str) -> bool:
         return self.media.columns is not None and self.media.columns.holds(self._key(column, column))
@@ -199,7 +202,7 @@ class NumberedRows:
         values = np.full(self.count, _NO_ROW, dtype=np.uint64)
         ids = [batch.to_numpy() for batch in self._batches(ROW_ID)]
         numbers = self._numbers.numbers(np.arange(self._present)) if len(self.removed) else slice(None)
-        values[numbers] = np.concatenate(ids)
+        values[numbers] = np.concatenate([values[:0], *ids])  # no batches where all rows were deleted
         ascends = bool((values[1:] > values[:-1]).all())
         return _Held(self.removed, values, None if ascends else np.argsort(values, kind="stable"))
 

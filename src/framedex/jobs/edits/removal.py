@@ -5,6 +5,7 @@ the neighbours of the deleted media would change.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,24 +78,43 @@ def remove_few(job: JobContext, media: Media, row_ids: RowIds) -> Removed | None
     lists = _Lists.without(around, rows, gone)
     if lists is None or len(lists.changing) > max(_FEW, head.n_images // _SHARE):
         return None
-    part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
-    changes = _index_changes(media, around, lists, rows)
-    _merge(changes, _score_changes(media, head, around.row_ids, lists, part))
-    kept = copies.take(~gone[copies.a] & ~gone[copies.b])
-    groups, free = _group_changes(job, media, around, gone, copies, kept, changes.get("duplicate_similarity"))
-    _merge(changes, groups)
-    if head.summary.label_agreement is not None:
-        _merge(changes, _label_changes(media, head, around, lists, gone))
-    sums = _write_sums(job, media, around.row_ids[rows])
+    with ThreadPoolExecutor(2, thread_name_prefix="framedex-removal") as pool:
+        labels = pool.submit(_label_changes, media, head, around, lists, gone)
+        sums = pool.submit(_write_sums, job, media, around.row_ids[rows])
+        changes, free = _unlabelled_changes(job, media, around, lists, gone, copies)
+        _merge(changes, labels.result())
+        versions = sums.result()
     version = _write(media, changes, around.row_ids[rows])
     summary = head.summary
     settled = summary.settled
     if settled is not None:
         settled -= int(np.count_nonzero(around.numbered.rows(rows) < settled))
     return Removed(
-        {**head.tables, MEDIA: version, **sums},
+        {**head.tables, MEDIA: version, **versions},
         summary.with_(first_free={**summary.first_free, **free}, settled=settled),
     )
+
+
+def _unlabelled_changes(
+    job: JobContext, media: Media, around: Neighbourhood, lists: "_Lists", gone: Mask, copies: CopyPairs
+) -> tuple[dict[str, Values], dict[str, int]]:
+    """Return the changed values of the other media but for label issues, and the next free group numbers.
+
+    Args:
+        job: the context of the job.
+        media: the media.
+        around: their neighbours.
+        lists: the neighbour lists that change.
+        gone: bool, shape (rows,): the deleted rows, by number.
+        copies: pairs of copies among all media.
+    """
+    part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
+    changes = _index_changes(media, around, lists, np.flatnonzero(gone))
+    _merge(changes, _score_changes(media, job.head, around.row_ids, lists, part))
+    kept = copies.take(~gone[copies.a] & ~gone[copies.b])
+    groups, free = _group_changes(job, media, around, gone, copies, kept, changes.get("duplicate_similarity"))
+    _merge(changes, groups)
+    return changes, free
 
 
 def _has_all(media: Media, head: Generation) -> bool:
@@ -200,6 +220,8 @@ def _label_changes(
     media: Media, head: Generation, around: Neighbourhood, lists: _Lists, gone: Mask
 ) -> dict[str, Values]:
     """Return the label issues of media whose neighbours changed, or lost copies, which vote together."""
+    if head.summary.label_agreement is None:
+        return {}
     others = np.setdiff1d(around.listing(lists.fewer), lists.changing)
     others = others[~gone[others]]
     near, similarity = around.lists(others)

@@ -162,7 +162,7 @@ def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
     changes: Mapping[str, tuple[RowIds, pa.Array]] = {
         name: (row_ids[order], values.column(name)) for name in values.schema.names
     }
-    written = Table(table.path, tables.put_values(table, changes))
+    written = tables.edited_table(table.path, tables.put_values(table, changes))
     edited = max(written.overlay.count(name) for name in values.schema.names)
     return written.version if are_few(written, edited) else tables.fold_edits(written)
 

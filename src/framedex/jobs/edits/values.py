@@ -13,7 +13,7 @@ from framedex.storage.classes import write_classes
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.tables import edited_table
 
 
 def update_values(
@@ -34,7 +34,7 @@ def update_values(
     version, summary = write_values(media, value.field, values, indices), head.summary
     versions = {**head.tables, MEDIA: version}
     if value.decides_label_issues:
-        edited = replace(media, table=Table(before.path, version))
+        edited = replace(media, table=edited_table(before.path, version))
         judged = judge_edited(edited, head, np.flatnonzero(indices >= 0))
         summary = summary.with_(label_agreement=judged.agreement)
         versions |= judged.versions
