@@ -130,6 +130,15 @@ def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch:
     assert_same(state(few), state(other))
 
 
+def test_remove_few__of_an_empty_dataset(workspace: Workspace) -> None:
+    """Where all media are gone, deleting none is no error."""
+    dataset = workspace.create_dataset("empty", part(np.eye(8)))
+    dataset.delete_media(list(dataset.where([]).ids))
+    dataset.delete_media([])
+    assert dataset.count() == 0
+    assert dataset.check().findings == []
+
+
 @pytest.mark.parametrize("victim", [0, 1, 2])
 def test_remove_few__of_media_that_kept_others_apart(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, victim: int

@@ -202,7 +202,7 @@ class NumberedRows:
         values = np.full(self.count, _NO_ROW, dtype=np.uint64)
         ids = [batch.to_numpy() for batch in self._batches(ROW_ID)]
         numbers = self._numbers.numbers(np.arange(self._present)) if len(self.removed) else slice(None)
-        values[numbers] = np.concatenate(ids)
+        values[numbers] = np.concatenate([values[:0], *ids])  # no batches where all rows were deleted
         ascends = bool((values[1:] > values[:-1]).all())
         return _Held(self.removed, values, None if ascends else np.argsort(values, kind="stable"))
 
