@@ -33,7 +33,7 @@ def test_create_dataset__record(gallery: Gallery) -> None:
     info = gallery.dataset.info
     assert set(info.model_dump()) == {
         "id", "display_name", "status", "status_new", "progress", "owned_by", "created_at", "n_images", "n_videos",
-        "n_objects",
+        "n_objects", "description", "created_by", "updated_at", "source_type", "source_uri", "source_dataset_id",
     }  # fmt: skip
     assert (info.display_name, info.status, info.status_new, info.progress) == ("gallery", "READY", "READY", 100)
     assert (info.n_images, info.n_videos, info.n_objects) == (len(NAMES), 0, 0)

@@ -2,7 +2,7 @@
 
 import os
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from framedex.client import calls
 from framedex.client.connection import Connection
@@ -11,6 +11,9 @@ from framedex.client.work import ClientTask
 from framedex.core.ids import is_dataset_id
 from framedex.errors import NotFound
 from framedex.records import DatasetRecord, Profile, TaskFilters, TaskPage
+
+if TYPE_CHECKING:  # it would load engines
+    from framedex.operations.task_pages import TaskSearch
 
 _BUCKET = "s3://"
 
@@ -126,7 +129,7 @@ class Client:
         """
         self._connection.json(calls.DELETE_DATASET, dataset_id=self.dataset(name_or_id).id)
 
-    def tasks(self, **query: Any) -> TaskPage:
+    def tasks(self, **query: Unpack["TaskSearch"]) -> TaskPage:
         """Return a page of tasks, newest first; see :meth:`framedex.Workspace.tasks`."""
         return TaskPage.model_validate(self._connection.json(calls.TASKS, query=query))
 

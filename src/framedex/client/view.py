@@ -20,7 +20,7 @@ from framedex.client import calls
 from framedex.client.actions import MOST_IDS, act, tag_named, upload_query
 from framedex.client.connection import Connection
 from framedex.client.parts import OpenedResults, ViewParts
-from framedex.client.work import ClientExport, start_export
+from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
 from framedex.errors import CannotDecode, Gone, InvalidInput, NotFound, OutOfRange
 from framedex.records import (
@@ -412,7 +412,7 @@ class ClientReading:
             raise InvalidInput("give either vql or media_selection")
         view = self._made(self._selection) if vql is None else self.where(vql)
         options = {"export_format": format, "include_images": include_images, "file_name": Path(path).name}
-        export_id = start_export(
+        export_id = request_export(
             self._connection,
             self._dataset_id,
             view._selection,

@@ -132,7 +132,7 @@ class ClientExport:
         return record
 
 
-def start_export(
+def request_export(
     connection: Connection,
     dataset_id: str,
     parts: ViewParts,
