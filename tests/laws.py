@@ -16,7 +16,7 @@ _FEWEST = 3
 _TIMED = [HealthCheck.too_slow]
 """Checks that fail where other work keeps the machine busy."""
 settings.register_profile("full", deadline=None, max_examples=100, suppress_health_check=_TIMED)
-settings.register_profile("long", deadline=None, max_examples=250, suppress_health_check=_TIMED)
+settings.register_profile("long", deadline=None, max_examples=350, suppress_health_check=_TIMED)
 settings.register_profile(QUICK, deadline=None, max_examples=20, suppress_health_check=_TIMED)
 
 

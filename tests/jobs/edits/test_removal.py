@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex import Dataset, Workspace
+from framedex import Conflict, Dataset, Workspace
 from framedex.analysis import removals
-from framedex.errors import Conflict
 from framedex.jobs import remove as remove_jobs
 from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
@@ -131,11 +130,16 @@ def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch:
 
 
 def test_remove_few__of_an_empty_dataset(workspace: Workspace) -> None:
-    """Where all media are gone, deleting none is no error."""
+    """Where all media are gone, deleting none is no error, and decisions about them can be withdrawn."""
     dataset = workspace.create_dataset("empty", part(np.eye(8)))
-    dataset.delete_media(list(dataset.where([]).ids))
+    ids = list(dataset.where([]).ids)
+    decision = dataset.not_duplicates(ids[:2])
+    dataset.delete_media(ids)
     dataset.delete_media([])
-    assert dataset.count() == 0
+    dataset.withdraw_decision(decision.decision_id)
+    assert (dataset.count(), dataset.duplicate_decisions()) == (0, [])
+    with pytest.raises(Conflict, match="media of the decision"):
+        dataset.undo()
     assert dataset.check().findings == []
 
 

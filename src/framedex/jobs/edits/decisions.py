@@ -128,8 +128,10 @@ def _apply(
         raise NotFound(f"no media {missing[0]!r} in this dataset")
     rows = np.array(sorted(row_of[each] for each in changed if each in row_of), dtype=np.int64)
     sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in cannot_link]
-    row_ids, values, free = _regrouped(media, around, rows, sets, head)
-    written = write_rows(media, row_ids, values)
+    written, free = media.table.version, dict[str, int]()
+    if len(rows):  # else all media of the decision were deleted
+        row_ids, values, free = _regrouped(media, around, rows, sets, head)
+        written = write_rows(media, row_ids, values)
     stored = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
     versions = {**head.tables, MEDIA: written, DECISIONS: tables.replace(_path(path), [stored], _SCHEMA)}
     tables.sync(path)
