@@ -232,6 +232,7 @@ def test_full_disk__export_and_report(disk: Disk, folder: Path, left: int) -> No
         assert set(found[1:]) <= {ExportStatus.FAILED, ExportStatus.REJECTED}
 
 
+@pytest.mark.slow
 def test_full_disk__thumbnails(disk: Disk, folder: Path) -> None:
     """A thumbnail that cannot be kept is shown all the same, and leaves nothing."""
     with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:

@@ -124,6 +124,7 @@ def test_extend__copies_of_indexed_rows() -> None:
     assert touched[[7, 9]].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False])
 def test_extend__ties_do_not_depend_on_the_threads(exact: bool) -> None:
     """Ties are resolved in the same way in every run."""

@@ -246,6 +246,7 @@ def test_stand__a_soft_image_enlarged(quality: int, side: int) -> None:
     assert [each.detail for each in standings] == [original.size / 3] * 2
 
 
+@pytest.mark.slow
 def test_stand__a_large_image_with_a_smaller_copy() -> None:
     """An image with detail that its smaller copy cannot have is not taken for an enlarged one, however compressed."""
     large = scene(14, width=1200, height=900)

@@ -109,6 +109,7 @@ def test_labels__right_labels_are_hardly_ever_issues() -> None:
     assert len(outliers(quality)) < 0.015 * len(true)
 
 
+@pytest.mark.slow
 def test_mislabels__confidence_rises_as_support_falls() -> None:
     """Issues have a confidence from 0.5 to 1, which is higher for wrong labels than for false positives."""
     vectors, true = digits()
@@ -259,6 +260,7 @@ def test_mislabels__overlapping_groups_differ_from_wrong_labels() -> None:
     assert len(mislabelled(quality_of(vectors, single(true)))) < 0.004 * len(true)
 
 
+@pytest.mark.slow
 def test_mislabels__thousands_of_copies_with_labels_of_their_own() -> None:
     """A crowd of copies, each with another label, is no issue."""
     vectors = np.concatenate([np.tile(uniform(1, 8), (20_000, 1)), uniform(30, 8, seed=3)])

@@ -87,6 +87,7 @@ def test_largest__none_and_all() -> None:
     assert largest(scores, 3)[0].tolist() == [[1, 2, 0], [0, 1, 2]]
 
 
+@pytest.mark.slow
 @examples(100)
 @given(BLOCKS, st.integers(1, 8), st.integers(-20, 20))
 def test_above__holds_the_largest_above_the_limits(

@@ -101,6 +101,7 @@ def test_cells__half_of_the_vectors_are_zero() -> None:
     assert recall_of(graph, vectors) >= 0.95
 
 
+@pytest.mark.slow
 def test_cells__of_one_row() -> None:
     """Rows that are alone in their cell probe other cells until they have enough candidates."""
     alone = np.eye(8, dtype=np.float32)

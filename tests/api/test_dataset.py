@@ -56,6 +56,7 @@ def test_read__rgb_and_upright(workspace: Workspace, tmp_path: Path) -> None:
     assert sizes == [{"width": 64, "height": 48}] * 4
 
 
+@pytest.mark.slow
 def test_read__agrees_with_the_table(gallery: Gallery) -> None:
     """Images have the size that the table has."""
     for row in gallery.dataset.to_arrow(["media_id", "width", "height"]).to_pylist():

@@ -32,6 +32,7 @@ def in_basket(dataset: Dataset) -> list[str]:
     return [row["image_filename"] for row in dataset.basket]
 
 
+@pytest.mark.slow
 def test_basket__is_a_view(dataset: Dataset) -> None:
     """The basket has the methods of a view, and its parts are views."""
     ids = dataset.where([]).media_ids()
@@ -130,6 +131,7 @@ def test_basket__what_cannot_be(workspace: Workspace, dataset: Dataset) -> None:
     assert dataset.basket.media_ids() == ids[:1]
 
 
+@pytest.mark.slow
 def test_basket__is_kept(workspace: Workspace, folder: Path) -> None:
     """Snapshots, clones, additions, changed files, reindexes and another process carry the basket."""
     dataset = workspace.create_dataset("files", folder, "gist")
@@ -164,6 +166,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(15)
 @given(steps=STEPS)
 def test_basket__any_sequence_agrees_with_a_set(source: Dataset, steps: list[tuple[str, list[int]]]) -> None:
@@ -196,6 +199,7 @@ def test_basket__any_sequence_agrees_with_a_set(source: Dataset, steps: list[tup
     delete_dataset(dataset._context, dataset.id)
 
 
+@pytest.mark.slow
 def test_basket__remove_after_a_restore(dataset: Dataset) -> None:
     """Taking media out of an empty basket changes nothing, also where the present state is an earlier one."""
     kept = dataset.snapshot("kept")

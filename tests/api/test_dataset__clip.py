@@ -43,6 +43,7 @@ def first(dataset: Dataset, text: str) -> Scene:
     return shown(dataset.search(text, by="meaning", limit=1).to_arrow()["image_filename"].to_pylist())[0]
 
 
+@pytest.mark.slow
 def test_search__by_sentences(shapes: Dataset) -> None:
     """Of all sentences about a pair of colour and shape nine in ten find such an image first; new pairs, too."""
     for pairs in (PAIRS, HELD_OUT):
@@ -102,6 +103,7 @@ def test_search__in_another_process(shapes: Dataset, home: Path, tmp_path: Path)
     assert run(code, home / "workspace", tmp_path) == f"{mine}\n"
 
 
+@pytest.mark.slow
 def test_weights__others_than_before(tmp_path: Path) -> None:
     """With other weights, searches and additions raise, because embeddings could not be compared."""
     folder = tmp_path / "model"

@@ -68,6 +68,7 @@ def test_decision__about_a_whole_group(workspace: Workspace) -> None:
     assert set(dataset.issues("duplicates")["path"].to_pylist()) == {"3.jpg", "4.jpg"}
 
 
+@pytest.mark.slow
 def test_decision__about_exact_copies(workspace: Workspace) -> None:
     """Equal embeddings are kept apart as others are; a third copy is with one of them only."""
     dataset = workspace.create_dataset("d", part([COPY, COPY, COPY, OTHER]))
@@ -170,6 +171,7 @@ def test_withdraw__ids_of_groups_that_lost_less_than_half(workspace: Workspace) 
     assert groups_of(dataset) == {before: {f"{number}.jpg" for number in range(4)}}
 
 
+@pytest.mark.slow
 def test_withdraw__one_of_several(workspace: Workspace) -> None:
     """The other decisions hold on."""
     dataset = workspace.create_dataset("d", part([COPY] * 3))
@@ -182,6 +184,7 @@ def test_withdraw__one_of_several(workspace: Workspace) -> None:
     assert members(dataset) == {frozenset({0, 1, 2})}
 
 
+@pytest.mark.slow
 def test_decision__about_a_group(workspace: Workspace) -> None:
     """A group as :meth:`Dataset.duplicates` returns it stands for its members, as an array of ids does."""
     dataset = workspace.create_dataset("d", part([COPY] * 3 + [OTHER] * 2))

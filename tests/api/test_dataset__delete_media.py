@@ -129,6 +129,7 @@ def test_delete_media__scores_as_if_never_there(workspace: Workspace) -> None:
         np.testing.assert_allclose(np.array(found[name], float), np.array(anew[name], float), atol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 def test_delete_media__by_view_id_or_list(workspace: Workspace) -> None:
     """A view, an id and a list are deleted; an unknown id or another thing deletes nothing."""
     dataset = workspace.create_dataset("d", part(unit(np.eye(8)), label=["a", "b"] * 4), thresholds=THRESHOLDS)

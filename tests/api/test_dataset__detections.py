@@ -90,6 +90,7 @@ def test_detect__beside_what_people_said(workspace: Workspace, hues: Hues, folde
     assert len(rows_of(found.enrich(DETECT))) == len(rows_of(found))
 
 
+@pytest.mark.slow
 def test_detect__classes_follow_those_of_the_source(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """Classes that a detector finds get the ids above those of the annotation file; its other classes stay."""
     write(folder / "a.png", photo(1, width=320, height=200))
@@ -107,6 +108,7 @@ def test_detect__classes_follow_those_of_the_source(workspace: Workspace, hues: 
     assert [each["id"] for each in found["images"]] == [40]
 
 
+@pytest.mark.slow
 def test_detect__in_frames(workspace: Workspace, hues: Hues, tmp_path: Path) -> None:
     """Objects in frames of videos know their frame; what is in the box is read from that very frame."""
     folder = tmp_path / "film"

@@ -85,6 +85,7 @@ def seen(dataset: Dataset) -> set[str]:
     return set(dataset.where([]).to_arrow(["image_filename"])["image_filename"].to_pylist())
 
 
+@pytest.mark.slow
 def test_explore__one_cluster(workspace: Workspace, folder: Path) -> None:
     """What was read is one cluster at each level; files that cannot be read are in none."""
     dataset, gate = creating(workspace, folder)
@@ -107,6 +108,7 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen",
     [[], vql.labels("animal"), vql.file_name("contains", "1"), vql.folder("is", "towns"), vql.issues("corrupted")],
@@ -123,6 +125,7 @@ def test_filters(workspace: Workspace, folder: Path, chosen: Any) -> None:
     assert early.sort_by("media_id") == late.sort_by("media_id")
 
 
+@pytest.mark.slow
 def test_reading(workspace: Workspace, folder: Path) -> None:
     """Thumbnails and pixels are there, rows are sorted, sampled and paged, and all columns have a value or null."""
     dataset, gate = creating(workspace, folder)
@@ -142,6 +145,7 @@ def test_reading(workspace: Workspace, folder: Path) -> None:
     finished(dataset, gate)
 
 
+@pytest.mark.slow
 def test_nothing_else(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Searches, exports and edits are refused, and change nothing."""
     dataset, gate = creating(workspace, folder)
@@ -186,6 +190,7 @@ def test_vectors(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     assert dataset.where(vql.labels("a")).count() == 3
 
 
+@pytest.mark.slow
 def test_frames(workspace: Workspace, tmp_path: Path) -> None:
     """Frames are shown, also before their video was read to its end."""
     for number in range(3):
@@ -210,6 +215,7 @@ def leftovers(workspace: Workspace, dataset: Dataset) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
+@pytest.mark.slow
 def test_abort(workspace: Workspace, folder: Path) -> None:
     """An aborted creation leaves nothing to see; a retry shows what was read, goes on and brings the whole."""
     dataset, gate = creating(workspace, folder)
@@ -252,6 +258,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_other_process__and_kill(tmp_path: Path, folder: Path) -> None:
     """Another process sees the rows, too, and none after a kill, in which nothing of them is left."""
     process = start(KILLED, tmp_path / "workspace", folder)
@@ -287,6 +294,7 @@ def test_intervals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert shown == [3, 7, 15, 31, 52, 73, 94]
 
 
+@pytest.mark.slow
 def test_vacuum(workspace: Workspace, folder: Path) -> None:
     """A vacuum during a creation takes nothing from what is shown, and one after it the tables that were shown."""
     dataset, gate = creating(workspace, folder)

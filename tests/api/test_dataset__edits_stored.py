@@ -63,6 +63,7 @@ def overlay_columns(dataset: Dataset) -> frozenset[str]:
     return open_media(dataset._context, dataset.id).table.overlay.columns
 
 
+@pytest.mark.slow
 def test_edits__folded_tables_are_plain(workspace: Workspace) -> None:
     """After vacuum, other programs read the rows that we read before: Lance's own database, DuckDB and pandas."""
     import duckdb
@@ -97,6 +98,7 @@ def test_edits__folded_tables_are_plain(workspace: Workspace) -> None:
     assert frame["caption"].tolist()[9] == "a caption"
 
 
+@pytest.mark.slow
 def test_edits__folded_by_a_reindex(workspace: Workspace) -> None:
     """A reindex folds edits, and keeps them."""
     dataset = create(workspace)
@@ -120,6 +122,7 @@ def test_edits__folded_once_they_are_many(workspace: Workspace, monkeypatch: pyt
     assert [row["caption"] for row in everything(dataset)][:6] == [*(f"caption {place}" for place in range(5)), None]
 
 
+@pytest.mark.slow
 def test_edits__few_and_many_do_the_same(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Edits that rewrite whole columns lead to the same values as those that do not."""
     few, many = create(workspace, "few"), create(workspace, "many")
@@ -135,6 +138,7 @@ def test_edits__few_and_many_do_the_same(workspace: Workspace, monkeypatch: pyte
     ]
 
 
+@pytest.mark.slow
 def test_edits__in_snapshots_and_clones(workspace: Workspace) -> None:
     """A snapshot, a restore and a clone have the edits of their time."""
     dataset = create(workspace)
@@ -176,6 +180,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(20)
 @given(STEPS)
 def test_judge_edited__as_all_together(

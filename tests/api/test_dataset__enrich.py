@@ -102,6 +102,7 @@ def test_enrich__text_search(source: Dataset) -> None:
         source.search("red", by="meaning").count()
 
 
+@pytest.mark.slow
 def test_enrich__respects_decisions_about_labels(workspace: Workspace, hues: Hues, tmp_path: Path) -> None:
     """The copy has the decisions; with new embeddings decided media are no issue."""
     dataset = workspace.create_dataset("many", paint(tmp_path / "many", 45), hues)
@@ -118,6 +119,7 @@ def test_enrich__respects_decisions_about_labels(workspace: Workspace, hues: Hue
     assert reds[0] in enriched.issues("mislabels")["media_id"].to_pylist()
 
 
+@pytest.mark.slow
 def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) -> None:
     """The source has the same head and the same files as before; columns that stay are shared with it."""
     before, head = files_of(workspace, source), open_media(source._context, source.id).generation
@@ -332,6 +334,7 @@ def test_enrich__of_a_read_only_workspace(workspace: Workspace, source: Dataset)
     assert [path.name for path in (workspace.path / "datasets").iterdir()] == [source.id]
 
 
+@pytest.mark.slow
 def test_enrich__frames_of_videos(workspace: Workspace, images: Path, hues: Hues) -> None:
     """A frame is looked at as it was at ingestion; a video without frames keeps its reason."""
     colours = [np.full((48, 64, 3), COLOURS[name], np.uint8) for name in COLOURS for _ in range(10)]

@@ -77,6 +77,7 @@ def test_enrich__captions_are_found(source: Dataset) -> None:
     assert enriched.clone().search("ring", by="words").count() == 1
 
 
+@pytest.mark.slow
 def test_enrich__captions_are_found_by_meaning(tmp_path: Path, images: Path) -> None:
     """An encoder of texts searches the new captions by what they mean."""
     with Workspace(tmp_path / "workspace", settings=SETTINGS, text_encoder=Meanings()) as workspace:
@@ -155,6 +156,7 @@ def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, images: 
     assert enriched.enrichment_context().dataset_enrichment_models.enrichment_models == CAPTION
 
 
+@pytest.mark.slow
 def test_enrich__with_other_types(workspace: Workspace, images: Path) -> None:
     """One call may encode, tag and caption, however they are ordered."""
     register_models(workspace, Hues())

@@ -66,6 +66,7 @@ def test_enrich__tags_name_colours(enriched: Dataset) -> None:
     assert np.mean(right) >= 0.9
 
 
+@pytest.mark.slow
 def test_models__whose_weights_are_missing(enriched: Dataset) -> None:
     """Such a model is Coming Soon and names the file, beside models.toml."""
     model = enriched.list_models()[2]

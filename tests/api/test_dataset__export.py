@@ -393,6 +393,7 @@ def test_heartbeat__too_old(workspace: Workspace, dataset: Dataset, tmp_path: Pa
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_heartbeat__stops_what_was_given_up(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """A beat stores how far an export is; it ends one that was given up meanwhile."""
     task, pause = paused(workspace, dataset, tmp_path / "out.zip")

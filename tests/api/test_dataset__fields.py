@@ -115,6 +115,7 @@ def test_field__result_is_kept_with_the_task(workspace: Workspace, dataset: Data
             reopened.field_result(creation.task_id)
 
 
+@pytest.mark.slow
 @examples(20)
 @given(st.lists(st.dictionaries(st.integers(0, ROWS), st.one_of(st.none(), st.integers(-9, 9))), max_size=4))
 def test_set_field__any_sequence_agrees_with_a_dict(shared: Dataset, edits: list[dict[int, int | None]]) -> None:

@@ -33,6 +33,7 @@ def size_of(jpeg: bytes) -> tuple[int, int]:
         return image.size
 
 
+@pytest.mark.slow
 def test_thumbnail__of_several_sizes(dataset: Dataset) -> None:
     """Each size is made once and kept; smaller images are not enlarged."""
     media_id = dataset.media_id("large.png")

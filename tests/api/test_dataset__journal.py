@@ -111,6 +111,7 @@ def prepared(dataset: Dataset) -> list[str]:
     return ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
 def test_undo__and_redo(dataset: Dataset, name: str) -> None:
     """An edit that is undone leaves the state before it, and one that is done again the state after it."""
@@ -129,6 +130,7 @@ def test_undo__and_redo(dataset: Dataset, name: str) -> None:
         dataset.redo()
 
 
+@pytest.mark.slow
 @examples(30)
 @given(
     st.lists(st.one_of(st.sampled_from(sorted(VALUE_EDITS)), st.sampled_from(["undo", "undo", "redo"])), max_size=12)
@@ -184,6 +186,7 @@ def test_undo__of_deleted_media(dataset: Dataset) -> None:
     assert dataset.to_arrow(["caption"])["caption"].to_pylist()[0] == "first"
 
 
+@pytest.mark.slow
 def test_undo__of_a_deletion(workspace: Workspace, dataset: Dataset) -> None:
     """A deletion is undone by the state before it, and done again by the one after it."""
     ids = ids_of(dataset)
@@ -241,6 +244,7 @@ def test_redo__of_a_decision_about_deleted_media(dataset: Dataset) -> None:
         dataset.redo(1)
 
 
+@pytest.mark.slow
 def test_redo__of_values_without_a_column(dataset: Dataset) -> None:
     """Values are set again where the media have none of the field, or of the basket, any more."""
     ids = ids_of(dataset)
@@ -291,6 +295,7 @@ def test_undo__of_what_vacuum_freed(workspace: Workspace, dataset: Dataset) -> N
     assert dataset.count() == ROWS - 3
 
 
+@pytest.mark.slow
 def test_undo__of_a_cleanup(workspace: Workspace, dataset: Dataset) -> None:
     """A clean-up is undone by the state before it."""
     before = state(dataset)
@@ -307,6 +312,7 @@ def test_undo__in_an_empty_journal(dataset: Dataset) -> None:
         dataset.undo()
 
 
+@pytest.mark.slow
 def test_journal__is_bounded(tmp_path: Path) -> None:
     """Steps that are too old or too many are forgotten, with their files."""
     settings = SETTINGS.model_copy(update={"journal_bytes": 3000})
@@ -360,6 +366,7 @@ def test_journal__of_a_clone(dataset: Dataset) -> None:
     assert clone.to_arrow(["caption"])["caption"].to_pylist()[:2] == ["first", None]
 
 
+@pytest.mark.slow
 def test_undo__of_a_field_that_changed_since(dataset: Dataset) -> None:
     """A field that got other values or another name since stays, and so does one whose name is in use again."""
     ids = ids_of(dataset)
@@ -397,6 +404,7 @@ def test_undo__of_a_renamed_field(dataset: Dataset) -> None:
     assert [each.field_name for each in dataset.fields()] == ["c", "a"]
 
 
+@pytest.mark.slow
 def test_undo__of_a_deleted_field(workspace: Workspace, dataset: Dataset) -> None:
     """A deleted field returns with its values, as long as nothing else was changed and its state was not freed."""
     ids = ids_of(dataset)

@@ -101,6 +101,7 @@ def test_label_is_right__holds_after_changes(dataset: Dataset, change: Callable[
     assert dataset.label_decisions() == []
 
 
+@pytest.mark.slow
 def test_label_is_right__is_part_of_the_generation(workspace: Workspace, dataset: Dataset) -> None:
     """Snapshots, restores and clones carry the decisions and their effect."""
     wrong = wrong_ids(dataset)
@@ -117,6 +118,7 @@ def test_label_is_right__is_part_of_the_generation(workspace: Workspace, dataset
     assert (dataset.label_decisions(), listed(dataset)) == ([decision], set(wrong[1:]))
 
 
+@pytest.mark.slow
 def test_label_is_right__is_about_the_labels_of_that_time(dataset: Dataset) -> None:
     """Other labels are judged; the same labels, in any order, are right."""
     wrong = wrong_ids(dataset)[0]
@@ -143,6 +145,7 @@ def test_label_is_right__decided_media_vote(dataset: Dataset) -> None:
         np.testing.assert_allclose(mine, theirs, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_label_is_right__what_cannot_be(workspace: Workspace, dataset: Dataset) -> None:
     """Media without labels, unknown media and empty selections are refused, and nothing changes."""
     ids = dataset.where([]).media_ids()
@@ -173,6 +176,7 @@ def test_label_is_right__writes_few_values(dataset: Dataset, monkeypatch: pytest
     assert listed(dataset) == set(wrong_ids(dataset))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 20_000])
 def test_label_is_right__undone_and_redone(dataset: Dataset, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """A decision goes with its effect, and the same one returns, in its place among the others."""
@@ -199,6 +203,7 @@ def test_label_is_right__undone_and_redone(dataset: Dataset, monkeypatch: pytest
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_label_is_right__undone_after_later_edits(dataset: Dataset) -> None:
     """A decision that was withdrawn meanwhile, or whose media are gone, is refused; other labels are judged."""
     wrong = wrong_ids(dataset)
@@ -251,6 +256,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 20_000])
 @examples(8)
 @given(steps=STEPS)

@@ -62,6 +62,7 @@ def middle(values: Sequence[float | None]) -> float:
     return (known[len(known) // 2 - 1] + known[len(known) // 2]) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["blur", "bright", "odd_aspect_ratio", "odd_size", "outliers", "low_information"])
 def test_set_limits__decides_the_issues(dataset: Dataset, name: str) -> None:
     """Exactly the media with a value beyond the limit have the issue; a reset restores all confidences."""

@@ -102,6 +102,7 @@ def test_media_id__of_a_table_and_of_uploads(workspace: Workspace, folder: Path)
         dataset.media_id(7)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_media_id__of_frames(workspace: Workspace, tmp_path: Path) -> None:
     """A frame is found by the URI of previews, which has its time; a video alone stands for its first frame."""
     (tmp_path / "films").mkdir()

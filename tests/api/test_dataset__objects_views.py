@@ -78,6 +78,7 @@ def test_objects__have_the_columns_of_media_and_of_boxes(street: Street) -> None
         street.dataset.to_arrow(["parent_id"])
 
 
+@pytest.mark.slow
 def test_objects__clusters_in_explore(street: Street) -> None:
     """A cluster counts its objects and the images that they are in; a preview is an object in its image."""
     page = street.dataset.explore("OBJECTS", level=0)

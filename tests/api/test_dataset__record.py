@@ -84,6 +84,7 @@ def test_record__of_uploads(workspace: Workspace) -> None:
     assert later > record.updated_at
 
 
+@pytest.mark.slow
 def test_record__of_buckets(service: Service, tmp_path: Path) -> None:
     """The source is the URI that was given, at once and afterwards."""
     service.put("origin/set/0.png", encode(photo(1)))

@@ -23,6 +23,7 @@ def assert_same_groups(dataset: Dataset, whole: Dataset) -> None:
         assert same_partition(partition(found[name]), partition(expected[name])), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(1, 40), (30, 5), (20, 10, 30), (2, 1, 1)])
 def test_reindex__is_an_index_of_all(workspace: Workspace, sizes: tuple[int, ...]) -> None:
     """After a reindex groups and scores are those of a dataset that was made of all rows at once."""

@@ -254,6 +254,7 @@ def test_caption__by_meaning_with_a_threshold(tmp_path: Path) -> None:
         assert (len(near.view()), len(wide.view())) == (6, 11)
 
 
+@pytest.mark.slow
 def test_objects_and_videos__are_counted_as_such(workspace: Workspace, tmp_path: Path) -> None:
     """A view of objects counts objects, one of videos the videos with a frame that passes, one of images both."""
     scenes(tmp_path / "first", 2)

@@ -107,6 +107,7 @@ def made(folder: Path) -> Path:
     return folder / "ws"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
 def test_evaluation__killed(tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever a process is killed, the next evaluation counts the batch and raises its alerts, once in all."""
@@ -125,6 +126,7 @@ def test_evaluation__killed(tmp_path: Path, moment: str, monkeypatch: pytest.Mon
         assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of processes that evaluate the same batches at the same time, one raises each alert."""
     monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
@@ -149,6 +151,7 @@ def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.M
         assert all(counts_of(view) == dict.fromkeys(range(1, 6), 1) for view in dataset.views())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
 def test_opening__evaluates_what_a_killed_process_left(
     tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
@@ -171,6 +174,7 @@ def test_opening__evaluates_what_a_killed_process_left(
             assert workspace.evaluate_views() == []
 
 
+@pytest.mark.slow
 def test_opening__by_two_processes_at_once(tmp_path: Path) -> None:
     """Of processes that are opened at the same time after a kill, one stores each point and raises each alert."""
     home = made(tmp_path)
@@ -192,6 +196,7 @@ def test_opening__by_two_processes_at_once(tmp_path: Path) -> None:
         assert {view.record.stats.n_images for view in dataset.views()} == {4, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["brief", "exits", "read-only"])
 def test_opening__a_process_that_ends_does_not_wait(tmp_path: Path, how: str) -> None:
     """A short process, and one that exits in the middle of an evaluation, end at once; the batch stays due."""
@@ -210,6 +215,7 @@ def test_opening__a_process_that_ends_does_not_wait(tmp_path: Path, how: str) ->
         assert {view.record.evaluation_error for view in workspace.dataset("pets").views()} == {None}
 
 
+@pytest.mark.slow
 def test_opening__is_closed_during_the_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A workspace that is closed in the middle of an evaluation stores nothing of it; the next one does."""
     home = made(tmp_path)
@@ -233,6 +239,7 @@ def test_opening__is_closed_during_the_evaluation(tmp_path: Path, monkeypatch: p
         assert workspace._catch_up._thread is None
 
 
+@pytest.mark.slow
 def test_opening__beside_an_addition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An evaluation that another one overtook changes neither its points nor the totals of the later state."""
     monkeypatch.setattr(catch_up, "DELAY_S", 0.0)

@@ -128,6 +128,7 @@ def test_tags__any_sequence_of_edits_agrees_with_a_dict(shared: Dataset, steps: 
     assert tagged(shared, "untagged", NAMES[0]) == sorted({*tagged(shared, "untagged"), *tagged(shared, NAMES[0])})
 
 
+@pytest.mark.slow
 def test_tag__selections(dataset: Dataset) -> None:
     """A view, one id and a sequence of ids name media; the same ones twice count once."""
     ids = all_ids(dataset)

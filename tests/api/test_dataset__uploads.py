@@ -131,6 +131,7 @@ def test_upload__makes_a_dataset_of_a_draft(workspace: Workspace, folder: Path) 
     assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_upload__adds_to_a_dataset(workspace: Workspace, folder: Path) -> None:
     """Of a dataset with media the transaction makes an addition, with or without a reindex; known files are skipped."""
     dataset = workspace.create_dataset("pets", folder, "gist")
@@ -154,6 +155,7 @@ def test_upload__adds_to_a_dataset(workspace: Workspace, folder: Path) -> None:
     assert state_of(other) is UploadState.OPEN
 
 
+@pytest.mark.slow
 def test_upload__a_dataset_made_of_it_is_like_others(workspace: Workspace, tmp_path: Path) -> None:
     """It can be read, exported, snapshotted, restored, cloned and vacuumed, and its clone has files of its own."""
     dataset, transaction = drafted(workspace, *range(4))
@@ -622,6 +624,7 @@ def test_add__a_full_disk(workspace: Workspace, monkeypatch: pytest.MonkeyPatch)
     assert paths_of(dataset) == ["1.png", "4.png"]
 
 
+@pytest.mark.slow
 def test_add__from_many_threads(workspace: Workspace) -> None:
     """Calls of several threads at once all count, each as a whole."""
     dataset, transaction = drafted(workspace)

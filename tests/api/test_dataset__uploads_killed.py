@@ -138,6 +138,7 @@ def test_add__from_many_processes(tmp_path: Path) -> None:
         assert not columns_of(dataset, ["error"])["error"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", rest_slow(["listed", "reading", "stored", "committed"], 1))
 def test_add__killed(tmp_path: Path, point: str) -> None:
     """A killed call counts as a whole or not at all; others go on, and vacuum removes what it left."""
@@ -191,6 +192,7 @@ TASKS = [(kind, point) for point in ("encoding", "started", "collected", "in com
          for kind in ("creation", "addition")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "point"), rest_slow(TASKS, 2, several=True))
 def test_process__killed(tmp_path: Path, kind: str, point: str) -> None:
     """A killed task is FAILED and can be retried by another process; before its start the transaction stays open."""

@@ -88,6 +88,7 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("element", "names"), CASES)
 def test_where__each_key(edited: Gallery, element: dict[str, Any], names: set[str]) -> None:
     """A test finds the media that it describes, its `not` all others; as a list and as JSON text."""

@@ -40,6 +40,7 @@ def test_rows__are_those_of_the_view(gallery: Gallery) -> None:
         assert results.view().ids == view.ids
 
 
+@pytest.mark.slow
 def test_rows__of_a_state(dataset: Dataset) -> None:
     """Later changes of the dataset do not change results, and the view for edits leaves out what is gone."""
     results = ResultSet(dataset.view.sort_by("width"))
@@ -112,6 +113,7 @@ def test_rows__have_a_version_of_their_content(gallery: Gallery) -> None:
     assert ResultSet(dataset.view).rows(columns=["v"]).column_names == ["v"]
 
 
+@pytest.mark.slow
 def test_rows__of_a_state_that_was_freed(dataset: Dataset, tmp_path: Path) -> None:
     """Results whose state was freed are gone, in whatever way they are read."""
     results = ResultSet(dataset.view.sort_by("width"))

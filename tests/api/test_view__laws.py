@@ -109,6 +109,7 @@ def check(view: View, rows: oracle.Rows) -> None:
             view[index]
 
 
+@pytest.mark.slow
 @examples(150)
 @given(steps=st.lists(STEPS, max_size=4))
 def test_steps__compose_as_lists_do(pets: View, steps: list[Any]) -> None:
@@ -119,6 +120,7 @@ def test_steps__compose_as_lists_do(pets: View, steps: list[Any]) -> None:
     check(view, rows)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(steps=st.lists(STEPS, max_size=3))
 def test_steps__of_objects(things: View, steps: list[Any]) -> None:
@@ -129,6 +131,7 @@ def test_steps__of_objects(things: View, steps: list[Any]) -> None:
     check(view, rows)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     steps=st.lists(STEPS, max_size=2),

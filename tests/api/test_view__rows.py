@@ -48,6 +48,7 @@ def test_rows__are_of_one_state(workspace: Workspace) -> None:
     assert {tuple(row["tags"]) for row in rest} == {()}
 
 
+@pytest.mark.slow
 def test_rows__are_few_at_a_time(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first row is there after one block of the table, whatever the number of rows."""
     dataset = workspace.create_dataset("d", grouped([5000] * 20))

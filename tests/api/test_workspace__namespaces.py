@@ -75,6 +75,7 @@ def test_namespaces__an_enriched_copy(workspace: Workspace, tmp_path: Path) -> N
     assert workspace.datasets() == []
 
 
+@pytest.mark.slow
 def test_namespaces__survive_the_catalog(tmp_path: Path) -> None:
     """Manifests keep the namespace: a recovered catalog and a repaired entry have it again."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:

@@ -196,6 +196,7 @@ def version_file(folder: Path, version: int) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_recover__trends_are_counted_again_without_alerts(tmp_path: Path) -> None:
     """Saved views come back; what they had counted is counted again and raises no alert, later batches do."""
     home = tmp_path / "ws"

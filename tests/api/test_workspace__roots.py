@@ -181,6 +181,7 @@ def test_roots__videos(workspace: Workspace, tmp_path: Path, root: Path) -> None
         dataset.read(frame)
 
 
+@pytest.mark.slow
 def test_roots__narrowed_later(tmp_path: Path, root: Path) -> None:
     """A dataset of a folder that is no longer allowed is listed and searched, and its files are not read."""
     (root / "copy.png").write_bytes(first_of(root).read_bytes())
@@ -197,6 +198,7 @@ def test_roots__narrowed_later(tmp_path: Path, root: Path) -> None:
     assert len(list(root.iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_roots__uploads(workspace: Workspace, tmp_path: Path, root: Path) -> None:
     """Uploaded contents lie in the workspace and are always read; an archive must be in an allowed folder."""
     dataset = workspace.create_dataset("pets", root)
@@ -225,6 +227,7 @@ def coco(folder: Path) -> str:
     return json.dumps({"images": [image], "annotations": [box], "categories": [{"id": 1, "name": "cat"}]})
 
 
+@pytest.mark.slow
 def test_roots__annotation_files(workspace: Workspace, tmp_path: Path, root: Path) -> None:
     """Annotation files that lead out are refused, those that are found and those that are given."""
     dataset = workspace.create_dataset("pets", root)
@@ -245,6 +248,7 @@ def test_roots__annotation_files(workspace: Workspace, tmp_path: Path, root: Pat
     assert workspace.create_dataset("new", root).objects.count() == 1
 
 
+@pytest.mark.slow
 def test_roots__folders_of_annotations(workspace: Workspace, tmp_path: Path, root: Path) -> None:
     """Folders of VOC and YOLO files do not lead out either."""
     name = first_of(root).stem
@@ -280,6 +284,7 @@ def test_roots__vector_tables(workspace: Workspace, tmp_path: Path, root: Path) 
             dataset.read(media_id)
 
 
+@pytest.mark.slow
 def test_buckets__only_the_allowed(service: Service, tmp_path: Path) -> None:
     """Folders, manifests and objects are read in allowed buckets and folders only; refusals tell nothing else."""
     image = encode(photo(5), "PNG")

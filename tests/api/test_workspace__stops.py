@@ -81,6 +81,7 @@ def stopped(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, reason: s
     return dataset
 
 
+@pytest.mark.slow
 def test_close__with_a_reason__tasks_continue_in_the_next_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +215,7 @@ def test_interrupted_tasks__only_the_last_of_existing_datasets(workspace: Worksp
     assert workspace.interrupted_tasks() == []
 
 
+@pytest.mark.slow
 def test_retry__interrupted_tasks_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An option retries all of them and waits."""
     home = ["--workspace", str(tmp_path / "ws")]

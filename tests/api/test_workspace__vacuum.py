@@ -203,6 +203,7 @@ def test_vacuum__leaves_a_dataset_with_a_task_alone(workspace: Workspace, datase
     assert workspace.vacuum(older_than_s=0).skipped == {}
 
 
+@pytest.mark.slow
 def test_vacuum__leaves_what_is_being_cloned_alone(workspace: Workspace, dataset: Dataset) -> None:
     """A dataset of which another one is being made is left alone, so that nothing goes before it is linked."""
     pause = Pause("linking tables")

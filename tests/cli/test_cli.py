@@ -219,6 +219,7 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
     assert "http" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -419,6 +420,7 @@ def test_not_duplicates__keeps_images_apart(run: Run, growing: Path) -> None:
     assert (status, "2 images are never duplicates of one another; decision" in out) == (0, True)
 
 
+@pytest.mark.slow
 def test_decisions__are_listed_and_withdrawn(run: Run, workspace: Path, growing: Path) -> None:
     """A decision that labels are right is listed with who and when, and withdrawn by its id."""
     run("add", "growing", str(growing))

@@ -141,6 +141,7 @@ def state(home: Path) -> tuple[list[str], list[str], int]:
     return names, files, len(list((home / "ws").rglob("*.manifest")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "question"), DESTRUCTIVE)
 def test_destructive__needs_yes_without_a_terminal(
     run: Run, home: Path, arguments: tuple[str, ...], question: str

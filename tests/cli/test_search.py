@@ -76,6 +76,7 @@ def test_similar(run: Run, home: Path) -> None:
     assert "cosine distance" in run("similar", "pets", first)[1]
 
 
+@pytest.mark.slow
 def test_explore__by_a_search(run: Run, home: Path) -> None:
     """Clusters can be looked for by a caption or an anchor, and narrowed by labels and tags."""
     anchor = json.loads(run("similar", "pets", str(home / "images" / "000.png"), "--json")[1])[0]["media_id"]

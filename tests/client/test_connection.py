@@ -25,6 +25,7 @@ def answering(respond: Callable[[httpx2.Request], httpx2.Response]) -> Client:
     return Client("http://example.org/images", "key", "s" * 32, transport=httpx2.MockTransport(respond))
 
 
+@pytest.mark.slow
 def test_client__with_a_key(keys: Keys, dataset: Dataset) -> None:
     """A client acts as the user of its key, with the user's rights."""
     transport, found = keys

@@ -175,6 +175,7 @@ def served(client: Client, *calls: str) -> None:
         pytest.skip(f"not served yet: {', '.join(missing)}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [READING, EDITING], ids=["reading", "editing"])
 def test_script__of_results_and_edits(folder: Workspace, client: Client, script: str) -> None:
     """Reading and editing have the same results against a folder and against a service."""
@@ -182,12 +183,14 @@ def test_script__of_results_and_edits(folder: Workspace, client: Client, script:
     compared(results_of(script, folder), results_of(script, client))
 
 
+@pytest.mark.slow
 def test_script__of_tasks_and_snapshots(folder: Workspace, client: Client) -> None:
     """Tasks, snapshots, clones and deletions have the same results."""
     served(client, "/datasets", "/tasks", "/dataset/{dataset_id}/snapshot")
     compared(results_of(TASKS, folder), results_of(TASKS, client))
 
 
+@pytest.mark.slow
 def test_script__of_files(folder: Workspace, client: Client, template: Path, tmp_path: Path) -> None:
     """Explore, exports, uploads and new datasets have the same results."""
     served(client, "/explore/{dataset_id}", "/dataset/{dataset_id}/export_context_async", "/ingestion/new_dataset")

@@ -57,6 +57,7 @@ def test_vectors__do_not_depend_on_the_batch(files: list[bytes]) -> None:
     np.testing.assert_array_equal(np.concatenate([vectors(encoder, [each]) for each in files[:9]]), whole)
 
 
+@pytest.mark.slow
 def test_edits__are_found(files: list[bytes]) -> None:
     """A compressed and a mirrored copy are nearer to their photograph than all others."""
     encoder = OnnxEncoder(MODEL)

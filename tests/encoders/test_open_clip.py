@@ -37,6 +37,7 @@ def large() -> OpenClipEncoder:
     return OpenClipEncoder("ViT-B-32", random_weights=True, device="cpu")
 
 
+@pytest.mark.slow
 def test_encoder__is_one_of_images_and_texts(encoder: OpenClipEncoder) -> None:
     """It satisfies both protocols, and its name loads it again."""
     assert isinstance(encoder, Encoder)

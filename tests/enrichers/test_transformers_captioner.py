@@ -73,6 +73,7 @@ def test_captions__without_chance(copied: Path, trained: TransformersCaptioner) 
     assert TransformersCaptioner(copied, device="cpu").captions(prepared) == trained.captions(prepared)
 
 
+@pytest.mark.slow
 def test_captions__begin_with_the_prompt() -> None:
     """A prompt is the beginning of a caption; the image decides the rest."""
     scene = Scene("red", "star", "black", "large")

@@ -116,6 +116,7 @@ def test_json__item(exported: dict[str, Any], gallery: Gallery) -> None:
     assert 0 <= found["uniqueness_score"] <= 1
 
 
+@pytest.mark.slow
 def test_json__values(exported: dict[str, Any], gallery: Gallery) -> None:
     """An item has the value of each issue type, as the columns of tables have them; a broken file has no such item."""
     names = list(valued_types())

@@ -203,6 +203,7 @@ def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, sourc
     assert sum(len(each.boxes) for each in after.values()) == {"coco-yolo": 542, "raccoon-voc": 64}[source]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
 @pytest.mark.parametrize("format_", rest_slow(["coco", "csv", "voc"], 2))

@@ -92,6 +92,7 @@ def test_outside__what_has_changed_stays(
     assert "1 left out" in result.message
 
 
+@pytest.mark.slow
 def test_outside__another_image_than_was_indexed_stays(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def object_ids(dataset: Dataset) -> dict[tuple[str, str, tuple[float, ...]], str
     }
 
 
+@pytest.mark.slow
 def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
     """Each image has an item for each of its objects, in annotation order, beside its own labels."""
     dataset.export(tmp_path / "out.zip")

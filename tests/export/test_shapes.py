@@ -63,6 +63,7 @@ def test_coco__shapes_come_back(workspace: Workspace, tmp_path: Path) -> None:
     assert json.loads(exported(again, tmp_path, "coco")["annotations.json"])["annotations"] == expected
 
 
+@pytest.mark.slow
 def test_metadata__has_the_shapes(workspace: Workspace, tmp_path: Path) -> None:
     """JSON has them as values, and Parquet as JSON texts."""
     dataset = make(workspace, tmp_path / "one", ANNOTATIONS)
@@ -99,6 +100,7 @@ def test_yolo__outlines_on_request(workspace: Workspace, tmp_path: Path) -> None
         assert line[1:] == pytest.approx([each / sides[place % 2] for place, each in enumerate(corners)], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_yolo__outlines_come_back(workspace: Workspace, tmp_path: Path) -> None:
     """A line with an outline gives its bounding box and keeps the outline in pixels."""
     write(tmp_path / "source" / "images" / "a.png", photo(1))
@@ -113,6 +115,7 @@ def test_yolo__outlines_come_back(workspace: Workspace, tmp_path: Path) -> None:
     assert exported(dataset, tmp_path, "yolo", outlines=True)["labels/a.txt"] == b"0 0.25 0.25 0.5 0.25 0.5 0.75\n"
 
 
+@pytest.mark.slow
 def test_yolo__key_points_come_back(workspace: Workspace, tmp_path: Path) -> None:
     """COCO key points are written as lines of a pose dataset on request, and read as the same key points."""
     names = ["nose", "left ear", "right ear"]

@@ -95,6 +95,7 @@ def test_yolo__lists_of_images_without_image_files(dataset: Dataset, tmp_path: P
     assert len([name for name in files if name.startswith("labels/")]) == 15
 
 
+@pytest.mark.slow
 def test_coco__a_file_for_each_part(dataset: Dataset, tmp_path: Path) -> None:
     """Beside the file of all images each part has one, with the same ids and the same categories."""
     files = files_of(dataset, tmp_path, "coco", split={"day": vql.labels("day"), "night": vql.labels("night")})

@@ -9,6 +9,7 @@ from framedex.hub import Hub
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
 
 
+@pytest.mark.slow
 def test_get__shows_the_secret_once(hub: Hub) -> None:
     """The first call makes the key and shows its secret; later calls show the key alone, with the reason."""
     add_user(hub, "ann")

@@ -80,6 +80,7 @@ def test_create__who_may(multi: Hub, ann: Actor, birds: str) -> None:
     assert names(multi, ann) == ["mine"]
 
 
+@pytest.mark.slow
 def test_create__from_files_of_the_server(workspace: Workspace, folder: Path) -> None:
     """Folders of the server need the role of the hub, by default that of an admin; drafts and buckets do not."""
     with Hub(workspace) as hub:

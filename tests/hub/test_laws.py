@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def check(hub: Hub, *, is_multi: bool) -> None:
     assert all(user_id in users for user_id, _ in grants)
 
 
+@pytest.mark.slow
 @examples(30, without=HealthCheck.function_scoped_fixture)  # the fixture only makes hashes quick
 @given(st.booleans(), st.lists(st.tuples(steps, st.sampled_from([None, *NAMES, "zoe"])), min_size=5, max_size=20))
 def test_sequences__leave_one_admin(is_multi: bool, sequence: list[tuple[tuple[str, str, object], str | None]]) -> None:

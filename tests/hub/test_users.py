@@ -51,6 +51,7 @@ def test_create__addresses_that_are_none(hub: Hub, email: str) -> None:
         hub.users.create(OPERATOR, "ann", PASSWORD, email=email)
 
 
+@pytest.mark.slow
 def test_create__names_and_addresses_are_unique_whatever_the_case(hub: Hub) -> None:
     """A name or an address names one user: no other user has it, in another case or form, or as the other of both."""
     add_user(hub, "Straße", email="ann@Example.org")

@@ -82,6 +82,7 @@ def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, 
     assert seen[-1] == ("writing", 1.0)
 
 
+@pytest.mark.slow
 def test_create__starts_over_what_a_broken_run_left(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
     """A second run over the remains of an aborted one has the same rows as an uninterrupted one."""
     with catalog.write() as connection:

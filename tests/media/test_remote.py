@@ -59,6 +59,7 @@ def test_split_uri__that_is_none(uri: Any) -> None:
     assert raised.value.__notes__ == [f"an object-storage URI must be s3://bucket/folder, not {uri!r}"]
 
 
+@pytest.mark.slow
 def test_list__all_below_a_folder(service: Service) -> None:
     """The objects below a folder come in the order of their keys, with sizes and times, and no others."""
     for key in ("f/b.jpg", "f/a/x.png", "f/a b#?%.gif", "f/é.jpg", "fx/c.jpg", "f.jpg"):

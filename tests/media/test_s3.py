@@ -249,6 +249,7 @@ def test_certificates__of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert s3._certificates(s3._session()) == name
 
 
+@pytest.mark.slow
 def test_client__is_kept(service: Service) -> None:
     """Equal options have one client, and others have another."""
     access = BucketAccess(endpoint=service.address)

@@ -110,6 +110,7 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 def test_check__finds_nothing_where_nothing_is_wrong(workspace: Workspace) -> None:
     """A sound workspace has no findings, and what was looked at is counted."""
     result = workspace.check()

@@ -60,6 +60,7 @@ def age(path: Path) -> None:
     os.utime(path, (time.time() - 7200,) * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES, ids=IDS)
 def test_journal__file_of_a_step(workspace: Workspace, damage: Damage) -> None:
     """A lost file of the journal is one finding; after the repair the step says why it cannot be undone."""
@@ -92,6 +93,7 @@ def test_journal__a_conflict_beside_a_damaged_file(workspace: Workspace) -> None
         dataset.undo(1)
 
 
+@pytest.mark.slow
 def test_journal__files_of_no_step(workspace: Workspace) -> None:
     """An old file of no step is found and removed; a young one may belong to an edit in progress."""
     dataset, _ = create(workspace)
@@ -108,6 +110,7 @@ def test_journal__files_of_no_step(workspace: Workspace) -> None:
     assert not young.exists()
 
 
+@pytest.mark.slow
 def test_journal__state_of_a_deletion(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deletion whose earlier state is damaged cannot be undone, and a repair says so in the journal."""
     dataset, ids = create(workspace)
@@ -131,6 +134,7 @@ def test_journal__state_of_a_deletion(workspace: Workspace, monkeypatch: pytest.
     assert table_checks.reading_fault(manifest.parent, 10**6) is not None
 
 
+@pytest.mark.slow
 def test_journal__without_its_generation(workspace: Workspace) -> None:
     """A step whose state the catalog does not have is found, and given up by a repair."""
     dataset, ids = create(workspace)
@@ -146,6 +150,7 @@ def test_journal__without_its_generation(workspace: Workspace) -> None:
         dataset.undo(5)
 
 
+@pytest.mark.slow
 def test_journal__stays_when_an_entry_is_rebuilt(workspace: Workspace) -> None:
     """A repair that rebuilds the entry of a dataset from its manifest keeps the journal, whose steps can be undone."""
     dataset, _ = create(workspace)
@@ -160,6 +165,7 @@ def test_journal__stays_when_an_entry_is_rebuilt(workspace: Workspace) -> None:
     assert caption(dataset) is None
 
 
+@pytest.mark.slow
 def test_recover__begins_a_new_journal(tmp_path: Path) -> None:
     """A recovery keeps edits, decisions, basket and saved views; the files of the lost journal are removed later."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
@@ -187,6 +193,7 @@ def test_recover__begins_a_new_journal(tmp_path: Path) -> None:
         assert caption(dataset) == "first"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES, ids=IDS)
 def test_layers__damaged(workspace: Workspace, damage: Damage) -> None:
     """A damaged layer of edits is one finding that names its columns; a snapshot without it makes the dataset sound."""
@@ -207,6 +214,7 @@ def test_layers__damaged(workspace: Workspace, damage: Damage) -> None:
     assert not layer.exists()
 
 
+@pytest.mark.slow
 def test_layers__of_no_version(workspace: Workspace) -> None:
     """A layer that no version lists, as left by a killed edit, is found and removed."""
     dataset, _ = create(workspace)
@@ -220,6 +228,7 @@ def test_layers__of_no_version(workspace: Workspace) -> None:
     assert not layer.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [Path.unlink, cut], ids=IDS[:2])
 def test_label_decisions__damaged(workspace: Workspace, damage: Damage) -> None:
     """A damaged table of decisions is a finding and an error of ours; a snapshot makes the dataset sound again."""
@@ -240,6 +249,7 @@ def test_label_decisions__damaged(workspace: Workspace, damage: Damage) -> None:
     assert workspace.check().is_sound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "fault"),
     [

@@ -66,6 +66,7 @@ LISTS: dict[str, tuple[Callable[[Path], Any], str, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 def test_check__a_row_without_its_list(made: Path, name: str) -> None:
     """A list that is missing or damaged is found; the repair keeps the calls before the damage."""
@@ -84,6 +85,7 @@ def test_check__a_row_without_its_list(made: Path, name: str) -> None:
         assert paths_of(dataset) == sorted(["000.png", "001.png", *added])
 
 
+@pytest.mark.slow
 def test_check__bytes_of_a_killed_call_are_no_fault(made: Path) -> None:
     """Bytes beyond the length in the catalog do not count; the next call overwrites them."""
     path = list_of(made, "pets")
@@ -94,6 +96,7 @@ def test_check__bytes_of_a_killed_call_are_no_fault(made: Path) -> None:
     assert faults(made) == []
 
 
+@pytest.mark.slow
 def test_check__a_list_without_a_row(made: Path) -> None:
     """A transaction that the catalog lost is opened again with all its files."""
     with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
@@ -110,6 +113,7 @@ def test_check__a_list_without_a_row(made: Path) -> None:
         assert paths_of(workspace.dataset("draft")) == ["1.png", "2.png", "3.png"]
 
 
+@pytest.mark.slow
 def test_check__a_list_that_says_nothing(made: Path) -> None:
     """A list that cannot be read, and one whose number another dataset uses, are named and stay."""
     path = list_of(made, "pets")
@@ -122,6 +126,7 @@ def test_check__a_list_that_says_nothing(made: Path) -> None:
     assert path.with_name("77.files").exists()
 
 
+@pytest.mark.slow
 def test_check__a_missing_content(made: Path) -> None:
     """A listed file whose content is gone is named with its transaction; uploading it again heals it."""
     with Workspace(made, settings=SETTINGS) as workspace:
@@ -135,6 +140,7 @@ def test_check__a_missing_content(made: Path) -> None:
         assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_check__a_row_with_wrong_values(made: Path) -> None:
     """A damaged row is removed, and made again from the list."""
     with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
@@ -147,6 +153,7 @@ def test_check__a_row_with_wrong_values(made: Path) -> None:
         assert workspace.dataset("draft").find_upload(1).record.n_files == 3
 
 
+@pytest.mark.slow
 def test_check__a_draft_without_its_manifest(made: Path) -> None:
     """The manifest of a draft is written again at the next opening, and one that differs is found."""
     with Workspace(made, settings=SETTINGS) as workspace:
@@ -160,6 +167,7 @@ def test_check__a_draft_without_its_manifest(made: Path) -> None:
     assert faults(made) == []
 
 
+@pytest.mark.slow
 def test_check__a_draft_that_the_catalog_lost(made: Path) -> None:
     """An older copy of the catalog does not have the draft: vacuum leaves its folder, and a repair brings it back."""
     with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
@@ -174,6 +182,7 @@ def test_check__a_draft_that_the_catalog_lost(made: Path) -> None:
         assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_recover__drafts_and_transactions(made: Path) -> None:
     """A lost catalog is rebuilt with the drafts and all open transactions, which can go on."""
     with Workspace(made, settings=SETTINGS) as workspace:
@@ -199,6 +208,7 @@ def test_recover__drafts_and_transactions(made: Path) -> None:
         assert paths_of(dataset) == ["000.png", "001.png", "4.png", "5.png", "6.png"]
 
 
+@pytest.mark.slow
 def test_recover__of_a_processed_transaction(made: Path) -> None:
     """A dataset that was made of a draft comes back with its media, not as a draft, and without the transaction."""
     with Workspace(made, settings=SETTINGS) as workspace:

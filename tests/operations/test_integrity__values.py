@@ -123,6 +123,7 @@ def test_check__wrong_values_of_the_history_are_removed(made: Path, home: Path, 
         assert contents_of_all(workspace) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS[-1:]], 3))
 def test_recover__wrong_values(made: Path, home: Path, statement: str) -> None:
     """A catalog with a wrong value is not sound, so it can be recovered."""

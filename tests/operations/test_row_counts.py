@@ -46,6 +46,7 @@ def agrees(dataset: Dataset) -> None:
     assert count_rows(dataset._context, media, asked) == media.counts(asked) == [media.count(each) for each in asked]
 
 
+@pytest.mark.slow
 @examples(10)
 @given(CHANGES)
 def test_count_rows__after_any_changes(tmp_path_factory: pytest.TempPathFactory, changes: list[str]) -> None:

@@ -132,6 +132,7 @@ def test_benchmark_search__images_some_broken(workspace: Workspace, folder: Path
     assert [(row.selectivity, row.rows, row.recall) for row in found.rows] == [(1.0, 6, 1.0)] * 2 + [(0.5, 3, 1.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -199,6 +200,7 @@ def test_save(measured: SearchBenchmark, tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["b.html", "b.json", "b.svg"]
 
 
+@pytest.mark.slow
 def test_shown(measured: SearchBenchmark) -> None:
     """It is displayed as a table for programs, and as a plot and a table for people."""
     table = measured.to_arrow()

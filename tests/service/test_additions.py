@@ -54,6 +54,7 @@ def settled(dataset: Dataset) -> str:
     return dataset.info.status_new
 
 
+@pytest.mark.slow
 def test_add_media__from_files_and_archives(open_client: Client, dataset: Dataset) -> None:
     """Files and an archive are added, by an editor, who is the creator of the task; the index can be rebuilt then."""
     eve = open_client.bearer("eve")
@@ -107,6 +108,7 @@ def test_add_media__takes_one_source(local: Client, dataset: Dataset) -> None:
     assert not list((dataset._context.layout.root / "service-uploads").iterdir())
 
 
+@pytest.mark.slow
 def test_add_media__checks_in_order(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """The toggle comes first, then the number of sources, then whether the dataset was indexed, then its state."""
     image = [("files", ("a.png", IMAGE))]
@@ -147,6 +149,7 @@ def test_add_media__to_a_failed_creation(local: Client, workspace: Workspace, da
     assert local.post(url(vectors), files=[("files", ("a.png", IMAGE))]).status_code == 400
 
 
+@pytest.mark.slow
 def test_add_media__archives_that_attack(local: Client, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """Archives that are broken, encrypted, too large or lead elsewhere are refused by their own name."""
     linked = io.BytesIO()
@@ -177,6 +180,7 @@ def test_add_media__archives_that_attack(local: Client, workspace: Workspace, da
     assert not list((workspace.path / "service-uploads").iterdir())
 
 
+@pytest.mark.slow
 def test_add_media__files_of_the_server_cannot_be_named(tmp_path: Path) -> None:
     """What is sent is stored although no folder of the server may be read; nothing that is sent names a file of it."""
     few = fill(tmp_path / "few", 3)

@@ -199,6 +199,7 @@ def cloud_workspace(service: Service, tmp_path: Path) -> Iterator[Workspace]:
         yield opened
 
 
+@pytest.mark.slow
 def test_create__from_a_bucket(cloud_workspace: Workspace) -> None:
     """A dataset is created from a folder in a bucket, by a form of any kind or JSON, with or without the scheme."""
     url, extra = f"{API}/dataset", {"vl_dataset_id": "", "config_url": "", "pipeline_type": "x", "more": "y"}

@@ -60,6 +60,7 @@ def opened(client: Client, dataset: Dataset, **body: Any) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_actions__each_is_undone(local: Client, dataset: Dataset) -> None:
     """Each action changes what it says; its token undoes it, and does it again."""
     ids = dataset.view.media_ids()
@@ -130,6 +131,7 @@ def test_actions__while_others_edit(local: Client, dataset: Dataset) -> None:
     act(local, dataset, "tag", {"rid": rid}, tag="seen")  # without the check
 
 
+@pytest.mark.slow
 def test_actions__on_results_of_an_earlier_state(local: Client, dataset: Dataset) -> None:
     """Results keep their rows: what was added to a filter later is not changed, and what is gone is left out."""
     ids = dataset.view.media_ids()

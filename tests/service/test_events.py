@@ -75,6 +75,7 @@ def heard(lines: Iterator[str], name: str) -> Any:
     raise AssertionError(f"the stream ended without {name}")
 
 
+@pytest.mark.slow
 def test_events__tell_what_one_may_view(workspace: Workspace, hub: Hub, dataset: Dataset, tmp_path: Path) -> None:
     """A stream begins at once, tells tasks and states of datasets that the user may view, and ends at a stop."""
     with (
@@ -120,6 +121,7 @@ def test_events__of_saved_views(workspace: Workspace, hub: Hub, dataset: Dataset
     assert (gone.dataset_id, gone.generation, gone.status) == (dataset.id, None, None)
 
 
+@pytest.mark.slow
 def test_events__at_most_five_streams(workspace: Workspace, hub: Hub, dataset: Dataset) -> None:
     """The sixth stream of a user is refused until one ends; other users have their own."""
     with live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _), ExitStack() as stack:
@@ -135,6 +137,7 @@ def test_events__at_most_five_streams(workspace: Workspace, hub: Hub, dataset: D
         assert httpx2.get(url + "/api/v1/events").status_code == 401
 
 
+@pytest.mark.slow
 def test_events__end_with_the_session(
     workspace: Workspace, hub: Hub, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +154,7 @@ def test_events__end_with_the_session(
         assert list(lines) is not None  # it ends
 
 
+@pytest.mark.slow
 def test_listeners__of_other_tenants(hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
     """Who may not view a dataset hears nothing of it, one poller serves all, and it ends with the last listener."""
     tenant = hub.tenants.create(OPERATOR, "elsewhere")

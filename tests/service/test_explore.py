@@ -53,6 +53,7 @@ def names(page: dict[str, Any]) -> set[str]:
     return {preview["original_uri"] for cluster in page["clusters"] for preview in cluster["previews"]}
 
 
+@pytest.mark.slow
 def test_explore__without_parameters(
     served: Serving, dataset: Dataset, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

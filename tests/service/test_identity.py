@@ -367,6 +367,7 @@ def test_revocation__is_at_once(open_client: Client, hub: Hub) -> None:
         assert open_client.get(ME).status_code == 401
 
 
+@pytest.mark.slow
 def test_keys__of_a_disabled_user(open_client: Client, hub: Hub) -> None:
     """The key of a disabled user stops at once."""
     users = {user.username: user.id for user in hub.users.page(OPERATOR)[0]}

@@ -52,6 +52,7 @@ def staged(workspace: Workspace) -> list[Path]:
     return list(folder.iterdir()) if folder.exists() else []
 
 
+@pytest.mark.slow
 def test_ingestion__from_a_draft_to_a_dataset(open_client: Client, workspace: Workspace) -> None:
     """An editor creates a dataset of files that are sent in several requests, and owns it."""
     eve = open_client.bearer("eve")
@@ -263,6 +264,7 @@ def test_files__need_the_right_to_edit(open_client: Client, draft: Dataset) -> N
         assert open_client.post(f"{API}/{draft.id}/{action}/{trans_id}", files=files("a.png")).status_code == 401
 
 
+@pytest.mark.slow
 def test_transactions__of_datasets_that_take_none(local: Client, workspace: Workspace, draft: Dataset) -> None:
     """A dataset that is being indexed opens no transaction; one with an index does, for an addition."""
     url = opened(local, draft)

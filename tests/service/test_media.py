@@ -58,6 +58,7 @@ def url(dataset: Dataset, name: str, rest: str = "") -> str:
     return f"/api/v1/dataset/{dataset.id}/media/{dataset.media_id(name)}{rest}"
 
 
+@pytest.mark.slow
 def test_media_id__of_a_path_within_the_source(served: Serving, dataset: Dataset) -> None:
     """Both paths of the interface give the id as plain text, for what explore gives as ``original_uri``."""
     page = served.vic.get(f"/api/v1/explore/{dataset.id}").json()

@@ -39,6 +39,7 @@ def ended(client: Client, path: str, **options: Any) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_metadata__in_two_steps(open_client: Client, dataset: Dataset) -> None:
     """An editor defines a field, and sends its values; wrong rows fail alone."""
     eve = open_client.bearer("eve")

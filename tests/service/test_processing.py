@@ -91,6 +91,7 @@ def test_process__needs_allowed_folders_with_log_ins(open_client: Client, worksp
     assert len(dataset.thumbnail(dataset.view.media_ids()[0])) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.EDITOR])
 def test_process__by_role_below_allowed_folders(tmp_path: Path, role: Role) -> None:
     """Below an allowed folder a role decides; links and lists lead nowhere else."""

@@ -70,6 +70,7 @@ def rid_of(client: Client, dataset: Dataset, **body: Any) -> str:
     return str(client.post(url(dataset, "/results"), json=body).json()["rid"])
 
 
+@pytest.mark.slow
 def test_labels__are_counted(shared: tuple[Dataset, Client]) -> None:
     """Labels are those of the library, of all media or of results, page by page."""
     dataset, client = shared
@@ -199,6 +200,7 @@ def test_cleanup__that_is_refused(local: Client, dataset: Dataset) -> None:
     assert (answer.status_code, answer.json()) == (202, {"task_id": None})
 
 
+@pytest.mark.slow
 def test_cleanup__of_files(open_client: Client, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """Viewers may plan; editors may apply; files are deleted for those alone who may delete the dataset."""
     open_client.log_in("vic")

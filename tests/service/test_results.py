@@ -54,6 +54,7 @@ def table_of(answer: Any) -> pa.Table:
     return pa.ipc.open_stream(answer.content).read_all()
 
 
+@pytest.mark.slow
 def test_results__are_those_of_the_view(shared: tuple[Dataset, Client, Client]) -> None:
     """Queries have the rows of the same views in Python, in their order; paths are those within the source."""
     dataset, local, viewer = shared

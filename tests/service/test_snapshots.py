@@ -49,6 +49,7 @@ def test_snapshots__from_creation_to_deletion(local: Client, workspace: Workspac
     assert named["snapshot_id"] not in [each["snapshot_id"] for each in local.get(url(dataset)).json()]
 
 
+@pytest.mark.slow
 def test_snapshots__with_bad_bodies(local: Client, dataset: Dataset) -> None:
     """Names have 1 to 400 printable characters; a change needs a name or a description."""
     assert local.post(url(dataset), json={"name": "x" * 400}).status_code == 200

@@ -75,6 +75,7 @@ def test_expression__is_the_json_that_one_would_write() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_expression__long_chains() -> None:
     """A chain of thousands stays flat; one element too many is an error of ours."""
     chain = A

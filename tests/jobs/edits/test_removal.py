@@ -88,6 +88,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(10)
 @given(STEPS)
 def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: list[tuple[str, list[int]]]) -> None:
@@ -114,6 +115,7 @@ def copied(dataset: Dataset) -> list[int]:
     return rows
 
 
+@pytest.mark.slow
 def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vacuum writes edited columns into their files; the neighbours name the same media as before, also later."""
     monkeypatch.setattr(removal, "_ALL", 0)
@@ -224,6 +226,7 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
         delete(dataset, near.positions[near.first[near.graph.rows[row][:4]]].tolist())
 
 
+@pytest.mark.slow
 def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deletion of few media of a large dataset takes the short way, and what others rely on goes on to work."""
     results: list[bool] = []
@@ -271,6 +274,7 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatc
     assert_judged(dataset, right_ids(dataset))
 
 
+@pytest.mark.slow
 def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folding the edits of deletions, also of rows whose copies stay, leaves neighbours and copies as they were."""
     monkeypatch.setattr(removal, "_ALL", 0)

@@ -192,6 +192,7 @@ def test_open__of_appended_rows(tmp_path: Path, small: None, monkeypatch: pytest
     assert len(chosen) < 12
 
 
+@pytest.mark.slow
 def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
     """Texts without rows stay while they are a minority, for restores; a merge drops a majority."""
     media = written(tmp_path, rows_with(numbered(40)))

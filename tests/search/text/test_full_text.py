@@ -200,6 +200,7 @@ def test_full_text__only_new_texts_are_indexed(tmp_path: Path) -> None:
     assert len(store.segments()) == 2
 
 
+@pytest.mark.slow
 def test_full_text__of_appended_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After rows were appended, only these are read, and after another change all; results are those of a new index."""
     read, chosen = row_texts.read_keys, list[int | None]()
@@ -221,6 +222,7 @@ def test_full_text__of_appended_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert chosen[-1] is None
 
 
+@pytest.mark.slow
 def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many texts are indexed in several segments, which are merged; progress ends at 1."""
     monkeypatch.setattr(module, "_BATCH_TEXTS", 64)

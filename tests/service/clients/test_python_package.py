@@ -43,12 +43,14 @@ def exported(server: Client, headers: dict[str, str], dataset_id: str, vql: list
     return items
 
 
+@pytest.mark.slow
 def test_constructor__asks_for_health(server: Client, bearer: dict[str, str]) -> None:
     """The constructor needs an answer to this call, and some JSON in it."""
     answer = server.get(f"{API}/healthcheck", headers=bearer)
     assert (answer.status_code, answer.json()["status"]) == (200, "healthy")
 
 
+@pytest.mark.slow
 def test_datasets__have_what_is_read(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Lists and single datasets have each field that the package reads, and READY as the legacy status."""
     listed = server.get(f"{API}/datasets", headers=bearer).json()
@@ -62,6 +64,7 @@ def test_datasets__have_what_is_read(server: Client, bearer: dict[str, str], dat
     assert server.get(f"{API}/datasets/sample_data", headers=bearer).json() == []
 
 
+@pytest.mark.slow
 def test_creation__reads_the_message_of_an_error(server: Client, bearer: dict[str, str]) -> None:
     """A creation sends a form with empty fields; an error has a message."""
     form = {
@@ -78,12 +81,14 @@ def test_creation__reads_the_message_of_an_error(server: Client, bearer: dict[st
     assert "error" not in answer.json()
 
 
+@pytest.mark.slow
 def test_explore__without_parameters(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Explore needs no parameter and shows previews."""
     answer = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()
     assert answer["clusters"][0]["previews"][0]["media_id"]
 
 
+@pytest.mark.slow
 def test_export__at_once(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """The direct export is the JSON itself."""
     body = server.get(f"{API}/dataset/{dataset_id}/export", params={"export_format": "json"}, headers=bearer).json()
@@ -91,6 +96,7 @@ def test_export__at_once(server: Client, bearer: dict[str, str], dataset_id: str
     assert body["media_items"]
 
 
+@pytest.mark.slow
 def test_searches__by_export(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A search by captions is an export with a filter and without a name; captions have the name that is read."""
     items = exported(server, bearer, dataset_id, [{"text": {"op": "fts", "value": "animal", "threshold": 0.0}}])
@@ -104,6 +110,7 @@ def test_searches__by_export(server: Client, bearer: dict[str, str], dataset_id:
     assert all("animal" in caption for caption in captions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "count"),
     [
@@ -119,6 +126,7 @@ def test_searches__by_labels(
     assert len(exported(server, bearer, dataset_id, [{"labels": value}])) == count
 
 
+@pytest.mark.slow
 def test_searches__by_issues(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Issues with bounds of the confidence, which is a number; *normal* stands for no issue at all."""
     issue = {"op": "issue", "value": "duplicates", "mode": "in", "confidence_min": 0.0, "confidence_max": 1.0}
@@ -131,6 +139,7 @@ def test_searches__by_issues(server: Client, bearer: dict[str, str], dataset_id:
     assert normal
 
 
+@pytest.mark.slow
 def test_searches__by_an_image(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """An image is uploaded without the kind of entity; its id is then a filter of an export."""
     preview = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()["clusters"][0]["previews"][0]
@@ -148,6 +157,7 @@ def test_searches__by_an_image(server: Client, bearer: dict[str, str], dataset_i
     assert preview["media_id"] in {item["media_id"] for item in items}
 
 
+@pytest.mark.slow
 def test_features__of_text_searches(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Without this feature the package's searches by text return nothing, silently."""
     features = server.get(f"{API}/user_config", params={"dataset_id": dataset_id}, headers=bearer).json()["features"]
@@ -157,6 +167,7 @@ def test_features__of_text_searches(server: Client, bearer: dict[str, str], data
     assert isinstance(options["semantic_search"], bool)
 
 
+@pytest.mark.slow
 def test_further_calls__are_answered(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Statistics, a single image, and the state of enrichments."""
     stats = server.get(f"{API}/dataset/{dataset_id}/stats", headers=bearer).json()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from framedex import Workspace
 from framedex.hub import Hub
@@ -17,6 +18,7 @@ API = "/api/v1"
 NOTEBOOK = {"Accept": "application/json, text/plain, */*"}
 
 
+@pytest.mark.slow
 def test_notebook__exports_without_credentials(workspace: Workspace, hub: Hub, server: Client, dataset_id: str) -> None:
     """On premises, without log-ins: the start has the whole record; the URI is put after the address of the server."""
     settings = ServiceSettings(relative_uris=True)
@@ -47,6 +49,7 @@ def ended(client: Client, dataset_id: str, export_id: str) -> dict[str, Any]:
     raise AssertionError("the export does not end")
 
 
+@pytest.mark.slow
 def test_image_search__by_a_box(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A box in pixels, and then Explore with the anchor: its first cluster has previews with an absolute URI."""
     del bearer["Content-Type"]
@@ -66,6 +69,7 @@ def test_image_search__by_a_box(server: Client, bearer: dict[str, str], dataset_
     assert not shown[0]["original_uri"].startswith("/")
 
 
+@pytest.mark.slow
 def test_captions__of_old_and_new_clients(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """The old name of the parameter brings the old names of the fields; pages are counted."""
     query: dict[str, Any] = {
@@ -93,6 +97,7 @@ def test_captions__of_old_and_new_clients(server: Client, bearer: dict[str, str]
     assert about["clusters_count"] > 0
 
 
+@pytest.mark.slow
 def test_duplicates__by_location(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """The id of an image by its location is text, at both paths; its copies are a list of ids."""
     preview = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()["clusters"][0]["previews"][0]
@@ -104,6 +109,7 @@ def test_duplicates__by_location(server: Client, bearer: dict[str, str], dataset
     assert isinstance(copies.json(), list)
 
 
+@pytest.mark.slow
 def test_profiler__posts_a_folder(workspace: Workspace, hub: Hub, tmp_path: Path, server: Client) -> None:
     """A folder of the server is a source on premises, by POST and by GET; errors say so in their status."""
     with client_of(workspace, hub, ServiceSettings()) as local:
@@ -119,6 +125,7 @@ def test_profiler__posts_a_folder(workspace: Workspace, hub: Hub, tmp_path: Path
         assert (wrong.json()["status"], wrong.json()["message"]) == ("error", "Invalid path specified")
 
 
+@pytest.mark.slow
 def test_metadata__in_five_calls(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A custom field: its definition, its values as a bare array, the outcome, the schema, and the values."""
     media_id = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()["clusters"][0]["previews"][0][
@@ -141,6 +148,7 @@ def test_metadata__in_five_calls(server: Client, bearer: dict[str, str], dataset
     assert values == [{"field_name": "weight", "field_type": "float", "value": 2.5}]
 
 
+@pytest.mark.slow
 def test_snapshots__and_tasks(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A snapshot without a body, its restore as 202, and the task of it."""
     path = f"{API}/dataset/{dataset_id}/snapshot"
@@ -155,6 +163,7 @@ def test_snapshots__and_tasks(server: Client, bearer: dict[str, str], dataset_id
     assert tasks["tasks"][0]["created_by"] == "eve@example.org"
 
 
+@pytest.mark.slow
 def test_errors__have_one_text(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Each error has one text in ``detail``, also those of the validation."""
     for path, status in (
@@ -170,6 +179,7 @@ def test_errors__have_one_text(server: Client, bearer: dict[str, str], dataset_i
         assert "error" not in answer.json()
 
 
+@pytest.mark.slow
 def test_credentials__of_a_session(server: Client) -> None:
     """A session's cookie brings the key, its secret and a message."""
     server.log_in("vic")
