@@ -132,9 +132,9 @@ def thumbnails_of(connection: Connection, dataset_id: str) -> list[str]:
 def compare(url: str, vectors: Dataset, photos: Dataset, times: int) -> list[dict[str, Any]]:
     """Measure each kind of request, and the same call of the library in this process."""
     connection, draw = Connection(url), random.Random(0)
-    ids = vectors.view().limit(1000).media_ids()
+    ids = vectors.view.limit(1000).media_ids()
     thumbnails = thumbnails_of(connection, photos.id)
-    photo_ids = photos.view().media_ids()
+    photo_ids = photos.view.media_ids()
     anchors = [draw.choice(ids) for _ in range(times + 3)]
     explore, path = f"{API}/explore/{vectors.id}", f"{API}/dataset/{vectors.id}"
     kinds: dict[str, tuple[Callable[[int], object], Callable[[int], object] | None]] = {
@@ -182,7 +182,7 @@ def upload(url: str, megabytes: int) -> float:
 
 def mixed(url: str, vectors: Dataset, photos: Dataset, clients: int, seconds: float) -> dict[str, Any]:
     """Let clients mix all kinds of requests; return percentiles, requests a second and errors."""
-    thumbnails, ids = thumbnails_of(Connection(url), photos.id), vectors.view().limit(1000).media_ids()
+    thumbnails, ids = thumbnails_of(Connection(url), photos.id), vectors.view.limit(1000).media_ids()
     times, errors, lock = defaultdict[str, list[float]](list), list[str](), threading.Lock()
     end = time.monotonic() + seconds
 
