@@ -97,8 +97,8 @@ def test_enrich__captions_of_people_stay(source: Dataset, tmp_path: Path) -> Non
     enriched.set_captions({ids["1.png"]: "my square", ids["2.png"]: None})
     (tmp_path / "a").mkdir()
     told = exported(enriched, tmp_path / "a")
-    assert told["0.png"] == {"text": "my circle", "source": "import"}
-    assert told["1.png"] == {"text": "my square", "source": "import"}
+    assert told["0.png"] == {"text": "my circle", "caption": "my circle", "source": "import"}
+    assert told["1.png"] == {"text": "my square", "caption": "my square", "source": "import"}
     assert told["2.png"] is None
     assert told["3.png"] == {"text": SAID["3.png"], "source": "model"}
     again = enriched.enrich(CAPTION)

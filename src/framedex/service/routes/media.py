@@ -1,6 +1,6 @@
 """Single media: look-ups, duplicates, details, and the bytes of images and videos."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -25,10 +25,15 @@ router = routes("media")
 _DATASET = "/dataset/{dataset_id}"
 _MEDIA = "/dataset/{dataset_id}/media/{media_id}"
 _NOT_FOUND = "Media not found"
+_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+_JSON_ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"description": "The request cannot be answered", "content": _ERROR},
+    "5XX": {"description": "The service cannot answer at present", "content": _ERROR},
+}
 _Version = Annotated[str | None, Query(pattern="^[0-9a-f]{8}$")]
 
 
-@router.get(_DATASET + "/search_media_metadata/id", response_class=PlainTextResponse)
+@router.get(_DATASET + "/search_media_metadata/id", response_class=PlainTextResponse, responses=_JSON_ERRORS)
 @needs(Action.DATASET_VIEW)
 def get_media_id(
     dataset_id: str, dataset: OpenedDataset, original_media_uri: Annotated[str, Query(max_length=8192)]
@@ -42,7 +47,7 @@ def get_media_id(
         raise Refusal(404, _NOT_FOUND) from None
 
 
-@router.get(_DATASET + "/media/id", response_class=PlainTextResponse)
+@router.get(_DATASET + "/media/id", response_class=PlainTextResponse, responses=_JSON_ERRORS)
 @needs(Action.DATASET_VIEW)
 def get_media_id_by_alias(
     dataset_id: str, dataset: OpenedDataset, original_media_uri: Annotated[str, Query(max_length=8192)]
