@@ -100,7 +100,7 @@ def test_enrich__captions_of_people_stay(source: Dataset, tmp_path: Path) -> Non
     assert told["0.png"] == {"text": "my circle", "caption": "my circle", "source": "import"}
     assert told["1.png"] == {"text": "my square", "caption": "my square", "source": "import"}
     assert told["2.png"] is None
-    assert told["3.png"] == {"text": SAID["3.png"], "source": "model"}
+    assert told["3.png"] == {"text": SAID["3.png"], "caption": SAID["3.png"], "source": "model"}
     again = enriched.enrich(CAPTION)
     assert captions_of(again) == {**SAID, "0.png": "my circle", "1.png": "my square"}
     anew = again.enrich({"CAPTION_IMAGES": "anew"})
@@ -128,7 +128,7 @@ def test_enrich__a_file_that_changes_keeps_its_caption(source: Dataset, images: 
     shutil.copy(images / "4.png", images / "0.png")
     enriched.add_media(images)
     assert captions_of(enriched) == {**SAID, "new.png": None}
-    assert exported(enriched, tmp_path)["0.png"] == {"text": SAID["0.png"], "source": "model"}
+    assert exported(enriched, tmp_path)["0.png"] == {"text": SAID["0.png"], "caption": SAID["0.png"], "source": "model"}
     enriched.reindex()
     kept = enriched.snapshot("kept")
     enriched.set_captions({ids_of(enriched)["0.png"]: "changed"})
