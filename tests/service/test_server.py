@@ -128,6 +128,24 @@ def test_server__is_the_only_one(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_server__creates_a_workspace(tmp_path: Path) -> None:
+    """A missing folder becomes a workspace, but neither with --read-only nor if it has other files."""
+    missing = tmp_path / "new"
+    command = [*PROGRAM, "-w", str(missing), "--port", "0"]
+    refused = subprocess.run([*command, "--read-only"], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert (refused.returncode, "no workspace at" in refused.stderr, missing.exists()) == (1, True, False)
+    with served(missing) as server:
+        assert server.line.startswith(f"Framedex serves {missing}, a new workspace, at http://127.0.0.1:")
+        assert server.get("/api/v1/datasets") == []
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    command[command.index(str(missing))] = str(tmp_path / "other")
+    refused = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert refused.returncode == 1
+    assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.slow
 def test_server__needs_a_free_port(folder: Path) -> None:
     """A port in use, and an address of another machine, are errors in one line."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
