@@ -393,7 +393,7 @@ CASES = {
     "two processes": (SETTINGS, True),
     "two processes, superseded versions deleted at once": (EAGER, True),
 }
-EXAMPLES, STEPS = 12, 100
+EXAMPLES, STEPS = 34, 100
 """The number of sequences of each case with the profile ``full``, and of steps in each sequence."""
 FEW_STEPS = 15
 """The number of steps of each sequence in ``make test``."""
