@@ -27,9 +27,14 @@ def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
     (task,) = page["tasks"]
     assert task["dataset_id"] == dataset.id
     assert (task["task_type"], task["status"], task["dataset_status"]) == ("DATASET_CREATION", "COMPLETED", "READY")
-    same = {"dataset_id": dataset.id, "dataset_name": "pets", "created_by": task["created_by"], "status": "COMPLETED"}
+    same = {
+        "dataset_id": dataset.id,
+        "dataset_name": "pets",
+        "created_by": task["created_by"],
+        "task_status": "COMPLETED",
+    }
     assert local.get(TASKS, params=same).json() == page
-    assert local.get(TASKS, params={"status": "FAILED"}).json()["tasks"] == []
+    assert local.get(TASKS, params={"task_status": "FAILED"}).json()["tasks"] == []
     assert local.get(f"{TASKS}/filters").json() == {
         "dataset_names": ["pets"],
         "dataset_ids": [dataset.id],
@@ -47,7 +52,7 @@ def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
         ("page_size", "51"),
         ("sort_by", "progress"),
         ("sort_order", "up"),
-        ("status", "DONE"),
+        ("task_status", "DONE"),
         ("task_type", "WORK"),
         ("start_time_from", "yesterday"),
     ],
@@ -117,7 +122,7 @@ def test_retry__of_a_failed_task(
         task = dataset.restore(wait=False)
         with pytest.raises(Exception, match="on fire"):
             task.wait()
-    listed = local.get(TASKS, params={"status": "FAILED"}).json()["tasks"]
+    listed = local.get(TASKS, params={"task_status": "FAILED"}).json()["tasks"]
     assert [each["task_id"] for each in listed] == [task.id]
     answer = local.post(f"{TASKS}/{task.id}/retry")
     assert (answer.status_code, answer.json()["status"]) == (200, "INITIALIZING")

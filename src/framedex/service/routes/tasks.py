@@ -25,7 +25,7 @@ def get_tasks(
     dataset_id: _Text = None,
     dataset_name: _Text = None,
     task_type: TaskType | None = None,
-    status: TaskStatus | None = None,
+    task_status: TaskStatus | None = None,
     created_by: _Text = None,
     start_time_from: _Text = None,
     start_time_to: _Text = None,
@@ -36,7 +36,7 @@ def get_tasks(
 ) -> TaskPage:
     """Return a page of the tasks of datasets that the user may view."""
     query: dict[str, Any] = {
-        "dataset_id": dataset_id, "dataset_name": dataset_name, "task_type": task_type, "status": status,
+        "dataset_id": dataset_id, "dataset_name": dataset_name, "task_type": task_type, "status": task_status,
         "created_by": created_by, "start_time_from": start_time_from, "start_time_to": start_time_to,
         "sort_by": sort_by, "sort_order": sort_order, "page": page, "page_size": page_size,
     }  # fmt: skip
