@@ -7,6 +7,8 @@ import pytest
 
 from framedex import Dataset
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+from framedex.errors import InvalidInput
+from framedex.service.settings import RunMode, load_service_settings
 from tests.gallery import fill
 from tests.service.client import OWN, token_of
 from tests.service.serving import Serving, serving
@@ -92,3 +94,24 @@ def test_formats__of_the_interface(served: Serving) -> None:
     for name in ("a.zip", "a.tar", "a.tar.gz", "a.svg", "a.pdf"):
         answer = client.post(url, files=[("files", (name, b"x"))])
         assert (answer.status_code, answer.json()["detail"]) == (400, f"Unsupported file format: '{name}'")
+
+
+def test_datasets__newest_first(served: Serving) -> None:
+    """The list of datasets begins with the one that was created last."""
+    newest = served.local.get(f"{API}/ingestion/new_dataset", params={"dataset_name": "newest"}).json()["dataset_id"]
+    listed = served.local.get(f"{API}/datasets").json()
+    assert listed[0]["id"] == newest
+    times = [each["created_at"] for each in listed]
+    assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize("prefix", ["", "FRAMEDEX_"])
+def test_settings__of_the_environment(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kind of deployment and the log-ins are set by the names of the interface; another value is an error."""
+    monkeypatch.setenv(f"{prefix}RUN_MODE", "CLOUD")
+    monkeypatch.setenv(f"{prefix}DISABLE_AUTH", "false")
+    settings = load_service_settings()
+    assert (settings.run_mode, settings.disable_auth) == (RunMode.CLOUD, False)
+    monkeypatch.setenv(f"{prefix}RUN_MODE", "ELSEWHERE")
+    with pytest.raises(InvalidInput, match=f"{prefix}RUN_MODE is 'ELSEWHERE'"):
+        load_service_settings()

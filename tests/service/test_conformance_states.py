@@ -130,15 +130,17 @@ def test_add_media__reindexes_at_once(served: Serving, dataset: Dataset) -> None
 
 def test_add_media__and_reindex(served: Serving, dataset: Dataset) -> None:
     """An addition leads over READ ONLY to PARTIAL INDEX, and a reindex over READ ONLY to READY; each is a task."""
-    client, newest = served.local, {}
+    client, newest, before = served.local, {}, dataset.count()
     for operation, end in (("add_media", PARTIAL), ("reindex", READY)):
         with all_threads_busy(served.workspace):
-            files = [("files", ("one.png", IMAGES[2]))] if operation == "add_media" else None
+            sent = [("files", (f"{number}.png", IMAGES[number])) for number in (5, 6)]
+            files = sent if operation == "add_media" else None
             assert client.post(f"{API}/dataset/{dataset.id}/{operation}", files=files).status_code == 202
             assert status_of(client, dataset.id) == READ_ONLY
             newest[operation] = client.get(f"{API}/tasks", params={"dataset_id": dataset.id}).json()["tasks"][0]
         settle(served)
         assert status_of(client, dataset.id) == end
+    assert dataset.count() == before + 2
     types = [(task["task_type"], task["dataset_status"], task["end_time"]) for task in newest.values()]
     assert types == [("MEDIA_ADDITION", "READ_ONLY", None), ("REINDEX", "READ_ONLY", None)]
 

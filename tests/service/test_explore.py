@@ -76,8 +76,11 @@ def test_explore__without_parameters(
 
 def test_explore__levels_and_pages(served: Serving, dataset: Dataset) -> None:
     """Coarser levels have fewer clusters; a page behind the last is empty."""
-    counts = [len(explore(served, dataset, threshold=level)["clusters"]) for level in range(5)]
+    pages = [explore(served, dataset, threshold=level)["clusters"] for level in range(5)]
+    counts = [len(clusters) for clusters in pages]
     assert counts == sorted(counts, reverse=True)
+    for level, clusters in enumerate(pages):
+        assert {cluster["similarity_threshold"] for cluster in clusters} == {str(level)}
     assert explore(served, dataset, page_number=7)["clusters"] == []
 
 
@@ -208,6 +211,7 @@ def test_explore__image_caption_has_the_old_keys(served: Serving, dataset: Datas
     page = explore(served, dataset, image_caption="street number 03")
     cluster = page["clusters"][0]
     first = cluster["previews"][0]
+    assert first["original_uri"] == TOWNS[3]
     assert (cluster["id"], cluster["entity_type"]) == (cluster["cluster_id"], "IMAGES")
     assert (cluster["size"], cluster["representative_id"]) == (int(cluster["size_display_value"]), first["media_id"])
     media = cluster["media"][0]

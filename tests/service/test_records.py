@@ -246,6 +246,8 @@ def answers_of(served: Serving, dataset_id: str, things_id: str, source: Path) -
     while (state := get(f"{base}/export_status", export_task_id=export["id"]))["status"] in ("PENDING", "RUNNING"):
         time.sleep(0.01)
     found["export status"] = [export, state]
+    objects = f"{API}/dataset/{things_id}/export_context_async"
+    found["export status"].append(get(objects, file_name="b", entity_type="OBJECTS"))
     pages = [get(f"{API}/explore/{each}", entity_type=kind) for each, kind in
              ((dataset_id, "IMAGES"), (things_id, "OBJECTS"))]  # fmt: skip
     found["explore result"] = pages
@@ -317,6 +319,7 @@ def test_records__values(answers: dict[str, list[Any]]) -> None:
         {"enrichment_models": {}},
         {"enrichment_models": {"MULTIMODEL_IMAGE_ENCODING": "hues"}},
     ]
-    started, state = answers["export status"]
+    started, state, of_objects = answers["export status"]
+    assert (started["entities_count"], of_objects["entities_count"]) == (4, 3)
     assert (started["status"], started["download_uri"], state["status"]) == ("PENDING", None, "COMPLETED")
     assert state["download_uri"]
