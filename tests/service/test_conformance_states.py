@@ -120,10 +120,11 @@ def test_add_media__reindexes_at_once(served: Serving, dataset: Dataset) -> None
 
     def ended() -> bool:
         seen.append(status_of(client, dataset.id))
-        return seen[-1] == READY
+        return dataset.running_task is None
 
     wait_until(ended)
-    assert PARTIAL not in seen
+    assert status_of(client, dataset.id) == READY
+    assert "PARTIAL INDEX" not in seen
     task = client.get(f"{API}/tasks", params={"dataset_id": dataset.id}).json()["tasks"][0]
     assert (task["task_type"], task["dataset_status"]) == ("MEDIA_ADDITION", "READY")
 
