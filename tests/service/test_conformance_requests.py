@@ -71,7 +71,9 @@ REQUESTS: list[tuple[str, str, int, str, str]] = [
         "/api/v1/tasks",
         200,
         "dataset_id:string? dataset_name:string? created_by:string? start_time_from:string? start_time_to:string? "
-        "task_type:TaskType? task_status:TaskStatus? sort_by:string?='start_time' sort_order:string?='desc' "
+        "task_type:TaskType? task_status:TaskStatus? "
+        "sort_by:start_time|status|task_type|dataset_name|dataset_id|created_by='start_time' "
+        "sort_order:asc|desc='desc' "
         "page:integer[1..2147483648]=1 page_size:integer[5..50]=20",
         "",
     ),

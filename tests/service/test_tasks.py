@@ -82,6 +82,7 @@ def test_tasks__are_sorted_and_paged(local: Client, workspace: Workspace, datase
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("dataset_id", "pets"),
         ("page", "0"),
         ("page", "one"),
         ("page_size", "4"),
