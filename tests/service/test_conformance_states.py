@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from framedex import Dataset
+from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from tests.enrichments import ENCODE, Hues, register_models
@@ -47,7 +48,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 def dataset(served: Serving) -> Iterator[Dataset]:
     """The dataset, which is READY, without a running task before and after each test."""
     found = served.workspace.dataset("pets")
-    set_status(served, found, READY)
+    set_status(served, found, open_media(found._context, found.id).generation.status)
+    if found.info.status_new is PARTIAL:
+        found.reindex()
     yield found
     settle(served)
 
