@@ -83,6 +83,7 @@ TASKS = """
 ds = ws.dataset("pets")
 show("datasets", [each.display_name for each in ws.datasets()], ws.dataset(ds.id).name)
 show("tasks", ws.tasks(page_size=5), ws.task_filters(), ws.task(ws.tasks().tasks[0].task_id).record)
+show("by status", ws.tasks(status="FAILED").total, ws.tasks(status="COMPLETED").total)
 show("last", ds.last_task)
 show("snapshots", [each.reason for each in ds.snapshots()])
 made = ds.snapshot("before", description="all")

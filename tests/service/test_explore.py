@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from framedex import Dataset
+from framedex.issue_types import built_in_types
+from framedex.records import DUPLICATE_LEVELS
 from framedex.service.settings import ServiceSettings
-from tests.gallery import ANIMALS, FURRY, TOWNS, embedded, make_gallery
+from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, TOWNS, embedded, make_gallery
 from tests.image_files import encode, photo
 from tests.objects import scenes
 from tests.service.client import OWN
@@ -18,6 +20,10 @@ from tests.videos import numbered, write_video
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 LIMIT = 2**17
+ISSUES = (
+    "mislabels outliers duplicates blur dark bright label_outlier odd_aspect_ratio odd_size low_information grayscale "
+    "corrupted"
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +76,11 @@ def test_explore__without_parameters(
 
 def test_explore__levels_and_pages(served: Serving, dataset: Dataset) -> None:
     """Coarser levels have fewer clusters; a page behind the last is empty."""
-    counts = [len(explore(served, dataset, threshold=level)["clusters"]) for level in range(5)]
+    pages = [explore(served, dataset, threshold=level)["clusters"] for level in range(5)]
+    counts = [len(clusters) for clusters in pages]
     assert counts == sorted(counts, reverse=True)
+    for level, clusters in enumerate(pages):
+        assert {cluster["similarity_threshold"] for cluster in clusters} == {str(level)}
     assert explore(served, dataset, page_number=7)["clusters"] == []
 
 
@@ -115,6 +124,76 @@ def test_explore__vql(served: Serving, dataset: Dataset) -> None:
     assert "$[0].labels.op" in wrong.json()["detail"]
 
 
+def filtered(served: Serving, dataset: Dataset, element: dict[str, Any]) -> Any:
+    """Return the answer to a filter of one element."""
+    params: dict[str, str | int] = {"vql": json.dumps([element]), "threshold": 4}
+    return served.vic.get(f"/api/v1/explore/{dataset.id}", params=params)
+
+
+@pytest.mark.parametrize(
+    ("element", "names"),
+    [
+        ({"text": {"op": "fts", "value": "streets"}}, set(TOWNS)),
+        ({"text": {"op": "fts", "value": '"number 03"'}}, {TOWNS[3]}),
+        ({"labels": {"op": "one_of", "value": ["fur", "nothing"]}}, set(FURRY)),
+        ({"tags": {"op": "is", "value": ["TAG"]}}, {TOWNS[0]}),
+        ({"issues": {"op": "issue", "value": "corrupted", "mode": "in"}}, set(BROKEN)),
+        ({"duplicates": {"op": "duplicates", "value": 1}}, set(COPIES)),
+        ({"id": "an own id", "labels": {"op": "is", "value": "fur"}}, set(FURRY)),
+        ({"labels": {"op": "is_not", "value": "animal"}, "id": 7}, None),
+        ({"labels": {"op": "not_one_of", "value": ["animal"]}}, None),
+        ({"uniqueness": {"op": "uniqueness", "value": 1}}, None),
+    ],
+)
+def test_explore__keys_of_the_interface(
+    served: Serving, dataset: Dataset, element: dict[str, Any], names: set[str] | None
+) -> None:
+    """Each key of the interface filters; None stands for those that are not animals, or are the least like others."""
+    (tag,) = dataset.tags()
+    answer = filtered(served, dataset, json.loads(json.dumps(element).replace("TAG", tag.tag_id)))
+    assert answer.status_code == 200, answer.text
+    clusters = answer.json()["clusters"]
+    found = {preview["original_uri"] for cluster in clusters for preview in cluster["previews"]}
+    if names is not None:
+        assert found == names
+    elif "labels" in element:
+        assert not found & set(ANIMALS)
+        assert found
+    else:
+        most = {row["media_id"] for row in dataset.to_arrow(["media_id", "uniqueness_score"]).to_pylist()
+                if row["uniqueness_score"] == 1}  # fmt: skip
+        assert {preview["media_id"] for cluster in clusters for preview in cluster["previews"]} == most
+
+
+@pytest.mark.parametrize(
+    ("element", "sentence"),
+    [
+        ({"duplicates": {"op": "duplicates", "value": 0.95}}, "0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0"),
+        ({"text": {"op": "fts", "value": "a", "threshold": 1.1}}, "$[0].text.threshold"),
+        ({"text": {"op": "semantic", "value": "a"}}, "Enrich it"),
+        ({"tags": {"op": "one_of", "value": ["a"]}}, "$[0].tags.op"),
+        ({"issues": {"op": "issue", "value": "ugly", "mode": "in"}}, "$[0].issues.value"),
+        ({"uniqueness": {"op": "uniqueness", "value": 1.1}}, "$[0].uniqueness.value"),
+        ({"labels": {"op": "one_of", "value": "a"}, "tags": {"op": "is", "value": "a"}}, "$[0]"),
+    ],
+)
+def test_explore__vql_that_is_refused(
+    served: Serving, dataset: Dataset, element: dict[str, Any], sentence: str
+) -> None:
+    """A filter that cannot be used is a 422 which says where, or what would be right."""
+    answer = filtered(served, dataset, element)
+    assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True), answer.text
+
+
+def test_explore__issues_of_the_interface(served: Serving, dataset: Dataset) -> None:
+    """Each issue type has its name on the wire, and is a value of the filter."""
+    assert {issue.name for issue in built_in_types()} == set(ISSUES.split())
+    for name in ISSUES.split():
+        element = {"issues": {"op": "issue", "value": name, "mode": "in"}}
+        assert filtered(served, dataset, element).status_code == 200, name
+    assert DUPLICATE_LEVELS == (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
+
+
 def test_explore__caption_and_anchor(served: Serving, dataset: Dataset) -> None:
     """Texts and anchors order the clusters; both names of the caption do the same."""
     by_text = explore(served, dataset, caption="street number 03")
@@ -132,6 +211,7 @@ def test_explore__image_caption_has_the_old_keys(served: Serving, dataset: Datas
     page = explore(served, dataset, image_caption="street number 03")
     cluster = page["clusters"][0]
     first = cluster["previews"][0]
+    assert first["original_uri"] == TOWNS[3]
     assert (cluster["id"], cluster["entity_type"]) == (cluster["cluster_id"], "IMAGES")
     assert (cluster["size"], cluster["representative_id"]) == (int(cluster["size_display_value"]), first["media_id"])
     media = cluster["media"][0]

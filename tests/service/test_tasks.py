@@ -1,17 +1,23 @@
 """Tasks over HTTP: the list and its filters, of what the user may see; abort and retry."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from framedex import Dataset, Workspace
 from framedex.hub import Hub
+from framedex.records import TaskStatus, TaskType
 from framedex.service.server_paths import without_folders
+from framedex.storage import datasets, task_rows
+from framedex.storage.schema import tasks
 from tests.gallery import fill
 from tests.service.client import OWN, Client
 from tests.service.conftest import OPERATOR
 
 TASKS = "/api/v1/tasks"
+NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 
 
 @pytest.fixture
@@ -27,9 +33,18 @@ def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
     (task,) = page["tasks"]
     assert task["dataset_id"] == dataset.id
     assert (task["task_type"], task["status"], task["dataset_status"]) == ("DATASET_CREATION", "COMPLETED", "READY")
-    same = {"dataset_id": dataset.id, "dataset_name": "pets", "created_by": task["created_by"], "status": "COMPLETED"}
+    same = {
+        "dataset_id": dataset.id,
+        "dataset_name": "pets",
+        "created_by": task["created_by"],
+        "task_status": "COMPLETED",
+    }
     assert local.get(TASKS, params=same).json() == page
-    assert local.get(TASKS, params={"status": "FAILED"}).json()["tasks"] == []
+    for name, value in (
+        ("task_status", "FAILED"), ("task_type", "REINDEX"), ("dataset_id", NOWHERE), ("dataset_name", "cats"),
+        ("created_by", "nobody"), ("start_time_from", "2100-01-01"), ("start_time_to", "2000-01-01T00:00:00Z"),
+    ):  # fmt: skip
+        assert local.get(TASKS, params={name: value}).json()["tasks"] == [], name
     assert local.get(f"{TASKS}/filters").json() == {
         "dataset_names": ["pets"],
         "dataset_ids": [dataset.id],
@@ -38,16 +53,43 @@ def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
     }
 
 
+def test_tasks__are_sorted_and_paged(local: Client, workspace: Workspace, dataset: Dataset) -> None:
+    """Tasks are sorted by a field, either way; the pages are all tasks, each once; values are those of a time."""
+    kinds = [TaskType.REINDEX, TaskType.ENRICHMENT, TaskType.CUSTOM_METADATA, TaskType.REINDEX, TaskType.ENRICHMENT]
+    with workspace._context.catalog.write() as connection:
+        record = datasets.find_dataset(connection, dataset.id)
+        for number, kind in enumerate(kinds):
+            task_id = task_rows.insert_task(connection, record, task_type=kind, created_by=f"user{number}")
+            task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED)
+            time = datetime(2020, 1, 1 + number, tzinfo=UTC)
+            connection.execute(tasks.update().where(tasks.c.id == task_id).values(start_time=time))
+
+    def values(name: str, **params: Any) -> list[Any]:
+        return [each[name] for each in local.get(TASKS, params=params).json()["tasks"]]
+
+    newest = values("task_id", page_size=50)
+    assert values("start_time") == sorted(values("start_time"), reverse=True)
+    assert values("task_id", sort_order="asc") == newest[::-1]
+    assert values("task_type", sort_by="task_type", sort_order="asc") == sorted(values("task_type"))
+    assert values("created_by", sort_by="created_by") == sorted(values("created_by"), reverse=True)
+    pages = [values("task_id", page=page, page_size=5) for page in (1, 2, 3)]
+    assert ([len(each) for each in pages], [each for page in pages for each in page]) == ([5, 1, 0], newest)
+    bounds = {"start_time_from": "2020-01-02T00:00:00Z", "start_time_to": "2020-01-04T00:00:00Z"}
+    assert values("created_by", **bounds) == ["user3", "user2", "user1"]
+    assert local.get(f"{TASKS}/filters", params=bounds).json()["created_by"] == ["user1", "user2", "user3"]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("dataset_id", "pets"),
         ("page", "0"),
         ("page", "one"),
         ("page_size", "4"),
         ("page_size", "51"),
         ("sort_by", "progress"),
         ("sort_order", "up"),
-        ("status", "DONE"),
+        ("task_status", "DONE"),
         ("task_type", "WORK"),
         ("start_time_from", "yesterday"),
     ],
@@ -117,7 +159,7 @@ def test_retry__of_a_failed_task(
         task = dataset.restore(wait=False)
         with pytest.raises(Exception, match="on fire"):
             task.wait()
-    listed = local.get(TASKS, params={"status": "FAILED"}).json()["tasks"]
+    listed = local.get(TASKS, params={"task_status": "FAILED"}).json()["tasks"]
     assert [each["task_id"] for each in listed] == [task.id]
     answer = local.post(f"{TASKS}/{task.id}/retry")
     assert (answer.status_code, answer.json()["status"]) == (200, "INITIALIZING")

@@ -159,7 +159,7 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     **{f"quality of {name}": (_quality(name), (column,)) for name, column in VALUES.items()},
     "uniqueness": (_single("uniqueness", shares), ("uniqueness",)),
     "duplicates": (
-        _single("duplicates", st.one_of(shares, st.sampled_from(DUPLICATE_LEVELS), st.floats(0.95, 1.0))),
+        _single("duplicates", st.one_of(st.sampled_from(DUPLICATE_LEVELS), st.floats(DUPLICATE_LEVELS[0], 1.0))),
         tuple(f"duplicate_{level}" for level in LEVELS),
     ),
     **{f"field {name}": (_field(name, known), (known.column,)) for name, known in FIELDS.items()},

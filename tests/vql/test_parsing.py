@@ -63,6 +63,7 @@ def nested_list(depth: int) -> dict[str, Any]:
         ([{"issues": {"op": "issue", "value": "blur", "confidence_min": -0.1}}], "$[0].issues.confidence_min"),
         ([{"issues": {"op": "issue", "value": "blur", "confidence_max": 1.1}}], "$[0].issues.confidence_max"),
         ([{"duplicates": {"op": "duplicates", "value": 1.5}}], "$[0].duplicates.value"),
+        ([{"duplicates": {"op": "duplicates", "value": 0.9599}}], "$[0].duplicates.value"),
         ([{"duplicates": {"op": "duplicates", "value": float("nan")}}], "$[0].duplicates.value"),
         ([{"uniqueness": {"op": "uniqueness", "value": float("inf")}}], "$[0].uniqueness.value"),
         ([{"uniqueness": {"op": "uniqueness", "value": "much"}}], "$[0].uniqueness.value"),
@@ -176,6 +177,10 @@ def test_parse__round_trip(vql: list[Any]) -> None:
         ({"issues": {"op": "issue", "value": "ugly"}}, "blur, bright, corrupted, dark"),
         ({"quality": {"of": "ugly", "op": "missing"}}, "no issue 'ugly'; those with a value: blur, bright, dark, "),
         ({"issues": {"op": "issue", "value": "blur", "confidence_min": 2}}, "less than or equal to 1; found 2"),
+        (
+            {"duplicates": {"op": "duplicates", "value": 0.9}},
+            "one of the similarities 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0; found 0.9",
+        ),
         ({"colour": 1}, "expected one key of text, similarity, labels"),
         ({"labls": {}}, "; found ['labls']; did you mean 'labels'?"),
         ({"size": {"op": "lt", "value": -1}}, "greater than or equal to 0; found -1"),

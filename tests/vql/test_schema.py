@@ -58,6 +58,7 @@ def test_schema__allows_what_parses(vql: list[Any]) -> None:
         {"labels": {"op": "is", "value": 3}},
         {"labels": {"op": "is", "value": "cat"}, "tags": {"op": "is", "value": "x"}},
         {"uniqueness": {"op": "uniqueness", "value": 1.5}},
+        {"duplicates": {"op": "duplicates", "value": 0.95}},
         {"size": {"op": "between", "value": 3}},
         {"size": {"op": "lt", "value": [3, 4]}},
         {"field": {"name": "a", "op": "one_of", "value": "x"}},

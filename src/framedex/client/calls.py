@@ -74,7 +74,7 @@ DELETE_SNAPSHOT = Call("DELETE", _D + "/snapshot/{snapshot_id}")
 TASKS = Call(
     "GET",
     "/tasks",
-    "dataset_id dataset_name task_type status created_by start_time_from start_time_to sort_by sort_order page "
+    "dataset_id dataset_name task_type task_status created_by start_time_from start_time_to sort_by sort_order page "
     "page_size",
 )
 TASK_FILTERS = Call("GET", "/tasks/filters", "start_time_from start_time_to")

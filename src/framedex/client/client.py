@@ -131,7 +131,8 @@ class Client:
 
     def tasks(self, **query: Unpack["TaskSearch"]) -> TaskPage:
         """Return a page of tasks, newest first; see :meth:`framedex.Workspace.tasks`."""
-        return TaskPage.model_validate(self._connection.json(calls.TASKS, query=query))
+        named = {"task_status" if name == "status" else name: value for name, value in query.items()}
+        return TaskPage.model_validate(self._connection.json(calls.TASKS, query=named))
 
     def task_filters(self, start_time_from: Any = None, start_time_to: Any = None) -> TaskFilters:
         """Return the values that occur in the tasks of a period; see :meth:`framedex.Workspace.task_filters`."""

@@ -1,6 +1,7 @@
 """Tasks: the list, the values of its filters, abort and retry."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from fastapi import Query
 
@@ -14,6 +15,7 @@ from framedex.service.server_paths import without_folders
 router = routes("tasks")
 
 _Text = Annotated[str | None, Query(max_length=1000)]
+_Column = Literal["start_time", "status", "task_type", "dataset_name", "dataset_id", "created_by"]
 _MAX_PAGE = 2**31
 
 
@@ -22,23 +24,24 @@ _MAX_PAGE = 2**31
 def get_tasks(
     service: Service,
     actor: CurrentActor,
-    dataset_id: _Text = None,
+    dataset_id: UUID | None = None,
     dataset_name: _Text = None,
     task_type: TaskType | None = None,
-    status: TaskStatus | None = None,
+    task_status: TaskStatus | None = None,
     created_by: _Text = None,
     start_time_from: _Text = None,
     start_time_to: _Text = None,
-    sort_by: _Text = "start_time",
-    sort_order: _Text = "desc",
+    sort_by: _Column = "start_time",
+    sort_order: Literal["asc", "desc"] = "desc",
     page: Annotated[int, Query(ge=1, le=_MAX_PAGE)] = 1,
     page_size: Annotated[int, Query(ge=5, le=50)] = 20,
 ) -> TaskPage:
     """Return a page of the tasks of datasets that the user may view."""
     query: dict[str, Any] = {
-        "dataset_id": dataset_id, "dataset_name": dataset_name, "task_type": task_type, "status": status,
-        "created_by": created_by, "start_time_from": start_time_from, "start_time_to": start_time_to,
-        "sort_by": sort_by, "sort_order": sort_order, "page": page, "page_size": page_size,
+        "dataset_id": None if dataset_id is None else str(dataset_id), "dataset_name": dataset_name,
+        "task_type": task_type, "status": task_status, "created_by": created_by, "start_time_from": start_time_from,
+        "start_time_to": start_time_to, "sort_by": sort_by, "sort_order": sort_order, "page": page,
+        "page_size": page_size,
     }  # fmt: skip
     found = service.hub.tasks.search(actor, **query)
     return found.model_copy(update={"tasks": [_shown(each, is_local=actor.is_local) for each in found.tasks]})

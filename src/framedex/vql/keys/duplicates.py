@@ -1,6 +1,8 @@
 """The key ``duplicates``."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, WithJsonSchema
 
 from framedex.records import DUPLICATE_LEVELS
 from framedex.vql.expression import Expression
@@ -9,12 +11,23 @@ from framedex.vql.sql_builder import SqlBuilder
 from framedex.vql.values import Share
 
 
+def _of_a_level(similarity: float) -> float:
+    if similarity < DUPLICATE_LEVELS[0]:
+        raise ValueError(f"near-duplicates have one of the similarities {', '.join(map(str, DUPLICATE_LEVELS))}")
+    return similarity
+
+
+_Similarity = Annotated[
+    Share, AfterValidator(_of_a_level), WithJsonSchema({"type": "number", "minimum": DUPLICATE_LEVELS[0], "maximum": 1})
+]
+
+
 class DuplicatesTest(KeyTest):
     """Members of near-duplicate groups formed at that similarity, or at the next stricter of the eight levels."""
 
     key = "duplicates"
     op: Literal["duplicates"]
-    value: Share
+    value: _Similarity
 
     @property
     def column(self) -> str:
@@ -32,5 +45,5 @@ def duplicate_level(similarity: float) -> int:
 
 
 def duplicates(value: float = 0.96) -> Expression:
-    """Return the test of being near-duplicate to something, at a cosine similarity from 0 to 1."""
+    """Return the test of being near-duplicate to something, at a cosine similarity from 0.96 to 1."""
     return Expression.of(DuplicatesTest, "duplicates", value)
