@@ -4,7 +4,7 @@ from typing import Any
 
 from framedex.access import Action, Actor, Role, TenantSubject, Via, allowed
 from framedex.core.naming import check_name
-from framedex.errors import InvalidInput, NotFound
+from framedex.errors import Forbidden, InvalidInput, NotFound
 from framedex.hub import memberships
 from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
@@ -178,8 +178,9 @@ class Tenants:
             return next(each for each in tenants.list_organizations(connection) if each.id == organization_id)
 
     def _check_operator(self, actor: Actor) -> None:
+        self._context.require_log_in(actor)
         if actor.via is not Via.FILES:
-            self._context.require(actor, Action.ADMIN_SETTINGS, TenantSubject(""))
+            raise Forbidden("Only the operator makes organizations, workspaces and their members")
 
     def _record(self, actor: Actor, row: Any) -> Tenant:
         subject = TenantSubject(row.id)
