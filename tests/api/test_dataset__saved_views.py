@@ -287,8 +287,10 @@ def test_objects__of_a_dataset_without_any(dataset: Dataset) -> None:
     assert saved.record.stats.n_objects == len(saved.view()) == 0
 
 
-def test_evaluation__a_failure_stops_no_other(workspace: Workspace, dataset: Dataset) -> None:
-    """A view that cannot be evaluated keeps the reason and its batches; the others have their points."""
+def test_evaluation__a_failure_stops_no_other(
+    workspace: Workspace, dataset: Dataset, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A view that cannot be evaluated has no results in the batch, and keeps the reason; the others have theirs."""
     dataset.add_field("rating", "float")
     broken = dataset.save_view("rated", dataset.where(vql.field("rating", "gt", 3)))
     gone = dataset.save_view("like", dataset.where(vql.similarity("media", dataset.view.ids[0])))
@@ -298,16 +300,35 @@ def test_evaluation__a_failure_stops_no_other(workspace: Workspace, dataset: Dat
     dataset.add_media(labelled(10, "aa"))
     assert "rating" in (broken.record.evaluation_error or "")
     assert "no media" in (gone.record.evaluation_error or "")
-    assert (counts_of(broken), counts_of(gone), counts_of(sound)) == ({}, {}, {1: 2})
+    assert (counts_of(broken), counts_of(gone), counts_of(sound)) == ({1: 0}, {1: 0}, {1: 2})
     assert sound.record.evaluation_error is None
+    assert "the saved view 'rated' cannot be evaluated" in caplog.text
     with pytest.raises(InvalidFilter, match="rating"):
         broken.view().count()
     dataset.add_field("rating", "float")
     dataset.set_field("rating", {dataset.view.ids[-1]: 5.0})
-    (alert,) = workspace.evaluate_views("pets")
-    assert (alert.view_name, alert.batch, alert.result_count) == ("rated", 1, 1)
+    assert workspace.evaluate_views("pets") == []
+    dataset.add_media(labelled(12, "a"))
     assert broken.record.evaluation_error is None
-    assert counts_of(broken) == {1: 1}
+    assert counts_of(broken) == {1: 0, 2: 0}
+
+
+def test_evaluation__while_the_disk_fails(
+    workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure that is not the view's leaves the batch due: the next evaluation counts it."""
+    saved = dataset.save_view("a", dataset.where(vql.labels("a")))
+
+    def fail(*_: Any) -> Any:
+        raise WorkspaceError("the disk is gone")
+
+    monkeypatch.setattr(monitoring, "filter_of", fail)
+    dataset.add_media(labelled(10, "aa"))
+    assert (counts_of(saved), saved.record.evaluation_error) == ({}, "the disk is gone")
+    monkeypatch.undo()
+    (alert,) = workspace.evaluate_views("pets")
+    assert (alert.view_name, alert.batch, alert.result_count) == ("a", 1, 2)
+    assert saved.record.evaluation_error is None
     assert workspace.evaluate_views() == []
 
 

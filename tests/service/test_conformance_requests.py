@@ -10,6 +10,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 _DATASET = "/api/v1/dataset/{dataset_id}"
 _INGESTION = "/api/v1/ingestion/{dataset_id}"
 _SNAPSHOT = _DATASET + "/snapshot"
+_VIEWS = _DATASET + "/views"
 _METADATA = "/api/v1/datasets/{dataset_id}/custom_metadata"
 _ENTITY = "entity_type:IMAGES|OBJECTS|VIDEOS='IMAGES'"
 _EXPORT = f"export_format:string='json' include_images:boolean=False {_ENTITY}"
@@ -67,6 +68,17 @@ REQUESTS: list[tuple[str, str, int, str, str]] = [
     ("POST", f"{_SNAPSHOT}/{{snapshot_id}}/clone", 202, "", ""),
     ("DELETE", f"{_SNAPSHOT}/{{snapshot_id}}", 200, "", ""),
     (
+        "POST",
+        _VIEWS,
+        200,
+        f"{_ENTITY} threshold:number[0..1]=0 caption:string? vql:string?",
+        "name:string!",
+    ),
+    ("GET", _VIEWS, 200, "", ""),
+    ("DELETE", f"{_VIEWS}/{{view_id}}", 200, "", ""),
+    ("GET", f"{_VIEWS}/{{view_id}}/trend", 200, "", ""),
+    ("POST", f"{_VIEWS}/{{view_id}}/alerting", 200, "", "request:Alerting!"),
+    (
         "GET",
         "/api/v1/tasks",
         200,
@@ -93,7 +105,7 @@ REQUESTS: list[tuple[str, str, int, str, str]] = [
     ("GET", "/api/v1/datasets/{dataset_id}/image/{media_id}/custom_metadata", 200, "", ""),
 ]
 """Method, path, status, and parameters of the query and the body: ``!`` is required, ``?`` may be null."""
-_FORMS = {"add_media", "data_files/{transaction_id}", "search-image-similarity"}
+_FORMS = {"add_media", "data_files/{transaction_id}", "search-image-similarity", "views"}
 """Ends of paths whose bodies are forms; other bodies are JSON."""
 
 

@@ -11,11 +11,12 @@ from uuid import UUID
 
 import pytest
 
+from framedex import Dataset
 from tests.enrichments import Hues, register_models
 from tests.gallery import fill
 from tests.objects import scenes
 from tests.pauses import wait_until
-from tests.service.client import OWN
+from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 
 API = "/api/v1"
@@ -86,6 +87,20 @@ RESOURCES = {
         "training_model_name:text? is_current:boolean is_restoring:boolean",
         reason="manual|creation|clone",
     ),
+    "saved view": resource(
+        "SavedViewModel",
+        "id:uuid dataset_id:uuid name:text created_at:time created_by:ViewAuthor filters:SavedViewFilters "
+        "stats:ViewStats monitoring_enabled:boolean monitoring_started_at:time alerting_enabled:boolean "
+        "total_results:integer last_results:time?",
+        added="evaluation_error",
+    ),
+    "author of a view": resource("ViewAuthor", "user_id:uuid email:text name:text"),
+    "filters of a view": resource("SavedViewFilters", "entity_type:text threshold:text caption:text? vql:[object]"),
+    "stats of a view": resource("ViewStats", "n_images:integer n_objects:integer n_video_frames:integer"),
+    "list of views": resource("SavedViewList", "views:[SavedViewModel]"),
+    "trend": resource("ViewTrendModel", "points:[TrendPointModel] total_results:integer last_results:time?"),
+    "trend point": resource("TrendPointModel", "timestamp:time batch_id:uuid count:integer cumulative:integer"),
+    "alerting": resource("AlertingState", "alerting_enabled:boolean"),
     "task": resource(
         "TaskRecord",
         "task_id:uuid dataset_id:uuid dataset_name:text dataset_status:text created_by:text task_type:TaskType "
@@ -222,7 +237,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
         dataset.tag(dataset.view.media_ids()[:1], "keep")
         scenes(folder / "things", 1)
         things = running.workspace.create_dataset("things", folder / "things")
-        yield answers_of(running, dataset.id, things.id, source)
+        watched = running.workspace.create_dataset("watched", fill(folder / "watched", 2))
+        views = views_of(running.local, watched, fill(folder / "more", 1, first_seed=900))
+        yield {**answers_of(running, dataset.id, things.id, source), **views}
 
 
 def answers_of(served: Serving, dataset_id: str, things_id: str, source: Path) -> dict[str, list[Any]]:
@@ -284,6 +301,28 @@ def answers_of(served: Serving, dataset_id: str, things_id: str, source: Path) -
     found["deletion"] = [client.delete(f"{API}/dataset/{found['new dataset'][0]['dataset_id']}").json()]
     found["api credentials"] = [served.ann.get(f"{API}/api_credentials", headers=OWN).json()]
     return found
+
+
+def views_of(client: Client, dataset: Dataset, more: Path) -> dict[str, list[Any]]:
+    """Ask for each resource of saved views, before an addition of media and after it."""
+    url = f"{API}/dataset/{dataset.id}/views"
+    view = client.post(url, data={"name": "all"}).json()
+    trend = f"{url}/{view['id']}/trend"
+    trends = [client.get(trend).json()]
+    dataset.add_media(more)
+    trends.append(client.get(trend).json())
+    lists = [client.get(url).json()]
+    views = [view, *lists[0]["views"]]
+    return {
+        "saved view": views,
+        "author of a view": [each["created_by"] for each in views],
+        "filters of a view": [each["filters"] for each in views],
+        "stats of a view": [each["stats"] for each in views],
+        "list of views": lists,
+        "trend": trends,
+        "trend point": trends[1]["points"],
+        "alerting": [client.post(f"{url}/{view['id']}/alerting", json={"request": {"enabled": True}}).json()],
+    }
 
 
 @pytest.mark.slow

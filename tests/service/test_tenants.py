@@ -51,6 +51,7 @@ def tenants(workspace: Workspace, tmp_path: Path) -> Iterator[tuple[Client, dict
             "task_id": others.last_task.task_id,  # type: ignore[union-attr] # it was created by one
             "snapshot_id": others.snapshots()[0].snapshot_id,
             "export_id": export["id"],
+            "view_id": others.save_view(NAME).id,
             "tag": others.tag(media and [media], NAME).tag_id,
             "field": others.fields()[0].field_id,
         }

@@ -24,6 +24,7 @@ from framedex.hub.sessions import Sessions
 from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
 from framedex.hub.users import Users
+from framedex.hub.views import SavedViews
 from framedex.records import AuditEntry, Profile
 from framedex.storage.service_db import accounts, audit
 from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME, open_service_db
@@ -57,6 +58,7 @@ class Hub:
         copies: clones and enriched copies of datasets.
         metadata: custom fields in two steps.
         exports: exports of datasets, and their files.
+        views: saved views of datasets.
         sessions: log-ins.
         credentials: API keys.
         results: results and clean-up plans that are kept for users.
@@ -88,6 +90,7 @@ class Hub:
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
         self.metadata = Metadata(context, self.datasets)
         self.exports = HubExports(context, self.datasets)
+        self.views = SavedViews(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 

@@ -8,6 +8,7 @@ same time, the first one stores the point and raises the alert.
 The views of a dataset share their work: the rows of the batches are read once, and each text is searched once.
 """
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from framedex.core import forks
 from framedex.core.arrays import RowIds
 from framedex.core.path_columns import relation_with, stored
-from framedex.errors import Conflict, Error
+from framedex.errors import Conflict, Error, MissingDependency
 from framedex.operations.context import Context, open_media
 from framedex.operations.row_counts import count_rows, tests_of
 from framedex.operations.saved_views import filter_of
@@ -39,6 +40,9 @@ from framedex.storage.tables import ROW_ID
 from framedex.storage.view_rows import DueView, ViewEvaluation
 from framedex.vql import Filter, SearchTest, searches
 
+_LOG = logging.getLogger("framedex")
+_PASSING = (OSError, MemoryError, MissingDependency)
+"""Failures of this process or of the disk, not of a view: another evaluation may succeed."""
 _BATCH, _VIDEO, _KIND = "batch", "video_id", "kind"
 _BLOCK_ROWS = 65_536
 _TOGETHER = 25  # views whose results in the whole dataset are counted in one pass
@@ -78,7 +82,8 @@ def evaluate_all(context: Context, names: Sequence[str] = ()) -> list[Alert]:
 def evaluate_dataset(context: Context, dataset_id: str, *, check: Callable[[], object] = lambda: None) -> list[Alert]:
     """Evaluate the saved views of a dataset in all batches that are due; return the alerts that this raised.
 
-    A view whose evaluation fails keeps the reason, and its batches stay due.
+    A view that cannot be evaluated, for example because its filter names a field that was deleted, has no results in
+    these batches, and keeps the reason. After a failure of the disk or of this process the batches stay due.
 
     Args:
         context: the workspace.
@@ -103,8 +108,18 @@ def evaluate_dataset(context: Context, dataset_id: str, *, check: Callable[[], o
             entities = open_objects(media) if of_objects else media
             evaluations += _Evaluation(context, entities, views, check).run()
     check()
+    _log_failures(due, evaluations)
     with context.catalog.write() as connection:
         return view_rows.store_evaluations(connection, dataset_id, evaluations, added)
+
+
+def _log_failures(views: Sequence[DueView], evaluations: Sequence[ViewEvaluation]) -> None:
+    """Write failures that are new to the log."""
+    records = {each.record.id: each.record for each in views}
+    for each in evaluations:
+        record = records[each.view_id]
+        if each.error is not None and each.error != record.evaluation_error:
+            _LOG.warning("the saved view %r cannot be evaluated: %s", record.name, each.error)
 
 
 def has_due_batches(context: Context, dataset_id: str) -> bool:
@@ -155,7 +170,7 @@ class _Evaluation:
         if is_empty_object_view(self._media):
             return [ViewEvaluation(each.record.id, dict.fromkeys(each.batches, 0), _NO_STATS) for each in self._views]
         rows = self._rows()
-        failures: dict[str, str] = {}
+        failures: dict[str, Exception] = {}
         filters = {each.record.id: self._tried(failures, each, self._filter) for each in self._views}
         self._uses.update(test for vql in filters.values() if vql is not None for test in searches(vql))
         prepared: list[_Prepared] = []
@@ -174,17 +189,23 @@ class _Evaluation:
                 for each in prepared
                 if each.view.record.id not in failures
             ),
-            *(ViewEvaluation(view_id, {}, None, error) for view_id, error in failures.items()),
+            *(self._failed(each, failures[each.record.id]) for each in self._views if each.record.id in failures),
         ]
 
-    def _tried(self, failures: dict[str, str], view: DueView, step: Any) -> Any:
-        """Return the result of a step for a view; None if it failed, with the reason in *failures*."""
+    @staticmethod
+    def _failed(view: DueView, error: Exception) -> ViewEvaluation:
+        reason = str(error) or type(error).__name__
+        counts = {} if isinstance(error, _PASSING) else dict.fromkeys(view.batches, 0)
+        text = reason if isinstance(error, Error) else f"{type(error).__name__}: {reason}"
+        return ViewEvaluation(view.record.id, counts, None, text)
+
+    def _tried(self, failures: dict[str, Exception], view: DueView, step: Any) -> Any:
+        """Return the result of a step for a view; None if it failed, with the error in *failures*."""
         self._check()
         try:
             return step(view)
         except Exception as error:  # one view stops no other
-            reason = str(error) or type(error).__name__
-            failures[view.record.id] = reason if isinstance(error, Error) else f"{type(error).__name__}: {reason}"
+            failures[view.record.id] = error
             return None
 
     def _rows(self) -> RowIds:
@@ -244,7 +265,7 @@ class _Evaluation:
             return _NO_STATS.model_copy(update={"n_objects": total})
         return ViewStats(n_images=total - of_videos, n_objects=0, n_video_frames=frames)
 
-    def _with_stats(self, prepared: Sequence[_Prepared], failures: dict[str, str]) -> list[_Prepared]:
+    def _with_stats(self, prepared: Sequence[_Prepared], failures: dict[str, Exception]) -> list[_Prepared]:
         """Return the views with their results in the whole dataset, many of which one pass over the rows counts."""
         filled = [each for each in prepared if each.stats is not None]
         missing = [each for each in prepared if each.stats is None]
@@ -268,7 +289,7 @@ class _Evaluation:
         return filled
 
     def _counts(
-        self, prepared: Sequence[_Prepared], rows: RowIds, failures: dict[str, str]
+        self, prepared: Sequence[_Prepared], rows: RowIds, failures: dict[str, Exception]
     ) -> Mapping[str, dict[int, int]]:
         """Return the number of results of each view in each of its batches, by the view's id."""
         counts = {each.view.record.id: dict.fromkeys(each.view.batches, 0) for each in prepared}
@@ -292,7 +313,7 @@ class _Evaluation:
         block: pa.Table,
         counts: dict[str, dict[int, int]],
         videos: Mapping[str, set[tuple[int, str]]],
-        failures: dict[str, str],
+        failures: dict[str, Exception],
     ) -> None:
         """Add the results of views in a block of rows; one query counts those of many views."""
         alone = [

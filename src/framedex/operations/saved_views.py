@@ -43,14 +43,15 @@ def save_view(
         steps: the steps of the view.
         entity_type: ``IMAGES``, ``OBJECTS`` or ``VIDEOS``.
         caption: the text that results have to match; None for all.
-        threshold: the smallest similarity to the caption, 0 to 1; None or 0 for the default.
+        threshold: the smallest similarity to the caption, 0 to 1; None or 0 for the default. Without a caption it is
+            stored, and changes nothing.
         creator_id: id of the user who saves it, where users have ids.
     """
     context.catalog.check_writable()
     name = _checked_name(name)
     filters = _filters(steps, entity_type, caption, threshold)
     media = open_entities(context, dataset_id, objects=entity_type == EntityType.OBJECTS)
-    condition_for(context, media, filter_of(context, media, filters))  # raises if the dataset does not support it
+    media.count(condition_for(context, media, filter_of(context, media, filters)))  # raises if it cannot be evaluated
     with context.catalog.write() as connection:
         head = datasets.head(connection, dataset_id)
         assert head is not None, "its media were opened"
@@ -102,7 +103,7 @@ def _filters(steps: Steps, entity_type: str, caption: str | None, threshold: flo
         )
     return ViewFilters(
         entity_type=entity_type,
-        threshold=_threshold_text(caption, threshold),
+        threshold=_threshold_text(threshold),
         caption=None if caption is None else check_text(caption),
         vql=plain,
         sort_by=None if order is None else order.column,
@@ -110,13 +111,11 @@ def _filters(steps: Steps, entity_type: str, caption: str | None, threshold: flo
     )
 
 
-def _threshold_text(caption: str | None, threshold: float | None) -> str | None:
+def _threshold_text(threshold: float | None) -> str | None:
     """Return a threshold as stored: the text of the number; None for the default."""
     if threshold is None:
         return None
     check_fraction("threshold", threshold)
-    if caption is None and threshold:
-        raise InvalidInput("threshold is the smallest similarity to a caption; give a caption with it")
     return repr(float(threshold)) if threshold else None
 
 
@@ -243,4 +242,4 @@ def get_alerts(context: Context, dataset_id: str, view_id: str | None = None) ->
 
 def _check_monitored(record: SavedViewRecord) -> None:
     if not record.monitoring_enabled:
-        raise InvalidInput(f"Monitoring is not enabled for this view: {record.name!r}")
+        raise InvalidInput("Monitoring is not enabled for this view")

@@ -53,7 +53,15 @@ from framedex.records.people import (
 from framedex.records.snapshots import Snapshot, SnapshotReason
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
-from framedex.records.views import Alert, SavedViewRecord, TrendPoint, ViewFilters, ViewStats, ViewTrend
+from framedex.records.views import (
+    Alert,
+    SavedViewRecord,
+    TrendPoint,
+    ViewAuthor,
+    ViewFilters,
+    ViewStats,
+    ViewTrend,
+)
 
 __all__ = [
     "CLUSTER_LEVELS",
@@ -124,6 +132,7 @@ __all__ = [
     "UserSession",
     "VacuumResult",
     "ValueHistogram",
+    "ViewAuthor",
     "ViewFilters",
     "ViewStats",
     "ViewTrend",

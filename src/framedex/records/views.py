@@ -53,6 +53,14 @@ class SavedViewRecord(Record):
     evaluation_error: str | None
 
 
+class ViewAuthor(Record):
+    """The user who saved a view. Without an account, ``email`` and ``name`` are the name under which it was saved."""
+
+    user_id: str
+    email: str
+    name: str
+
+
 class TrendPoint(Record):
     """The results of a saved view in a batch of media.
 

@@ -64,7 +64,7 @@ def needs(
     """Return a decorator that says what a route needs; see :class:`Needs`.
 
     The subject follows from the route: the dataset of ``dataset_id`` (in the path, else in the query), the task of
-    ``task_id``, the workspace of the actor, or the actor's own account.
+    ``task_id``, the saved view of ``view_id``, the workspace of the actor, or the actor's own account.
     """
     found = Needs(action, changes, heavy, signed, feature, invalid_status, error_fields, body_limit)
 
@@ -168,9 +168,11 @@ def _admit(request: Request, state: ServiceState, wanted: Needs) -> None:
 def _authorize(request: Request, state: ServiceState, actor: Actor, action: Action) -> None:
     kind = action.partition(".")[0]
     dataset_id = request.path_params.get("dataset_id", request.query_params.get("dataset_id"))
-    task_id = request.path_params.get("task_id")
+    task_id, view_id = request.path_params.get("task_id"), request.path_params.get("view_id")
     if kind == "task" and task_id is not None:
         request.state.task = state.hub.tasks.open(actor, task_id, action)
+    elif kind == "view" and view_id is not None:
+        request.state.dataset = state.hub.views.open(actor, str(dataset_id), view_id, action)
     elif kind in ("dataset", "view") and dataset_id is not None:
         request.state.dataset = state.hub.datasets.open(actor, dataset_id, action)
     elif kind in ("tenant", "admin"):

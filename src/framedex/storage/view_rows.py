@@ -68,7 +68,7 @@ def insert_view(
         sa.select(sa.func.count()).select_from(saved_views).where(saved_views.c.dataset_id == dataset_id)
     ).scalar_one()
     if count >= MAX_VIEWS:
-        raise Conflict(f"a dataset has at most {MAX_VIEWS} saved views; delete one first")
+        raise Conflict(f"A dataset has at most {MAX_VIEWS} saved views; delete one first")
     view_id = new_id()
     values = {
         "id": view_id,
@@ -101,7 +101,7 @@ def _check_free(connection: sa.Connection, dataset_id: str, name: str, *, but: s
         )
     ).one_or_none()
     if row is not None and row.id != but:
-        raise Conflict(f"a view named {row.name!r} exists already in this dataset; names differ in more than case")
+        raise Conflict(f"A view named {row.name!r} exists already in this dataset")
 
 
 def find_view(connection: sa.Connection, dataset_id: str, name_or_id: str) -> SavedViewRecord:
@@ -212,7 +212,8 @@ class ViewEvaluation:
 
     Attributes:
         view_id: the view.
-        counts: the number of results by the number of the batch; empty if the evaluation failed.
+        counts: the number of results by the number of the batch: zeros if the view cannot be evaluated; empty if the
+            batches stay due.
         stats: the results in the whole dataset; None if the evaluation failed.
         error: the reason of the failure; None if there is none.
     """

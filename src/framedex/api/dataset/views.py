@@ -57,6 +57,8 @@ class DatasetViews:
                 f"entity_type of this view must be {' or '.join(allowed)}, not {kind!r}; begin with ds.objects for a "
                 "view of objects"
             )
+        if threshold and caption is None:
+            raise InvalidInput("threshold is the smallest similarity to a caption; give a caption with it")
         record = saved_views.save_view(
             self._context,
             self.id,

@@ -106,6 +106,12 @@ def find_user(connection: sa.Connection, user_id: str) -> sa.Row[Any]:
     return row
 
 
+def users_of(connection: sa.Connection, user_ids: Collection[str]) -> dict[str, sa.Row[Any]]:
+    """Return the rows of users by their ids; those that do not exist are left out."""
+    rows = connection.execute(sa.select(users).where(users.c.id.in_(list(user_ids)), _NOT_LOCAL)).all()
+    return {row.id: row for row in rows}
+
+
 def enabled_user(connection: sa.Connection, user_id: str) -> sa.Row[Any] | None:
     """Return the row of a user who may log in; None without one. The local user never may."""
     return _first(connection, sa.and_(users.c.id == user_id, users.c.enabled))
