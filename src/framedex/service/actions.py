@@ -1,15 +1,18 @@
 """The action of each route, which is checked before anything else of a request is read."""
 
+import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import cached_property, wraps
 from typing import Any, TypeVar
 
 import anyio
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import Message
 
 from framedex.access import Action, Actor, TenantSubject, require
@@ -88,7 +91,34 @@ def needs_of(endpoint: Callable[..., Any]) -> Needs:
 
 
 class ActionRoute(APIRoute):
-    """A route that checks its action before it reads parameters and the body."""
+    """A route that checks its action before it reads parameters and the body.
+
+    Answers of plain functions are written as JSON in the thread that makes them. The framework would validate them a
+    second time, and write them in the thread of the event loop, where all other requests wait for it.
+
+    Args:
+        path: the path.
+        endpoint: the function that answers.
+        options: further arguments of the framework's route.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, self._writing(endpoint) if _is_written(endpoint, options) else endpoint, **options)
+
+    def _writing(self, endpoint: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(endpoint)
+        def answer(**arguments: Any) -> Any:
+            value = endpoint(**arguments)
+            if isinstance(value, Response) or self.response_model is None:
+                return value
+            content = self._writer.dump_json(value, by_alias=True)
+            return Response(content, status_code=self.status_code or 200, media_type=JSONResponse.media_type)
+
+        return answer
+
+    @cached_property
+    def _writer(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.response_model)
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override] # a coroutine
         """Return the handler of requests."""
@@ -105,6 +135,14 @@ class ActionRoute(APIRoute):
                 return await answer(limited)
 
         return handle
+
+
+def _is_written(endpoint: Callable[..., Any], options: dict[str, Any]) -> bool:
+    """Return whether the answers of a function are JSON, and no response that it changes goes with them."""
+    kind = options.get("response_class")
+    is_json = getattr(kind, "value", kind) is JSONResponse
+    takes_response = Response in (each.annotation for each in inspect.signature(endpoint).parameters.values())
+    return is_json and not takes_response and not inspect.iscoroutinefunction(endpoint)
 
 
 def _limit_of(limit: int | str, state: ServiceState) -> int:

@@ -28,6 +28,7 @@ _ADDRESS = "service.json"
 _LOCK = "service.lock"
 _STOPPED = "the service stopped"
 _GRACE_S = 2
+_KEPT_S = 75  # longer than proxies keep their connections: else a request meets the end of its connection
 
 
 class _Server(uvicorn.Server):
@@ -87,6 +88,7 @@ def serve(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=_GRACE_S,
+            timeout_keep_alive=_KEPT_S,
             proxy_headers=False,
         )
         listener = _bind(config, host, port)
