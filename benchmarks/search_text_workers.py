@@ -137,7 +137,7 @@ def _media(folder: Path, version: int, generation: str) -> Any:
     from framedex.storage.generation import Generation, Summary
     from framedex.storage.media import Media
     from framedex.storage.sql import Sql
-    from framedex.storage.tables import Table
+    from framedex.storage.table_versions import Table
 
     state = Generation(id=generation, dataset_id="d", tables={}, n_images=0, created_at=now(), summary=Summary())
     return Media("d", state, Table(folder / "media.lance", version), Sql(), ())
@@ -196,7 +196,7 @@ def _edit(folder: Path, version: int) -> int:
     import pyarrow as pa
 
     from framedex.storage import tables
-    from framedex.storage.tables import Table
+    from framedex.storage.table_versions import Table
 
     table = Table(folder / "media.lance", version)
     captions = table.scan(["caption"]).read_all()["caption"].combine_chunks()

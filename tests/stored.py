@@ -19,7 +19,7 @@ from framedex.storage.label_statistics import read_label_statistics
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 
 def media_of(table: Table) -> Media:

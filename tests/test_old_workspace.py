@@ -20,7 +20,7 @@ from framedex import Dataset, Workspace
 from framedex.records import TaskStatus
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.vql import issues, tags
 from tests.gallery import SETTINGS
 from tests.image_files import detailed, photo, write

@@ -16,7 +16,7 @@ from framedex.jobs.index.index import index
 from framedex.operations.context import open_media
 from framedex.storage import datasets
 from framedex.storage.generation import Summary
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, TOWNS, Gallery, embedded
 from tests.image_files import oriented, photo, quadrants, write
 

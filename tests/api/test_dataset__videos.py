@@ -21,7 +21,7 @@ from framedex.operations.context import open_media
 from framedex.records import CleanupResult
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import OF_VIDEOS
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.storage.videos import SCHEMA, open_videos
 from tests.buckets import Service
 from tests.gallery import Averages, fill

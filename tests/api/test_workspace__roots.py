@@ -19,7 +19,7 @@ from framedex.media.remote import OUTSIDE_BUCKETS
 from framedex.media.sources import FolderSource
 from framedex.settings import Settings, load_settings
 from framedex.storage import datasets
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write

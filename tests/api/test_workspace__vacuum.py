@@ -17,7 +17,7 @@ from framedex.records import DatasetStatus, SnapshotReason, TaskStatus
 from framedex.storage import schema
 from framedex.storage.blobs import Upload
 from framedex.storage.datasets import now
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.gallery import SETTINGS, Faulty, Gate, fill
 from tests.growth import THRESHOLDS, columns_of, families, part
 from tests.image_files import encode, photo

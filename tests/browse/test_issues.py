@@ -14,6 +14,7 @@ from framedex.issue_types import find_issue_type, issue_types
 from framedex.operations.context import open_media
 from framedex.storage import tables
 from framedex.storage.media import EVERYTHING, Media
+from framedex.storage.table_versions import Table
 from tests.gallery import BROKEN, COPIES, NAMES, NEAR, Gallery
 
 ISSUE_NAMES = sorted(issue_types())
@@ -24,7 +25,7 @@ def rewritten(gallery: Gallery, folder: Path, change: Callable[[pa.Table], pa.Ta
     media = open_media(gallery.workspace._context, gallery.dataset.id)
     rows = change(media.table.scan(media.table.schema.names).read_all())
     version = tables.append(folder / "media.lance", rows.to_batches(), rows.schema)
-    return replace(media, table=tables.Table(folder / "media.lance", version))
+    return replace(media, table=Table(folder / "media.lance", version))
 
 
 def test_issues__columns(gallery: Gallery) -> None:

@@ -18,7 +18,7 @@ from framedex.settings import Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog, open_catalog
 from framedex.storage.media_rows import index_schema
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.tasks import Commit, TaskProgress
 from tests.image_files import photo, write
 from tests.jobs.fakes import Colours

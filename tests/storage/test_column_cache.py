@@ -13,7 +13,7 @@ from framedex.storage.column_cache import ColumnCache
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table
 from framedex.vql import Scope, compile_filter, parse
 from framedex.vql import file_name as file_name_is
 from framedex.vql import folder as folder_is

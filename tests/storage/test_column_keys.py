@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from framedex.storage import tables
 from framedex.storage.column_keys import columns_key
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("labels", pa.list_(pa.string()))])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from framedex.storage import tables
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, Pairs, copy_schema_of, raise_similarity, read_descriptors
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 ROWS = 12
 Rows = npt.NDArray[np.int64]

@@ -21,7 +21,7 @@ START = """
     from framedex.storage.table_checks import opening_fault
     from framedex.storage.table_files import files_of, old_versions
     from framedex.storage.stored_vectors import StoredVectors
-    from framedex.storage.tables import Table
+    from framedex.storage.table_versions import Table
     from framedex.storage.vector_files import files_with
     from tests.processes import in_child
 

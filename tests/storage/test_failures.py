@@ -12,7 +12,7 @@ import pytest
 from framedex import Dataset, Workspace, WorkspaceError
 from framedex.storage import table_files, tables
 from framedex.storage.failures import is_panic, own_errors
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.gallery import SETTINGS
 from tests.growth import families, part
 

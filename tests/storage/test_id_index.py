@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from framedex.core.ids import media_id
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 SCHEMA = pa.schema([pa.field("media_id", pa.string(), nullable=False)])
 # Few halves, so that ids often share one of them, the extremes among them.

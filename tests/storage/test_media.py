@@ -18,7 +18,7 @@ from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import EVERYTHING, LOCATION, Media, file_uri
 from framedex.storage.media_rows import text_of_path
 from framedex.storage.sql import Sql
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 SCHEMA = pa.schema(
     [

@@ -16,7 +16,7 @@ from framedex.storage.column_keys import columns_key
 from framedex.storage.overlay import FOLDER
 from framedex.storage.sql import Sql
 from framedex.storage.table_checks import ColumnReader, unreferenced_files
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table
 from tests.laws import examples
 
 WORDS = pa.list_(pa.string())

@@ -21,7 +21,7 @@ from framedex.storage.table_files import (
     remove_versions,
     rows_key,
 )
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.laws import examples
 
 SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("vector", pa.list_(pa.float32(), 16))])

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import NotFound
-from framedex.storage import stored_vectors, tables
+from framedex.storage import stored_vectors, table_versions, tables
 from framedex.storage.stored_vectors import StoredVectors
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table
 from tests.laws import examples
 
 SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("name", pa.string())])
@@ -294,9 +294,9 @@ def test_stored_vectors__are_those_of_the_table(
     tmp_path: Path, block_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks and single rows have the vectors of their positions, over batches, fragments and null rows."""
-    monkeypatch.setattr(tables, "_BATCH_ROWS", 1)
+    monkeypatch.setattr(table_versions, "_BATCH_ROWS", 1)
     monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", 1)
-    monkeypatch.setattr(tables, "_BATCH_BYTES", 4 * 3 * 5)
+    monkeypatch.setattr(table_versions, "_BATCH_BYTES", 4 * 3 * 5)
     values = [None if row % 7 == 3 else [float(row), 1.0, 0.0] for row in range(60)]
     for start, end in ((0, 11), (11, 40), (40, 60)):
         version = tables.append(tmp_path / "t", [vector_batch(values[start:end])], VECTORS)

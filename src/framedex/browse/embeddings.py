@@ -7,7 +7,7 @@ import pyarrow as pa
 from framedex.core.arrays import RowIds
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view
-from framedex.storage.tables import flat, new_matrix
+from framedex.storage.table_versions import flat, new_matrix
 
 _BLOCK = 8192  # rows
 

@@ -11,7 +11,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.copy_pairs import read_descriptors
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 _ROUNDING = 1e-6
 _FIRST_NUMBER = 1 << 31

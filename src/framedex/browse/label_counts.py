@@ -4,7 +4,7 @@ from framedex.records import LabelCount
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 _LABELS = f"SELECT {ROW_ID}, unnest(labels) AS name FROM chosen"
 

@@ -20,7 +20,7 @@ from framedex.issue_types import DUPLICATES, find_issue_type
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.media_rows import STANDING
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 from framedex.vql import duplicate_level
 
 EXACT = "exact"

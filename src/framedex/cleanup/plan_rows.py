@@ -13,7 +13,7 @@ from framedex.core.path_columns import FILE
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import objects_of
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 from framedex.vql import duplicate_level
 
 PLAN_SCHEMA = pa.schema(

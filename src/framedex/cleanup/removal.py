@@ -29,7 +29,7 @@ from framedex.storage.generation import Generation
 from framedex.storage.media import Media
 from framedex.storage.retention import RetentionLimits, read_retained
 from framedex.storage.table_files import rows_key
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.tasks import Commit, Job, TaskProgress
 
 _NEW_READER = "a task that may need it began meanwhile"

@@ -18,7 +18,7 @@ from framedex.export.zip_writer import ZipWriter
 from framedex.storage.classes import classes_of
 from framedex.storage.media import EVERYTHING
 from framedex.storage.media_rows import SOURCE_ID
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 Write = Callable[[Files, AnnotatedImages, ShareProgress], list[str]]
 """Write annotation files, and return sentences about the data that they cannot hold."""

@@ -13,7 +13,7 @@ from framedex.export.columns import merge_blocks
 from framedex.export.object_columns import object_columns, stored_columns
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 N_OBJECTS = pa.field("n_objects", pa.int32())
 """The number of exported objects of a media item."""

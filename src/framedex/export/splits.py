@@ -17,7 +17,7 @@ from framedex.export.objects import as_condition, media_of
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, DUPLICATES
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 Select = Callable[[Media], Condition | RowIds]
 """Return the media of a part."""

@@ -46,7 +46,7 @@ from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.tasks import DONE, Commit, TaskProgress
 
 

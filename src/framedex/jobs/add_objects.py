@@ -15,7 +15,7 @@ from framedex.storage import tables
 from framedex.storage.classes import write_classes
 from framedex.storage.objects import OBJECTS
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.tasks import Commit, TaskProgress
 
 

@@ -31,7 +31,7 @@ from framedex.storage import datasets, tables
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.objects import objects_path
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.storage.videos import VIDEOS, media_of_videos, videos_path
 from framedex.tasks import Commit, TaskProgress
 

@@ -25,7 +25,7 @@ from framedex.storage.media import Media
 from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.tasks import Commit, TaskProgress
 
 

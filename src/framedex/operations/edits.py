@@ -29,7 +29,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, stored_fields, tags_of
 from framedex.storage.field_results import read_result
 from framedex.storage.media import Media
-from framedex.storage.tables import edited_table
+from framedex.storage.table_versions import edited_table
 from framedex.tasks import Job, Task
 
 _STORED_ROWS = 100_000  # values that the catalog stores for a retry by another process

@@ -36,7 +36,7 @@ from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
 from framedex.storage.media_rows import VIDEO_FRAME
 from framedex.storage.objects import is_empty_object_view, open_objects
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 from framedex.storage.view_rows import DueView, ViewEvaluation
 from framedex.vql import Filter, SearchTest, searches
 

@@ -13,7 +13,7 @@ from framedex.storage.column_keys import ColumnsKey, columns_key, extends
 from framedex.storage.condition import Condition
 from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 _FEW = 8  # divisor: up to 1/8 of the rows are read by id
 _BYTES_OF_FRAGMENT = 200

@@ -23,7 +23,7 @@ from framedex.search.uploads import is_upload, keep_upload, read_upload
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, media_containing
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 from framedex.vql import Filter, leading_searches
 from framedex.vql import searches as searches_in
 

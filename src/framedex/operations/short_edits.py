@@ -20,6 +20,7 @@ from framedex.storage.journal_files import remove_journal_files
 from framedex.storage.leases import Lease, leased
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
+from framedex.storage.table_versions import edited_table
 from framedex.tasks import Commit
 
 
@@ -68,7 +69,7 @@ class Edit:
         job = self.job
         version = tables.roll_back(job.table, job.head.tables[MEDIA])
         assert version is not None, "a head has a media table"
-        table = tables.edited_table(job.table, version)
+        table = edited_table(job.table, version)
         return Media(job.dataset_id, job.head, table, context.sql, job.roots, columns=context.columns)
 
     def commit(

@@ -13,7 +13,7 @@ from framedex.export.columns import OF_PATHS
 from framedex.export.table_columns import KEEP, all_fields, columns_to_read, table_column
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 _KEYS, _VALUE = "sort_keys", "value"
 _FEW = 16  # below a share of 1/16, only the rows themselves are read

@@ -26,7 +26,7 @@ from framedex.search.ranking import Ranking
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 from framedex.vql import Filter
 
 

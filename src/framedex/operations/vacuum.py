@@ -47,7 +47,8 @@ from framedex.storage.retention import (
 )
 from framedex.storage.table_files import ends_with, old_versions, remove_leftovers, remove_versions, rows_key
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table, fold_edits, roll_back, sync
+from framedex.storage.table_versions import Table
+from framedex.storage.tables import fold_edits, roll_back, sync
 
 _PARTIAL_S = 3_600.0
 _ANCHOR_S = 86_400.0  # an uploaded query image can be used for a day

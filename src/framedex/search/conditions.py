@@ -10,7 +10,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, objects_of
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 from framedex.vql import CustomField, Filter, Related, Scope, SearchResults, compile_filter
 
 _SHOWN = 200

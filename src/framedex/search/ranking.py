@@ -10,7 +10,7 @@ import pyarrow as pa
 from framedex.core.arrays import RowIds
 from framedex.core.forks import cached_property
 from framedex.storage.condition import Condition
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 Scores = npt.NDArray[np.float32]
 

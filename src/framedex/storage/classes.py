@@ -16,7 +16,7 @@ from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.objects import OBJECTS, objects_path
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 CLASSES = "classes"
 """Name of the table."""

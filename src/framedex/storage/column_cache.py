@@ -23,7 +23,7 @@ from framedex.storage.column_keys import columns_key, files_key
 from framedex.storage.failures import own_errors
 from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
-from framedex.storage.tables import ROW_ID, Table, TableCache
+from framedex.storage.table_versions import ROW_ID, Table, TableCache
 
 _COLUMN_SHARE = 4  # divisor: a column may take 1/4 of the memory
 _HELD_SHARE = 16  # divisor: results of conditions may take 1/16 of the memory

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Hashable
 
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 ColumnsKey = tuple[str, tuple[Hashable, ...], tuple[Hashable, ...], tuple[str, ...]]
 

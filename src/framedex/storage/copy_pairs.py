@@ -13,7 +13,7 @@ from framedex.core.arrays import Vectors
 from framedex.storage import tables
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
 from framedex.storage.table_names import COPIES
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table, flat
 
 Rows = npt.NDArray[np.int64]
 Pairs = tuple[Rows, Rows, Vectors]
@@ -148,7 +148,7 @@ def read_descriptors(table: Table, rows: Rows) -> tuple[Rows, Vectors]:
         return np.empty(0, np.int64), np.empty((0, dimension), np.float32)
     column = table.take_positions(rows, name)
     places = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-    return places, tables.flat(column, dimension)[places]
+    return places, flat(column, dimension)[places]
 
 
 def copy_schema_of(schema: pa.Schema) -> pa.Schema | None:

@@ -16,6 +16,7 @@ from framedex.records import FieldType
 from framedex.storage import tables
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.media import Media
+from framedex.storage.table_versions import edited_table
 
 TAGS, FIELDS = "tags", "fields"
 """Names of the tables; ``tags`` is also the media table's column with the tag numbers."""
@@ -157,7 +158,7 @@ def _read(table: Path, versions: Mapping[str, int], name: str, columns: ColumnCa
         return []
     if columns is not None:
         return columns.rows(_path(table, name), versions[name])
-    definitions = tables.edited_table(_path(table, name), versions[name])
+    definitions = edited_table(_path(table, name), versions[name])
     rows: list[dict[str, Any]] = definitions.scan(definitions.schema.names).read_all().to_pylist()
     return rows
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from framedex.core.forks import cached_property
 from framedex.issue_types import CORRUPTED
 from framedex.storage.media_rows import CLUSTERS, NO_EMBEDDING, index_schema
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table
 
 _SOURCE = "error"
 

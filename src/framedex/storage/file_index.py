@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.storage.id_index import IdIndex
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _HASH = 16
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _TEXT = 36
 _HEX = np.full(256, 255, dtype=np.uint8)

@@ -14,7 +14,7 @@ from framedex.core.forks import cached_property
 from framedex.records import LabelDecision
 from framedex.storage import tables
 from framedex.storage.table_names import LABEL_DECISIONS
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _SCHEMA = pa.schema(
     [

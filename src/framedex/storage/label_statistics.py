@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from framedex.storage import tables
 from framedex.storage.table_names import LABEL_STATISTICS
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _Numbers = npt.NDArray[np.float64]
 _SCHEMA = pa.schema(

@@ -23,7 +23,7 @@ from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
 from framedex.storage.row_positions import positions_of
 from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.sql import Sql
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table
 from framedex.storage.videos import VIDEOS
 
 EVERYTHING = Condition()

@@ -17,7 +17,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.generation import Generation, ObjectSummary, Summary
 from framedex.storage.media import Media, time_fragment
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 OBJECTS = "objects"
 """Name of the table in a generation, and key of its part in the generation's summary."""

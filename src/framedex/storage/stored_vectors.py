@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from framedex.storage.tables import Table, flat
+from framedex.storage.table_versions import Table, flat
 
 _BATCH_ROWS, _BLOCK_BYTES = 8192, 128 * 2**20
 

@@ -11,7 +11,7 @@ from framedex.storage.disk import walk_files
 from framedex.storage.engine_calls import check_own_engine
 from framedex.storage.overlay import Overlay
 from framedex.storage.table_files import files_of, unlisted_edits
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _ROWS = 8192
 _MOST_TEXT = 240

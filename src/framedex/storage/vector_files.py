@@ -16,7 +16,7 @@ import numpy.typing as npt
 from framedex.core.arrays import RowIds
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
-from framedex.storage.tables import ROW_ID, Table, flat
+from framedex.storage.table_versions import ROW_ID, Table, flat
 
 _OFFSET_BITS = 32
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.storage import tables
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 VIDEOS = "videos"
 """Name of the table in a generation."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.jobs.edits.captions import put_model_captions, uncaptioned
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.laws import examples
 
 TEXT = st.sampled_from([None, "", "a dog", "a cat", "a 猫"])

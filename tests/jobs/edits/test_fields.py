@@ -17,7 +17,7 @@ from framedex.jobs.edits.fields import check_spec
 from framedex.records import FieldType
 from framedex.storage import tables
 from framedex.storage.definitions import FieldDefinition
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.laws import examples
 from tests.stored import media_of
 

@@ -14,7 +14,7 @@ from framedex.jobs.edits.tag_lists import count_tags, with_tag, without_tag
 from framedex.jobs.edits.tags import next_number
 from framedex.storage import tables
 from framedex.storage.generation import Generation
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.laws import examples
 from tests.stored import media_of
 

@@ -15,7 +15,7 @@ from framedex.jobs.ingest.ingest import rows_to_batch
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema, media_schema
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.analysis.arrays import Vectors, clustered, uniform
 from tests.jobs.fakes import StopAt
 

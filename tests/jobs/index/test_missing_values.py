@@ -11,7 +11,7 @@ from framedex.operations.context import open_media
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 from framedex.storage.table_names import COPIES
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.enrichments import Hues
 from tests.image_files import detailed, write
 from tests.videos import write_video

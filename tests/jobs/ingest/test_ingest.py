@@ -25,7 +25,7 @@ from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import media_schema
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.image_files import BLUE, GREEN, RED, encode, flat, oriented, photo, png_claiming, quadrants, write
 from tests.jobs.fakes import Colours, StopAt, ignore
 

@@ -17,7 +17,7 @@ from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.ingest.vectors import ingest_vectors, is_vector_file, open_vectors
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.jobs.fakes import StopAt, ignore
 from tests.laws import examples
 

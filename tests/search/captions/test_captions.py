@@ -23,7 +23,7 @@ from framedex.search.captions.segments import read_caption_segment
 from framedex.search.text import row_texts
 from framedex.storage import tables
 from framedex.storage.media import Media
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.laws import examples
 from tests.meanings import Meanings
 from tests.search.text.test_full_text import SCHEMA, batch, media_at, written

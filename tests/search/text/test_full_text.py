@@ -23,7 +23,7 @@ from framedex.storage.datasets import now
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests import processes
 from tests.fulltext.strategies import Row, queries, rows
 from tests.gallery import ANIMALS, FURRY, TOWNS, Gallery, embedded
@@ -311,7 +311,7 @@ def test_full_text__threads(tmp_path: Path) -> None:
 _SEARCH = """
 import sys
 from pathlib import Path
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from tests.search.text.test_full_text import find, media_at
 from tests.laws import examples
 

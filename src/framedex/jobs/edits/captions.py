@@ -10,7 +10,7 @@ from framedex.editable_values import find_editable_value
 from framedex.jobs.edits.rows import read_batches
 from framedex.storage import tables
 from framedex.storage.media_rows import MODEL_CAPTION
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _CAPTION = find_editable_value("caption").field
 _SCHEMA = pa.schema([_CAPTION, MODEL_CAPTION])

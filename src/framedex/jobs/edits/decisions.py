@@ -27,7 +27,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES
 from framedex.storage.overlay import Values
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 DECISIONS = "decisions"
 Rows = npt.NDArray[np.int64]

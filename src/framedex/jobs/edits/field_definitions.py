@@ -14,7 +14,7 @@ from framedex.storage import tables
 from framedex.storage.definitions import FIELDS, FieldDefinition, read_fields, write_fields
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 
 def field_facts(field: FieldDefinition) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from framedex.storage.generation import Generation
 from framedex.storage.journal_files import write_journal_file
 from framedex.storage.media import Media
 from framedex.storage.table_names import IN_BASKET, MEDIA
-from framedex.storage.tables import Table, edited_table
+from framedex.storage.table_versions import Table, edited_table
 from framedex.tasks import Commit
 
 MOST_MEDIA = 100_000

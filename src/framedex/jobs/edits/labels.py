@@ -27,7 +27,7 @@ from framedex.storage.label_statistics import read_label_statistics, write_label
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_schema
 from framedex.storage.table_names import LABEL_STATISTICS, MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _ALL = 20_000  # rows up to which all are judged: it takes a tenth of a second
 Rows = npt.NDArray[np.int64]

@@ -22,7 +22,7 @@ from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions,
 from framedex.storage.media_rows import index_schema
 from framedex.storage.objects import OBJECTS, objects_path
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 
 def change_limits(table: Path, head: Generation, limits: Mapping[str, float]) -> tuple[dict[str, int], Summary]:

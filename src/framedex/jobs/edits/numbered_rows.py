@@ -23,7 +23,7 @@ from framedex.storage.generation import Generation
 from framedex.storage.id_index import id_halves
 from framedex.storage.media import Media
 from framedex.storage.row_numbers import RowNumbers
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 _ID = "media_id"
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

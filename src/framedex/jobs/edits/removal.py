@@ -31,7 +31,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
 from framedex.storage.overlay import REMOVED, Values, merge_values
 from framedex.storage.table_names import LABEL_STATISTICS, MEANS, MEDIA
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table, flat
 from framedex.storage.videos import VIDEOS
 
 _ALL = 20_000  # rows up to which the index columns of all are written: it takes a tenth of a second
@@ -287,7 +287,7 @@ def _write_sums(job: JobContext, media: Media, row_ids: RowIds) -> dict[str, int
     rows = media.table.take(row_ids.tolist(), ["embedding", *CLUSTERS])
     vectors = rows.column("embedding").combine_chunks()
     is_present = vectors.is_valid().to_numpy(zero_copy_only=False)
-    content = tables.flat(vectors, vectors.type.list_size)[is_present]
+    content = flat(vectors, vectors.type.list_size)[is_present]
     labels = np.stack([rows.column(name).to_numpy()[is_present] for name in CLUSTERS], axis=1)
     changed = sums.with_rows(content, np.full(len(content), -1), labels)
     places = np.flatnonzero(changed.weights != sums.weights)

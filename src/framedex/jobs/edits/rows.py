@@ -14,7 +14,7 @@ from framedex.storage import tables
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.row_positions import positions_of
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table, edited_table
 
 Indices = npt.NDArray[np.int64]
 
@@ -162,7 +162,7 @@ def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
     changes: Mapping[str, tuple[RowIds, pa.Array]] = {
         name: (row_ids[order], values.column(name)) for name in values.schema.names
     }
-    written = tables.edited_table(table.path, tables.put_values(table, changes))
+    written = edited_table(table.path, tables.put_values(table, changes))
     edited = max(written.overlay.count(name) for name in values.schema.names)
     return written.version if are_few(written, edited) else tables.fold_edits(written)
 

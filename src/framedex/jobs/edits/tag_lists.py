@@ -14,7 +14,7 @@ from framedex.jobs.edits.rows import are_few, read_batches, read_row_ids, write_
 from framedex.storage import tables
 from framedex.storage.definitions import TAGGED_SCHEMA, TAGS
 from framedex.storage.media import Media
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 
 def with_tag(media: Media, rows: Mask, number: int, at: datetime) -> int:

@@ -13,7 +13,7 @@ from framedex.storage.classes import write_classes
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import edited_table
+from framedex.storage.table_versions import edited_table
 
 
 def update_values(

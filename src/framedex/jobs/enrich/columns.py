@@ -14,7 +14,7 @@ from framedex.jobs.ingest.ingest import batch_of, check_encoding, vectors_to_arr
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.media import Media
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _ROWS = 4096  # rows per batch
 

@@ -35,7 +35,7 @@ from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_columns_of
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table, flat
+from framedex.storage.table_versions import Table, flat
 from framedex.tasks import Commit, TaskProgress
 
 _LABELS = find_editable_value("labels").field

@@ -24,7 +24,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import VIDEO, index_columns_of
 from framedex.storage.objects import TABLES, objects_generation, objects_path
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 
 @dataclass

@@ -49,7 +49,7 @@ from framedex.storage.generation import IndexSummary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_schema
 from framedex.storage.stored_vectors import StoredVectors
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 
 def index_added(

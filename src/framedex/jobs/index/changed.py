@@ -19,7 +19,7 @@ from framedex.jobs.index.standings import Comparison
 from framedex.storage import tables
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, read_pairs
 from framedex.storage.generation import IndexSummary
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _COPIES = 0.3  # share of the progress
 _MEASURING = 0.02  # share of the progress; only the first rebuild by a newer version has images to measure

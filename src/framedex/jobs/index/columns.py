@@ -33,7 +33,7 @@ from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.label_decisions import LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, STANDING, index_schema, judged_columns
 from framedex.storage.row_numbers import RowNumbers
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _LOG = logging.getLogger("framedex")
 _ROWS = 65536

@@ -29,7 +29,7 @@ from framedex.storage.copy_pairs import CROPPED, NO_PAIRS, CopyPairs, Pairs, com
 from framedex.storage.media import Media
 from framedex.storage.media_rows import PANEL_DESCRIPTORS
 from framedex.storage.sql import Sql
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _LOG = logging.getLogger("framedex")
 _VERIFIED = DUPLICATE_LEVELS[0]

@@ -19,7 +19,7 @@ from framedex.storage.generation import Generation, Summary
 from framedex.storage.label_statistics import write_label_statistics
 from framedex.storage.objects import OBJECTS, TABLES
 from framedex.storage.table_names import CELLS, COPIES, LABEL_STATISTICS, MEANS, MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.tasks import Commit
 
 

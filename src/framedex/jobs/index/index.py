@@ -45,7 +45,7 @@ from framedex.storage.copy_pairs import (
 from framedex.storage.generation import IndexSummary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 Groups = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """Groups of each level and similarities, as :func:`duplicate_groups` returns them."""

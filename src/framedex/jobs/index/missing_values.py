@@ -26,7 +26,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
 from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _STAGE = "measuring images"
 

@@ -48,7 +48,7 @@ from framedex.storage.generation import IndexSummary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
 from framedex.storage.stored_vectors import StoredVectors
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _BATCH_ROWS = 16_384  # vectors read at a time
 _IN_MEMORY = 512 * 2**20  # bytes of vectors; larger sets are read in parts

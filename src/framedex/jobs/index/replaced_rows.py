@@ -12,7 +12,7 @@ from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import MODEL_CAPTION, SOURCE_ID
 from framedex.storage.table_names import IN_BASKET
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _FROM_SOURCE = frozenset({SOURCE_ID.name, *(each.name for each in editable_values().values() if each.from_source)})
 """Columns that a source may set again; otherwise the previous value is inherited."""

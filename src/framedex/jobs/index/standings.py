@@ -21,7 +21,7 @@ from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES, STANDING
 from framedex.storage.sql import Sql
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _LOG = logging.getLogger("framedex")
 _MOST = 32  # members of a group that are compared

@@ -8,7 +8,7 @@ from framedex.annotations.source_lists import SourceLists
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.storage import tables
 from framedex.storage.media_rows import SOURCE_ID, path_of_text
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _PATH = ("path", "path_raw", "root")
 

@@ -22,7 +22,7 @@ from framedex.storage import tables
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import copy_schema
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.storage.videos import videos_path
 from framedex.tasks import Commit, TaskProgress
 

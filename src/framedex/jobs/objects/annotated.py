@@ -17,7 +17,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import path_of_text
 from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.storage.videos import VIDEOS
 
 

@@ -22,7 +22,7 @@ from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import object_schema
 from framedex.storage.objects import OBJECTS, objects_generation, objects_path, with_objects
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 WriteObjects = Callable[[Path, Callable[[float], None]], int]
 """Appends rows to the table of objects in a folder; returns its new version, 0 for no rows."""

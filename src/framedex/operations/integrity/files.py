@@ -16,7 +16,7 @@ from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.table_checks import check_regular, engine_fault
 from framedex.storage.table_files import rows_key
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 
 _PARTIAL_S, _UPLOAD_S = 3600.0, 86_400.0  # as long as vacuum leaves them
 _COLUMNS = ("path", "path_raw", "root", "content_hash")

@@ -11,7 +11,7 @@ from framedex.core.arrays import RowIds
 from framedex.fulltext.segment import Ints, Keys
 from framedex.fulltext.store import KeyedTexts, find_texts
 from framedex.storage.media import EVERYTHING, Media
-from framedex.storage.tables import ROW_ID
+from framedex.storage.table_versions import ROW_ID
 
 _SCANNED = 8  # above a share of 1/8 of the rows, all are read
 

@@ -25,7 +25,7 @@ from framedex.search.vectors.folder import (
 from framedex.storage.media import Media
 from framedex.storage.objects import table_path
 from framedex.storage.row_numbers import RowNumbers
-from framedex.storage.tables import Table
+from framedex.storage.table_versions import Table
 from framedex.storage.vector_files import Addresses, FileRows, files_with, row_ids_of, vector_blocks
 
 RECALL = 0.98
