@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +15,7 @@ from framedex.encoders import Encoder, decode_side_px
 from framedex.encoders.copy_descriptor import is_copy_descriptor, prepare_panels, prepare_whole
 from framedex.errors import CannotDecode
 from framedex.issue_types import is_built_in, measured_types
-from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_image
+from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_images
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.decode import DecodedImage, PixelBudget, decode, decoded, reserve_pixels
 from framedex.media.files import Reader, locate
@@ -26,6 +26,7 @@ from framedex.settings import Settings
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 
 _PART = 2**20
+_TOGETHER_PX = 4_000_000  # pixels of the images that are measured together; they use up to 3 bytes each
 
 
 @dataclass(frozen=True)
@@ -129,15 +130,25 @@ class FileDecoder:
         self._turn = SHORT_CALLS if all(map(is_built_in, measured_types())) else nullcontext()
 
     def decode_images(self, items: Iterable[Item]) -> list[Decoded]:
-        """Return the results of image files."""
-        return [self.decode_image(item) for item in items]
+        """Read, decode, measure and prepare images; their pixels are released before returning."""
+        results: list[Decoded] = []
+        group: list[tuple[DecodedFile, DecodedImage | None]] = []
+        pixels = 0
+        for item in items:
+            file, image = self._read(item)
+            group.append((file, image))
+            pixels += 0 if image is None else image.width * image.height
+            if pixels >= _TOGETHER_PX:
+                results += self._measured(group)
+                group, pixels = [], 0
+        return results + self._measured(group)
 
-    def decode_image(self, item: Item) -> DecodedFile:
-        """Read, decode, measure and prepare one image; its pixels are released before returning."""
+    def _read(self, item: Item) -> tuple[DecodedFile, DecodedImage | None]:
+        """Return a file and its image; None if it cannot be decoded."""
         try:
             modified_ns, data = self.reader.read(location_of(self.source, item))
         except CannotDecode as error:
-            return DecodedFile(item, error=str(error))
+            return DecodedFile(item, error=str(error)), None
         identity: dict[str, Any] = {
             "size_bytes": len(data),
             "modified_ns": modified_ns if item.modified_ns is None else item.modified_ns,
@@ -146,8 +157,13 @@ class FileDecoder:
         try:
             image = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
         except CannotDecode as error:
-            return DecodedFile(item, **identity, error=str(error))
-        return DecodedFile(item, **identity, **self._measure(image))
+            return DecodedFile(item, **identity, error=str(error)), None
+        return DecodedFile(item, **identity), image
+
+    def _measured(self, group: Sequence[tuple[DecodedFile, DecodedImage | None]]) -> list[Decoded]:
+        """Return files with the measures of their images."""
+        measured = iter(self._measure([image for _, image in group if image is not None]))
+        return [file if image is None else replace(file, **next(measured)) for file, image in group]
 
     def decode_video(self, item: Item, stream: Stream[Decoded]) -> None:
         """Put the kept frames of a video into a stream, followed by the properties of the video."""
@@ -209,22 +225,24 @@ class FileDecoder:
         with reserve_pixels(self.budget, video.width * video.height):
             image = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
         share = min(video.time_s / video.duration_s, 1.0) if video.duration_s else 0.0
-        measured = self._measure(image)
+        (measured,) = self._measure([image])
         return replace(file, **measured, frame_number=video.number, frame_time_s=video.time_s, share=share)
 
-    def _measure(self, image: DecodedImage) -> dict[str, Any]:
-        is_descriptor = is_copy_descriptor(self.encoder.name)  # it is prepared from the part within known borders
+    def _measure(self, images: Sequence[DecodedImage]) -> list[dict[str, Any]]:
+        """Return the fields of :class:`DecodedFile` that depend on pixels; each is computed for all images in turn."""
+        is_embedding = is_copy_descriptor(self.encoder.name)  # it is prepared from the part within known borders
+        is_column = COPY_DESCRIPTOR in self.columns
+        bordered = [image.bordered for image in images]
+        nothing = [None] * len(images)
         with self._turn:
-            measured = {
-                "width": image.width,
-                "height": image.height,
-                "format": image.format,
-                "measures": measure_image(image),
-                "prepared": prepare_whole(image.bordered) if is_descriptor else None,
-                "whole": prepare_whole(image.bordered) if COPY_DESCRIPTOR in self.columns else None,
-                "panels": prepare_panels(image.bordered) if PANEL_DESCRIPTORS in self.columns else None,
-            }
-        return measured if is_descriptor else measured | {"prepared": self.encoder.prepare(image.pixels)}
+            measures = measure_images(images)
+            whole = [prepare_whole(each) for each in bordered] if is_embedding or is_column else nothing
+            panels = [prepare_panels(each) for each in bordered] if PANEL_DESCRIPTORS in self.columns else nothing
+        prepared = whole if is_embedding else [self.encoder.prepare(image.pixels) for image in images]
+        names = "width", "height", "format", "measures", "prepared", "whole", "panels"
+        identity = ((image.width, image.height, image.format) for image in images)
+        computed = zip(measures, prepared, whole if is_column else nothing, panels, strict=True)
+        return [dict(zip(names, a + b, strict=True)) for a, b in zip(identity, computed, strict=True)]
 
 
 def _modified_ns(content: Any, modified_s: float | None) -> int | None:
