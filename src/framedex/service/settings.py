@@ -5,9 +5,19 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from framedex.settings.model import load
+from framedex.settings.oidc import OidcSettings, is_loopback
 from framedex.settings.service import RunMode, ServiceSettings
 
-__all__ = ["RunMode", "ServiceSettings", "auth_is_off", "host_is_allowed", "is_loopback", "load_service_settings"]
+__all__ = [
+    "OidcSettings",
+    "RunMode",
+    "ServiceSettings",
+    "auth_is_off",
+    "host_is_allowed",
+    "is_loopback",
+    "load_oidc_settings",
+    "load_service_settings",
+]
 
 
 def load_service_settings() -> ServiceSettings:
@@ -19,14 +29,13 @@ def load_service_settings() -> ServiceSettings:
     return load(ServiceSettings)
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether an address to listen at, or the name in a URL, is one that only this machine reaches."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+def load_oidc_settings() -> OidcSettings:
+    """Return the settings of log-in by OpenID Connect, from the environment.
+
+    Raises:
+        InvalidInput: a variable has an invalid value; the message does not show the secret.
+    """
+    return load(OidcSettings)
 
 
 def auth_is_off(settings: ServiceSettings, host: str) -> bool:
