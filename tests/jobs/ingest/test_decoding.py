@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(path / f"{seed}.jpg", photo(seed))
     (path / "3.jpg").write_bytes(b"no image")
     write(path / "4.png", flat((9, 9, 9), width=LARGE, height=LARGE))
-    write(path / "5.jpg", np.hstack([photo(5), 255 - photo(6)]))
+    write(path / "5.jpg", np.hstack([photo(5) // 3, 170 + photo(6) // 3]))
     (path / "6.jpg").write_bytes(b"")
     return path
 
