@@ -10,35 +10,30 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from framedex.api.dataset import Dataset
-from framedex.api.disk_usage import DiskUsage, read_usage
-from framedex.api.handle import WorkspaceHandle
 from framedex.api.retry import rebuild_job
+from framedex.api.upkeep import WorkspaceUpkeep
 from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
 from framedex.errors import Conflict, Forbidden, InvalidInput, MissingDependency, NotFound, Unavailable
 from framedex.jobs.ingest.content import open_content, with_boxes
 from framedex.media.frame_sampling import Sampling
+from framedex.operations.backups.restore import count_restored, restore_files
 from framedex.operations.catch_up import CatchUp
 from framedex.operations.context import Context
 from framedex.operations.creation import creation_config, creation_job, new_embedding_config
-from framedex.operations.integrity.check import check
-from framedex.operations.integrity.recover import recover
-from framedex.operations.monitoring import Monitor, evaluate_all
+from framedex.operations.monitoring import Monitor
 from framedex.operations.starting import delete_dataset, delete_if_stopped, wait_for
 from framedex.operations.task_pages import TaskSearch, list_tasks, task_filters
-from framedex.operations.vacuum import AutoClean, clean_expired_uploads, vacuum
+from framedex.operations.vacuum import AutoClean, clean_expired_uploads
 from framedex.records import (
-    Alert,
-    CheckResult,
     DatasetRecord,
     DatasetStatus,
-    RecoveryResult,
+    RestoreResult,
     TaskFilters,
     TaskPage,
     TaskRecord,
     TaskType,
-    VacuumResult,
 )
 from framedex.render.progress import progress_bar
 from framedex.search.vectors.indices import VectorIndices
@@ -67,7 +62,7 @@ def _after_commit(context: Context) -> AfterCommit:
     return run
 
 
-class Workspace(WorkspaceHandle):
+class Workspace(WorkspaceUpkeep):
     """A folder on disk with datasets, opened or created by its path; also a context manager.
 
     Any number of processes may read a workspace at the same time, also while one process writes to it.
@@ -125,20 +120,35 @@ class Workspace(WorkspaceHandle):
         self._catch_up = CatchUp(self._context)
         self._catch_up.start()
 
-    @staticmethod
-    def recover(folder: str | os.PathLike[str]) -> RecoveryResult:
-        """Rebuild the catalog of a workspace from the manifests of its datasets; return the recovered datasets.
+    @classmethod
+    def restore_backup(
+        cls, folder: str | os.PathLike[str], target: str | os.PathLike[str], *, settings: Settings | None = None
+    ) -> RestoreResult:
+        """Make a workspace of a backup, and prove that it is whole; return the counts and the findings.
 
-        Datasets are recovered as last committed, with tags, labels, captions, fields, decisions and snapshots. The
-        history of tasks and exports is lost. A damaged catalog is kept under another name. No other process may use
-        the workspace at the same time.
+        Each file is compared by size and hash with the list of the backup. Then the workspace is opened, checked as by
+        :meth:`check`, and its rows are counted. If a file is missing or damaged, nothing is restored. If the process is
+        killed, the target is no workspace, and another restore to it begins again.
+
+        Args:
+            folder: the folder of the backup, on any machine and at any path.
+            target: the folder of the new workspace; missing or empty.
+            settings: as of the workspace.
 
         Raises:
-            Conflict: the catalog exists and is intact.
-            WorkspaceError: the folder is not a workspace, or cannot be read or written.
+            WorkspaceError: the folder is no backup, or the backup did not end or is damaged, or the target cannot be
+                written.
+            FormatTooNew: a newer version of Framedex made the backup.
+            Conflict: the target is not empty.
         """
-        with progress_bar("Recovering") as progress:
-            return recover(folder, progress=progress)
+        with progress_bar("Restoring") as progress:
+            backup = restore_files(folder, target, progress=progress)
+        with cls(target, settings=settings) as workspace:
+            findings = workspace.check().findings
+            counted, differences = count_restored(workspace._context, backup)
+            header = {name: backup.header[name] for name in ("created_at", "files", "bytes", "with_users")}
+            path = str(workspace.path)
+        return RestoreResult(path=path, datasets=counted, findings=[*findings, *differences], **header)
 
     @property
     def path(self) -> Path:
@@ -305,69 +315,6 @@ class Workspace(WorkspaceHandle):
         task = Task(self._context.runner, task_id)
         _ = task.record  # raises if the task does not exist
         return task
-
-    def evaluate_views(self, *names: str) -> list[Alert]:
-        """Evaluate saved views in all batches of media that no process has evaluated; return the alerts raised.
-
-        Each addition of media is evaluated by the process that commits it. This call evaluates what was left: by a
-        process that was killed, or by an evaluation that failed. A workspace that is opened for writing, and stays
-        open, does the same in the background. Any number of processes may do it at once; each batch is counted, and
-        each alert raised, only once.
-
-        Args:
-            names: names or ids of datasets; by default all datasets.
-
-        Raises:
-            NotFound: a dataset does not exist.
-            ReadOnly: the workspace was opened read-only.
-            Error: a dataset cannot be read; the others are evaluated. The failure of a single view is no error: its
-                record has the reason, as ``evaluation_error``.
-        """
-        with progress_bar("Evaluating", late=True):
-            return evaluate_all(self._context, names)
-
-    def vacuum(self, *, older_than_s: float | None = None) -> VacuumResult:
-        """Delete unreferenced data from the disk; return the amounts.
-
-        This deletes superseded table versions, unreferenced uploads, upload transactions that nobody changed for 7
-        days, thumbnails of deleted media, and the remains of deleted datasets and of interrupted tasks. Superseded
-        versions are also deleted automatically after changes of a dataset. Other processes may read and write at the
-        same time; a dataset with a running task is skipped.
-
-        Args:
-            older_than_s: the minimum number of seconds since data was superseded; by default
-                ``settings.keep_versions_s``, so that readers that opened it earlier can finish. The checkpoints of
-                failed or aborted tasks are kept for 7 days by default. If *older_than_s* is given, it also applies to
-                checkpoints; a retried task without checkpoint starts from scratch.
-
-        Raises:
-            InvalidInput: *older_than_s* is not a number of seconds.
-            ReadOnly: the workspace was opened read-only.
-        """
-        with progress_bar("Freeing") as progress:
-            return vacuum(self._context, older_than_s=older_than_s, progress=progress)
-
-    def check(self, *names: str, repair: bool = False) -> CheckResult:
-        """Verify the catalog, the tables, journals, uploaded files and caches of datasets; return the findings.
-
-        All data is read once, in blocks. Other processes may read and write at the same time.
-
-        Args:
-            names: names or ids of datasets; by default all datasets and all files outside of datasets.
-            repair: repair the findings where possible: delete damaged caches and leftovers, rewrite manifests, and
-                rebuild missing, outdated or damaged catalog entries from the manifest in the dataset's folder. The
-                field ``repaired`` of a finding has the outcome.
-
-        Raises:
-            NotFound: a dataset does not exist.
-            ReadOnly: *repair* is set, and the workspace was opened read-only.
-        """
-        with progress_bar("Checking") as progress:
-            return check(self._context, names or None, repair=repair, progress=progress)
-
-    def disk_usage(self) -> DiskUsage:
-        """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free."""
-        return read_usage(self._context)
 
     def interrupted_tasks(self) -> list[TaskRecord]:
         """Return the tasks that did not end because their process ended, oldest first.

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from framedex import __version__
+from framedex.cli.backups import backup, restore_backup
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
 from framedex.cli.decisions import decisions, label_is_right, withdraw_decision
 from framedex.cli.demo import demo
@@ -35,8 +36,8 @@ app = typer.Typer(
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
     withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,
-    media_id, histogram, export, report, cleanup, du, check, recover, tasks, retry, vacuum, rm, views, trend, journal,
-    undo, redo, plugins, settings, serve, demo,
+    media_id, histogram, export, report, cleanup, du, check, recover, backup, restore_backup, tasks,
+    retry, vacuum, rm, views, trend, journal, undo, redo, plugins, settings, serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -1,5 +1,6 @@
 """Plain records without behaviour: the interface's resources, and further ones of our own."""
 
+from framedex.records.backups import BackupDataset, BackupResult, RestoreResult
 from framedex.records.base import Record
 from framedex.records.cleanup import CleanupResult, CleanupSummary
 from framedex.records.datasets import (
@@ -70,6 +71,8 @@ __all__ = [
     "ApiCredentials",
     "AppliedModels",
     "AuditEntry",
+    "BackupDataset",
+    "BackupResult",
     "CheckResult",
     "CleanupResult",
     "CleanupSummary",
@@ -111,6 +114,7 @@ __all__ = [
     "Profile",
     "Record",
     "RecoveryResult",
+    "RestoreResult",
     "SavedViewRecord",
     "Snapshot",
     "SnapshotReason",

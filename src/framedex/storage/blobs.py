@@ -262,6 +262,27 @@ def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractCon
     return remove_tree(doomed)
 
 
+def needed_blobs(dataset: Path, used: Iterable[pa.Array]) -> Iterator[Path]:
+    """Yield the blobs of some content hashes, and those in the lists of uploads.
+
+    Args:
+        dataset: the dataset's folder.
+        used: content hashes, 16 bytes each.
+    """
+    hashes = np.unique(np.concatenate([_upload_hashes(dataset), *map(_numbers, used)]))
+    for group, digests in _blob_groups(dataset / _BLOBS):
+        for index in np.flatnonzero(np.isin(digests, hashes)):
+            yield group[index]
+
+
+def count_missing_blobs(dataset: Path, used: Iterable[pa.Array]) -> int:
+    """Return the number of content hashes, 16 bytes each, without a blob."""
+    empty = np.empty(0, np.uint64)
+    stored = np.unique(np.concatenate([empty, *(digests for _, digests in _blob_groups(dataset / _BLOBS))]))
+    needed = np.unique(np.concatenate([empty, *map(_numbers, used)]))
+    return int((~np.isin(needed, stored)).sum())
+
+
 def _blob_groups(folder: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint64]]]:
     """Yield all blobs with their hashes, in groups of some thousand."""
     blobs = _blobs(folder)

@@ -5,15 +5,16 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 
 from framedex.core import forks
 from framedex.core.atomic import atomic_file
+from framedex.core.progress import ShareProgress
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.disk import hard_link
 from framedex.storage.row_values import WrongValue, stored_json
@@ -27,6 +28,7 @@ _ALEMBIC_VERSION = sa.Table(
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open
+_PAGES = 1024  # of a copy between two reports of its progress
 _UNSAFE = set[Path]()  # databases that were in use while this process was forked
 
 
@@ -157,6 +159,37 @@ class Database:
         """Write the log into the file, unless other connections use it; the log then takes no space."""
         with suppress(WorkspaceError), self._connection("shrink") as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def copy_to(self, path: Path, progress: ShareProgress = lambda _share: None) -> None:
+        """Write a copy of the database, as it is at one moment, to a new file, while others read and write.
+
+        Args:
+            path: the file.
+            progress: called with the share that is done; raises to stop.
+
+        Raises:
+            WorkspaceError: the database cannot be read, or the file cannot be written.
+        """
+        with self._connection("copy") as connection, _own_errors(f"cannot write {path}", path):
+            # All steps of the copy read the state at which this transaction began.
+            connection.exec_driver_sql("BEGIN")
+            connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").all()
+            source: Any = connection.connection.dbapi_connection
+            with closing(sqlite3.connect(path)) as target:
+                source.backup(
+                    target, pages=_PAGES, progress=lambda _code, left, total: progress(1 - left / max(total, 1))
+                )
+
+    def seal(self) -> None:
+        """Leave the file without free pages and without a log, and close it; nobody else has it open.
+
+        Raises:
+            WorkspaceError: it cannot be written.
+        """
+        with self._connection("shrink") as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
+        self.close()
 
     def check_revision(self) -> None:
         """Check that this version supports the schema, and migrate it if it is older.

@@ -93,9 +93,9 @@ def has_running_export(connection: sa.Connection, dataset_id: str) -> bool:
     return any(not _is_dead(row) for row in rows)
 
 
-def fail_interrupted_exports(connection: sa.Connection) -> int:
-    """Fail the exports whose process is gone or has no recent heartbeat; return their number."""
-    dead = [row.id for row in connection.execute(_under_way()).all() if _is_dead(row)]
+def fail_interrupted_exports(connection: sa.Connection, *, every: bool = False) -> int:
+    """Fail the exports whose process is gone or has no recent heartbeat, or all that run; return their number."""
+    dead = [row.id for row in connection.execute(_under_way()).all() if every or _is_dead(row)]
     for export_id in dead:
         connection.execute(
             exports.update()

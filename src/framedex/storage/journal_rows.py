@@ -194,6 +194,15 @@ def prune_steps(connection: sa.Connection, dataset_id: str, *, before: datetime,
     return [row.file for row in gone if row.file is not None]
 
 
+def forget_steps(connection: sa.Connection, dataset_id: str, files: Collection[str]) -> None:
+    """Delete the steps whose files are gone, and all before them, as :func:`prune_steps` did elsewhere."""
+    query = sa.select(sa.func.max(journal.c.step)).where(
+        journal.c.dataset_id == dataset_id, journal.c.file.in_(list(files))
+    )
+    if (last := connection.execute(query).scalar()) is not None:
+        connection.execute(journal.delete().where(journal.c.dataset_id == dataset_id, journal.c.step <= last))
+
+
 def journal_files(connection: sa.Connection, dataset_id: str) -> set[str]:
     """Return the files that the steps of a dataset need."""
     query = sa.select(journal.c.file).where(journal.c.dataset_id == dataset_id, journal.c.file.is_not(None))

@@ -173,8 +173,17 @@ def _create(layout: Layout, *, read_only: bool) -> None:
         )
     layout.root.mkdir(parents=True, exist_ok=True)
     # Write the marker first and atomically, so that the folder is a workspace at any time, also after a crash.
-    write_atomic(layout.marker, f"format_version = {FORMAT_VERSION}\n".encode())
+    write_marker(layout)
     (layout.root / "datasets").mkdir(exist_ok=True)
+
+
+def write_marker(layout: Layout) -> None:
+    """Make a folder a workspace.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    write_atomic(layout.marker, f"format_version = {FORMAT_VERSION}\n".encode(), fsync=True)
 
 
 def _check_version(layout: Layout) -> None:

@@ -132,6 +132,11 @@ def is_leased(connection: sa.Connection, dataset_id: str) -> bool:
     return _holder(connection, dataset_id) is not None
 
 
+def forget_leases(connection: sa.Connection) -> None:
+    """Delete all leases, as in a copy of the catalog, which no process of theirs changes."""
+    connection.execute(leases.delete())
+
+
 @contextmanager
 def _turn(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[None]:
     try:

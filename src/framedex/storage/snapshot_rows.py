@@ -148,6 +148,12 @@ def retained_generations(
     return [generation_of_row(row) for row in connection.execute(query).all()]
 
 
+def generation_ids(connection: sa.Connection, dataset_id: str) -> set[str]:
+    """Return the ids of all generations of a dataset, also of superseded ones."""
+    query = sa.select(generations.c.id).where(generations.c.dataset_id == dataset_id)
+    return set(connection.execute(query).scalars())
+
+
 def has_superseded_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> bool:
     """Return whether there are generations other than :func:`retained_generations`."""
     return connection.execute(_superseded(dataset_id, since).limit(1)).first() is not None

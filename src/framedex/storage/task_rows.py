@@ -230,12 +230,16 @@ def distinct_values(connection: sa.Connection, query: TaskQuery, column: str) ->
     return list(connection.execute(values).scalars())
 
 
-def fail_interrupted(connection: sa.Connection) -> int:
+def fail_interrupted(connection: sa.Connection, *, every: bool = False) -> int:
     """Fail the tasks whose process is gone or has no recent heartbeat; return their number.
 
     The statuses of their datasets are set accordingly.
+
+    Args:
+        connection: of the catalog.
+        every: fail all tasks that run, as in a copy of the catalog, which no process of theirs changes.
     """
-    dead = _dead(connection)
+    dead = _dead(connection, every=every)
     for task_id, dataset_id in dead:
         finish_task(connection, task_id, TaskStatus.FAILED, error_message=INTERRUPTED, status_message=INTERRUPTED)
         mark_broken(connection, dataset_id)
@@ -258,15 +262,20 @@ def has_interrupted(connection: sa.Connection) -> bool:
     return bool(_dead(connection))
 
 
-def _dead(connection: sa.Connection) -> list[tuple[str, str]]:
+def _dead(connection: sa.Connection, *, every: bool = False) -> list[tuple[str, str]]:
     query = sa.select(tasks.c.id, tasks.c.dataset_id, tasks.c.owner, tasks.c.heartbeat_at)
     rows = connection.execute(query.where(tasks.c.status.in_(_RUNNING))).all()
-    return [(row.id, row.dataset_id) for row in rows if _is_dead(row)]
+    return [(row.id, row.dataset_id) for row in rows if every or _is_dead(row)]
 
 
 def _is_dead(row: Any) -> bool:
     with reading_row("tasks", row.id):
         return has_died(row.id, row.owner, row.heartbeat_at, now=now())
+
+
+def forget_checkpoints(connection: sa.Connection) -> None:
+    """Forget the checkpoints of all tasks, so that tasks that are retried start from scratch."""
+    connection.execute(tasks.update().where(tasks.c.resume.is_not(None)).values(resume=sa.null()))
 
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:

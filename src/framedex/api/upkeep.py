@@ -1,0 +1,119 @@
+"""The upkeep of a workspace: evaluations, backups, checks, recovery, disk space."""
+
+import os
+
+from framedex.api.disk_usage import DiskUsage, read_usage
+from framedex.api.handle import WorkspaceHandle
+from framedex.operations.backups.backup import make_backup
+from framedex.operations.integrity.check import check
+from framedex.operations.integrity.recover import recover
+from framedex.operations.monitoring import evaluate_all
+from framedex.operations.vacuum import vacuum
+from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, VacuumResult
+from framedex.render.progress import progress_bar
+
+
+class WorkspaceUpkeep(WorkspaceHandle):
+    """The part of :class:`framedex.Workspace` that keeps it sound."""
+
+    @staticmethod
+    def recover(folder: str | os.PathLike[str]) -> RecoveryResult:
+        """Rebuild the catalog of a workspace from the manifests of its datasets; return the recovered datasets.
+
+        Datasets are recovered as last committed, with tags, labels, captions, fields, decisions and snapshots. The
+        history of tasks and exports is lost. A damaged catalog is kept under another name. No other process may use
+        the workspace at the same time.
+
+        Raises:
+            Conflict: the catalog exists and is intact.
+            WorkspaceError: the folder is not a workspace, or cannot be read or written.
+        """
+        with progress_bar("Recovering") as progress:
+            return recover(folder, progress=progress)
+
+    def evaluate_views(self, *names: str) -> list[Alert]:
+        """Evaluate saved views in all batches of media that no process has evaluated; return the alerts raised.
+
+        Each addition of media is evaluated by the process that commits it. This call evaluates what was left: by a
+        process that was killed, or by an evaluation that failed. A workspace that is opened for writing, and stays
+        open, does the same in the background. Any number of processes may do it at once; each batch is counted, and
+        each alert raised, only once.
+
+        Args:
+            names: names or ids of datasets; by default all datasets.
+
+        Raises:
+            NotFound: a dataset does not exist.
+            ReadOnly: the workspace was opened read-only.
+            Error: a dataset cannot be read; the others are evaluated. The failure of a single view is no error: its
+                record has the reason, as ``evaluation_error``.
+        """
+        with progress_bar("Evaluating", late=True):
+            return evaluate_all(self._context, names)
+
+    def vacuum(self, *, older_than_s: float | None = None) -> VacuumResult:
+        """Delete unreferenced data from the disk; return the amounts.
+
+        This deletes superseded table versions, unreferenced uploads, upload transactions that nobody changed for 7
+        days, thumbnails of deleted media, and the remains of deleted datasets and of interrupted tasks. Superseded
+        versions are also deleted automatically after changes of a dataset. Other processes may read and write at the
+        same time; a dataset with a running task is skipped.
+
+        Args:
+            older_than_s: the minimum number of seconds since data was superseded; by default
+                ``settings.keep_versions_s``, so that readers that opened it earlier can finish. The checkpoints of
+                failed or aborted tasks are kept for 7 days by default. If *older_than_s* is given, it also applies to
+                checkpoints; a retried task without checkpoint starts from scratch.
+
+        Raises:
+            InvalidInput: *older_than_s* is not a number of seconds.
+            ReadOnly: the workspace was opened read-only.
+        """
+        with progress_bar("Freeing") as progress:
+            return vacuum(self._context, older_than_s=older_than_s, progress=progress)
+
+    def check(self, *names: str, repair: bool = False) -> CheckResult:
+        """Verify the catalog, the tables, journals, uploaded files and caches of datasets; return the findings.
+
+        All data is read once, in blocks. Other processes may read and write at the same time.
+
+        Args:
+            names: names or ids of datasets; by default all datasets and all files outside of datasets.
+            repair: repair the findings where possible: delete damaged caches and leftovers, rewrite manifests, and
+                rebuild missing, outdated or damaged catalog entries from the manifest in the dataset's folder. The
+                field ``repaired`` of a finding has the outcome.
+
+        Raises:
+            NotFound: a dataset does not exist.
+            ReadOnly: *repair* is set, and the workspace was opened read-only.
+        """
+        with progress_bar("Checking") as progress:
+            return check(self._context, names or None, repair=repair, progress=progress)
+
+    def disk_usage(self) -> DiskUsage:
+        """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free."""
+        return read_usage(self._context)
+
+    def backup(
+        self, folder: str | os.PathLike[str], *, with_users: bool = False, hard_links: bool = False
+    ) -> BackupResult:
+        """Copy the workspace to a folder while it is in use; return what the backup holds and what it does not.
+
+        The backup is the workspace at one moment, whatever other processes do meanwhile. If it is interrupted, the
+        folder is no backup; another call with the same folder continues it. :meth:`restore_backup` makes a workspace of
+        it, at any path.
+
+        Args:
+            folder: the folder of the backup; missing, empty, or that of a backup that did not end.
+            with_users: also copy the database of the service: users, roles, grants, notifications, the audit.
+            hard_links: link files that never change instead of copying them, where the file system allows it. Such a
+                backup takes little time and space, but damage of the disk hits both.
+
+        Raises:
+            InvalidInput: the folder is in the workspace, or *with_users* is set and there are no users.
+            Conflict: the folder holds a finished backup or other files, another process makes a backup there, or the
+                workspace was changed too often meanwhile.
+            WorkspaceError: the folder cannot be written or has too little space, or files of the workspace are missing.
+        """
+        with progress_bar("Backing up") as progress:
+            return make_backup(self._context, folder, with_users=with_users, hard_links=hard_links, progress=progress)

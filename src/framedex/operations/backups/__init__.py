@@ -1,0 +1,1 @@
+"""Backups of a workspace in use, and restores that prove them."""
