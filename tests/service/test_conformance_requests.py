@@ -11,6 +11,7 @@ _DATASET = "/api/v1/dataset/{dataset_id}"
 _INGESTION = "/api/v1/ingestion/{dataset_id}"
 _SNAPSHOT = _DATASET + "/snapshot"
 _VIEWS = _DATASET + "/views"
+_NOTIFICATIONS = "/api/v1/notifications"
 _METADATA = "/api/v1/datasets/{dataset_id}/custom_metadata"
 _ENTITY = "entity_type:IMAGES|OBJECTS|VIDEOS='IMAGES'"
 _EXPORT = f"export_format:string='json' include_images:boolean=False {_ENTITY}"
@@ -78,6 +79,17 @@ REQUESTS: list[tuple[str, str, int, str, str]] = [
     ("DELETE", f"{_VIEWS}/{{view_id}}", 200, "", ""),
     ("GET", f"{_VIEWS}/{{view_id}}/trend", 200, "", ""),
     ("POST", f"{_VIEWS}/{{view_id}}/alerting", 200, "", "request:Alerting!"),
+    (
+        "GET",
+        _NOTIFICATIONS,
+        200,
+        "limit:integer[1..100]=20 offset:integer[0..4611686018427387904]=0 unread_only:boolean=False "
+        "dataset_id:string?",
+        "",
+    ),
+    ("GET", f"{_NOTIFICATIONS}/unread-count", 200, "dataset_id:string?", ""),
+    ("POST", f"{_NOTIFICATIONS}/{{notification_id}}/read", 200, "", ""),
+    ("POST", f"{_NOTIFICATIONS}/read-all", 200, "dataset_id:string?", ""),
     (
         "GET",
         "/api/v1/tasks",

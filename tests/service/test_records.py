@@ -101,6 +101,20 @@ RESOURCES = {
     "trend": resource("ViewTrendModel", "points:[TrendPointModel] total_results:integer last_results:time?"),
     "trend point": resource("TrendPointModel", "timestamp:time batch_id:uuid count:integer cumulative:integer"),
     "alerting": resource("AlertingState", "alerting_enabled:boolean"),
+    "notification": resource(
+        "Notification",
+        "id:uuid user_id:uuid entity_type:text entity_id:uuid title:text message:text? metadata:NotificationMetadata "
+        "dataset_id:uuid? created_at:time read_at:time?",
+    ),
+    "metadata of a notification": resource(
+        "NotificationMetadata", "batch_id:uuid is_alert:boolean view_name:text dataset_name:text result_count:integer"
+    ),
+    "page of notifications": resource(
+        "NotificationPage", "notifications:[Notification] total:integer has_more:boolean"
+    ),
+    "unread count": resource("UnreadCount", "count:integer"),
+    "read mark": resource("ReadMark", "ok:boolean"),
+    "read marks": resource("ReadMarks", "ok:boolean count:integer"),
     "task": resource(
         "TaskRecord",
         "task_id:uuid dataset_id:uuid dataset_name:text dataset_status:text created_by:text task_type:TaskType "
@@ -239,6 +253,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
         things = running.workspace.create_dataset("things", folder / "things")
         watched = running.workspace.create_dataset("watched", fill(folder / "watched", 2))
         views = views_of(running.local, watched, fill(folder / "more", 1, first_seed=900))
+        running.hub.notifications.deliver()
+        views |= notifications_of(running.local)
         yield {**answers_of(running, dataset.id, things.id, source), **views}
 
 
@@ -322,6 +338,24 @@ def views_of(client: Client, dataset: Dataset, more: Path) -> dict[str, list[Any
         "trend": trends,
         "trend point": trends[1]["points"],
         "alerting": [client.post(f"{url}/{view['id']}/alerting", json={"request": {"enabled": True}}).json()],
+    }
+
+
+def notifications_of(client: Client) -> dict[str, list[Any]]:
+    """Ask for each resource of notifications, before and after they are read."""
+    url = f"{API}/notifications"
+    pages, counts = [client.get(url).json()], [client.get(f"{url}/unread-count").json()]
+    mark = client.post(f"{url}/{pages[0]['notifications'][0]['id']}/read").json()
+    marks = [client.post(f"{url}/read-all").json()]
+    pages.append(client.get(url).json())
+    found = [each for page in pages for each in page["notifications"]]
+    return {
+        "notification": found,
+        "metadata of a notification": [each["metadata"] for each in found],
+        "page of notifications": pages,
+        "unread count": counts,
+        "read mark": [mark],
+        "read marks": marks,
     }
 
 

@@ -87,6 +87,18 @@ class Datasets:
         with self._context.database.read() as connection:
             return dataset, _subject(connection, actor, dataset)
 
+    def home(self, connection: Any, dataset_id: str) -> Home:
+        """Return to whom a dataset belongs.
+
+        Args:
+            connection: of the service's database.
+            dataset_id: the dataset.
+
+        Raises:
+            NotFound: it does not exist.
+        """
+        return _home(connection, self._context.workspace.dataset(dataset_id))
+
     def visible(self, actor: Actor) -> list[DatasetRecord]:
         """Return the datasets that the actor may view, of all tenants, the newest first.
 
@@ -314,9 +326,13 @@ def _discard(workspace: Workspace, dataset: Dataset) -> None:
 
 
 def _subject(connection: Any, actor: Actor, dataset: Dataset) -> DatasetSubject:
-    home = homes.find_home(connection, dataset.id) or _home_by_namespace(connection, dataset)
+    home = _home(connection, dataset)
     grant = None if actor.user_id is None else homes.grant_of(connection, dataset.id, actor.user_id)
     return DatasetSubject(home.tenant_id, home.owner_id, grant)
+
+
+def _home(connection: Any, dataset: Dataset) -> Home:
+    return homes.find_home(connection, dataset.id) or _home_by_namespace(connection, dataset)
 
 
 def _home_by_namespace(connection: Any, dataset: Dataset) -> Home:

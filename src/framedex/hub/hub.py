@@ -17,6 +17,7 @@ from framedex.hub.events import Events
 from framedex.hub.exports import HubExports
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
+from framedex.hub.notifications import Notifications
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
 from framedex.hub.results import Results
@@ -59,6 +60,7 @@ class Hub:
         metadata: custom fields in two steps.
         exports: exports of datasets, and their files.
         views: saved views of datasets.
+        notifications: what users were notified of.
         sessions: log-ins.
         credentials: API keys.
         results: results and clean-up plans that are kept for users.
@@ -91,6 +93,7 @@ class Hub:
         self.metadata = Metadata(context, self.datasets)
         self.exports = HubExports(context, self.datasets)
         self.views = SavedViews(context, self.datasets)
+        self.notifications = Notifications(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
@@ -146,12 +149,15 @@ class Hub:
     def sweep(self) -> None:
         """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets.
 
+        Users are notified of alerts that still wait.
+
         Datasets that were created in the namespace of a tenant and have no home, because their process ended, get one.
         """
         self.sessions.sweep()
         self.datasets.sweep()
         self.metadata.sweep()
         self.exports.sweep()
+        self.notifications.deliver()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 

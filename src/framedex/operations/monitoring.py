@@ -31,6 +31,7 @@ from framedex.operations.searches import open_searcher
 from framedex.records import Alert, EntityType, ViewStats
 from framedex.search.conditions import condition_of, times_added
 from framedex.storage import datasets, view_rows
+from framedex.storage.alert_queue import clear_queue, queue_alerts
 from framedex.storage.condition import Condition
 from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
@@ -110,7 +111,12 @@ def evaluate_dataset(context: Context, dataset_id: str, *, check: Callable[[], o
     check()
     _log_failures(due, evaluations)
     with context.catalog.write() as connection:
-        return view_rows.store_evaluations(connection, dataset_id, evaluations, added)
+        alerts = view_rows.store_evaluations(connection, dataset_id, evaluations, added)
+        if context.layout.service_db.exists():
+            queue_alerts(connection, [(each.view_id, each.batch) for each in alerts])
+        else:
+            clear_queue(connection)
+        return alerts
 
 
 def _log_failures(views: Sequence[DueView], evaluations: Sequence[ViewEvaluation]) -> None:

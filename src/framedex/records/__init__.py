@@ -39,6 +39,7 @@ from framedex.records.explore import (
 from framedex.records.exports import ExportRecord, ExportResult, ExportStatus
 from framedex.records.journal import JournalStep
 from framedex.records.maintenance import CheckResult, Finding, RecoveryResult, VacuumResult
+from framedex.records.notifications import Notification, NotificationMetadata, NotificationPage
 from framedex.records.people import (
     ApiCredentials,
     AuditEntry,
@@ -109,6 +110,9 @@ __all__ = [
     "MediaIssue",
     "MediaItem",
     "ModelStatus",
+    "Notification",
+    "NotificationMetadata",
+    "NotificationPage",
     "Organization",
     "Preview",
     "Profile",

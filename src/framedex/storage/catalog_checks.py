@@ -16,6 +16,7 @@ from framedex.errors import WorkspaceError
 from framedex.storage.row_checks import plain_row
 from framedex.storage.row_values import WrongValue
 from framedex.storage.schema import (
+    alert_queue,
     datasets,
     exports,
     journal,
@@ -38,7 +39,7 @@ _DAMAGED = frozenset(
         sqlite3.SQLITE_MISMATCH,
     }
 )
-_OF_NO_ENTRY = (tasks, exports, uploads, trend_points, journal, leases)
+_OF_NO_ENTRY = (tasks, exports, uploads, trend_points, alert_queue, journal, leases)
 """The tables whose rows the manifest of a dataset does not have."""
 _REFERENCES = {
     "the head of dataset {}": (

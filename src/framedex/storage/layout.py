@@ -13,6 +13,7 @@ from framedex.settings import user_path
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
+SERVICE_DB = "service.db"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Layout:
     def catalog(self) -> Path:
         """The SQLite catalog."""
         return self.root / "catalog.db"
+
+    @property
+    def service_db(self) -> Path:
+        """The SQLite database of the service; missing if there are no users."""
+        return self.root / SERVICE_DB
 
     @property
     def datasets(self) -> Path:

@@ -16,6 +16,7 @@ from framedex.storage.row_checks import Plain, check_plain, plain_row
 from framedex.storage.row_values import WrongValue
 from framedex.storage.schema import (
     Timestamp,
+    alert_queue,
     datasets,
     generations,
     journal,
@@ -189,7 +190,8 @@ def remove_orphans(connection: sa.Connection, returns: Callable[[str], bool]) ->
         for dataset_id in connection.execute(query).scalars().all():
             if not returns(dataset_id):
                 connection.execute(table.delete().where(table.c.dataset_id == dataset_id))
-    connection.execute(trend_points.delete().where(trend_points.c.view_id.not_in(sa.select(saved_views.c.id))))
+    for table in (trend_points, alert_queue):
+        connection.execute(table.delete().where(table.c.view_id.not_in(sa.select(saved_views.c.id))))
 
 
 def check_described(body: Plain, described: Iterable[KeptSnapshot] = ()) -> None:

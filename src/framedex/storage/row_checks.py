@@ -31,7 +31,7 @@ _TYPES: dict[type[sa.types.TypeEngine[Any]], tuple[type, str]] = {
     sa.LargeBinary: (bytes, "bytes"),
     sa.String: (str, "text"),
 }
-_OWNERS = {"datasets": "id", "trend_points": "view_id"}
+_OWNERS = {"datasets": "id", "trend_points": "view_id", "alert_queue": "view_id"}
 """The columns that name the dataset or the view of a row, where it is not ``dataset_id``."""
 
 
@@ -138,6 +138,11 @@ def _check_point(plain: Mapping[str, Any]) -> None:
         raise ValueError("the number of a batch or a count is below 0")
 
 
+def _check_queued(plain: Mapping[str, Any]) -> None:
+    if plain["batch"] < 0:
+        raise ValueError("the number of a batch is below 0")
+
+
 def _check_step(plain: Mapping[str, Any]) -> None:
     if plain["step"] < 1 or plain["n_media"] < 0 or plain["n_bytes"] < 0:
         raise ValueError("the number of a step, of media or of bytes is too small")
@@ -157,4 +162,5 @@ _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "journal": _check_step,
     "saved_views": _check_view,
     "trend_points": _check_point,
+    "alert_queue": _check_queued,
 }

@@ -223,3 +223,12 @@ trend_points = sa.Table(
     sa.Column("count", sa.Integer, nullable=False),
     sa.Column("is_alert", sa.Boolean, nullable=False),
 )
+
+# Alerts of which users are to be notified.
+alert_queue = sa.Table(
+    "alert_queue",
+    metadata,
+    sa.Column("view_id", sa.ForeignKey("saved_views.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("batch", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("queued_at", Timestamp, nullable=False),
+)

@@ -303,7 +303,7 @@ def list_alerts(connection: sa.Connection, dataset_id: str, view_id: str | None 
     if view_id is not None:
         query = query.where(saved_views.c.id == view_id)
     with reading_row("trend_points", dataset_id):
-        return [_alert(row, dataset_id) for row in connection.execute(query).all()]
+        return [alert_of_row(row, dataset_id) for row in connection.execute(query).all()]
 
 
 def last_alert(connection: sa.Connection) -> int:
@@ -321,10 +321,11 @@ def alerts_after(connection: sa.Connection, number: int) -> list[Alert]:
         .order_by(_ROW_ID)
     )
     with reading_row("trend_points", f"after {number}"):
-        return [_alert(row, row.dataset_id) for row in connection.execute(query).all()]
+        return [alert_of_row(row, row.dataset_id) for row in connection.execute(query).all()]
 
 
-def _alert(row: Any, dataset_id: str) -> Alert:
+def alert_of_row(row: Any, dataset_id: str) -> Alert:
+    """Return the alert of a row of a trend, which also has the names of the view and of the dataset."""
     return Alert(
         view_id=row.view_id,
         view_name=row.name,

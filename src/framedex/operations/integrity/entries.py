@@ -11,6 +11,7 @@ from framedex.core.naming import copy_name
 from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
+from framedex.storage.alert_queue import restore_queue, stored_queue
 from framedex.storage.catalog_checks import RowFault, file_faults, reference_faults, row_faults
 from framedex.storage.journal_rows import restore_steps, stored_steps
 from framedex.storage.layout import names_dataset
@@ -245,12 +246,15 @@ def _rebuild(inspection: Inspection, manifest: Manifest) -> None:
                 raise WorkspaceError(fault)
     with inspection.context.catalog.write() as connection:
         check_unused(connection, manifest.dataset_id)
-        points, steps = (each(connection, manifest.dataset_id) for each in (stored_points, stored_steps))
+        points, queue, steps = (
+            each(connection, manifest.dataset_id) for each in (stored_points, stored_queue, stored_steps)
+        )
         remove_dataset_rows(connection, manifest.body, manifest.snapshots)
         taken = datasets.dataset_names(connection, manifest.namespace).values()
         name = copy_name(manifest.name, "recovered", taken) if manifest.name in taken else manifest.name
         insert_described(connection, manifest.body, manifest.snapshots, name=name)
         insert_stored(connection, layout.dataset(manifest.dataset_id), manifest.dataset_id)
         restore_points(connection, points)
+        restore_queue(connection, queue)
         restore_steps(connection, manifest.dataset_id, steps)
         note_change(connection, manifest.dataset_id)

@@ -9,10 +9,11 @@ from framedex.access import LOCAL_USER_ID
 from framedex.errors import WorkspaceError
 from framedex.storage.database import Database, Schema, create_database
 from framedex.storage.datasets import now
+from framedex.storage.layout import SERVICE_DB as _NAME
 from framedex.storage.service_db import schema
 
-SERVICE_DB = Schema("service database", schema.metadata, "framedex.storage.service_db:migrations", ("0001",))
-FILE_NAME = "service.db"
+SERVICE_DB = Schema("service database", schema.metadata, "framedex.storage.service_db:migrations", ("0001", "0002"))
+FILE_NAME = _NAME
 DEFAULT_ID = "00000000-0000-0000-0000-000000000001"
 """The id of the default organization, and of the default tenant."""
 LOCAL_USERNAME = "local"

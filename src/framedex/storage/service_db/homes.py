@@ -86,6 +86,12 @@ def grants_of(connection: sa.Connection, user_id: str) -> dict[str, Role]:
     return {row.dataset_id: Role(row.role) for row in rows}
 
 
+def grants_for(connection: sa.Connection, dataset_id: str) -> dict[str, Role]:
+    """Return the roles that users were granted for a dataset, by the ids of the users."""
+    rows = connection.execute(sa.select(grants).where(grants.c.dataset_id == dataset_id)).all()
+    return {row.user_id: Role(row.role) for row in rows}
+
+
 def put_grant(connection: sa.Connection, dataset_id: str, user_id: str, role: Role, granted_by: str | None) -> None:
     """Give a user a role for a dataset, in the place of an earlier one."""
     remove_grant(connection, dataset_id, user_id)
@@ -123,9 +129,11 @@ def dataset_members(connection: sa.Connection, dataset_id: str) -> list[DatasetM
 
 
 def stored_datasets(connection: sa.Connection) -> set[str]:
-    """Return the ids of the datasets about which something is stored: to whom they belong, or a grant."""
+    """Return the ids of the datasets about which something is stored: an owner, a grant, a notification."""
     stored: set[str] = set(connection.execute(sa.select(dataset_homes.c.dataset_id)).scalars())
-    return stored | set(connection.execute(sa.select(grants.c.dataset_id)).scalars())
+    for table in (grants, notifications):
+        stored |= set(connection.execute(sa.select(table.c.dataset_id).distinct()).scalars()) - {None}
+    return stored
 
 
 def forget_dataset(connection: sa.Connection, dataset_id: str) -> None:

@@ -188,6 +188,7 @@ notifications = sa.Table(
     sa.Column("read_at", Timestamp, nullable=True),
     sa.UniqueConstraint("user_id", "entity_id", "batch_id"),
     sa.Index("unread_notifications", "user_id", "read_at", "number"),
+    sa.Index("notifications_of_user", "user_id", "number"),
     sqlite_autoincrement=True,
 )
 
