@@ -15,6 +15,7 @@ from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
 from framedex.hub.events import Events
 from framedex.hub.exports import HubExports
+from framedex.hub.external import ExternalAccounts
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.notifications import Notifications
@@ -63,6 +64,7 @@ class Hub:
         notifications: what users were notified of.
         sessions: log-ins.
         credentials: API keys.
+        external: accounts of people whom an identity provider knows.
         results: results and clean-up plans that are kept for users.
         events: what changes, for listeners.
 
@@ -95,6 +97,7 @@ class Hub:
         self.views = SavedViews(context, self.datasets)
         self.notifications = Notifications(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
+        self.external = ExternalAccounts(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
     def profile(self, actor: Actor) -> Profile:
@@ -154,6 +157,7 @@ class Hub:
         Datasets that were created in the namespace of a tenant and have no home, because their process ended, get one.
         """
         self.sessions.sweep()
+        self.external.sweep()
         self.datasets.sweep()
         self.metadata.sweep()
         self.exports.sweep()

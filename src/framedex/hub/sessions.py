@@ -44,6 +44,35 @@ class NewSession:
     expires_at: datetime
 
 
+def begin_session(
+    context: HubContext, connection: Any, user: Any, *, ip: str, user_agent: str, provider_session: str | None = None
+) -> NewSession:
+    """Begin a session of a user who has proved who they are.
+
+    Args:
+        context: the open parts of the hub.
+        connection: of the service's database, in a transaction.
+        user: the row of the user.
+        ip: the address of the client.
+        user_agent: the name of the client's program.
+        provider_session: the id of the session at the identity provider, empty if that gives none; None for a log-in
+            with a password.
+    """
+    token, now = secrets.token_urlsafe(32), context.clock()
+    sessions.insert_session(
+        connection,
+        _hash(token.encode()),
+        user,
+        ip=ip,
+        user_agent=user_agent,
+        start=now,
+        expires_at=now + ABSOLUTE,
+        provider_session=provider_session,
+    )
+    accounts.update_user(connection, user.id, last_access=now)
+    return NewSession(token, user.id, user.username, user.password_temporary, now + ABSOLUTE)
+
+
 class Sessions:
     """The sessions of a hub.
 
@@ -88,20 +117,11 @@ class Sessions:
                 audit.insert_entry(connection, user.id, "log_in", ip=ip)
                 if changes:
                     accounts.update_user(connection, user.id, **changes)
-                return self._begin(connection, user, ip=ip, user_agent=user_agent)
+                return begin_session(self._context, connection, user, ip=ip, user_agent=user_agent)
             attempt.add_failure(connection)
             target = None if user is None else user.id
             audit.insert_entry(connection, None, "log_in", target=target, ip=ip, outcome="refused")
         raise NotAuthenticated(_REFUSED)
-
-    def _begin(self, connection: Any, user: Any, *, ip: str, user_agent: str) -> NewSession:
-        token, now = secrets.token_urlsafe(32), self._context.clock()
-        end = now + ABSOLUTE
-        sessions.insert_session(
-            connection, _hash(token.encode()), user, ip=ip, user_agent=user_agent, start=now, expires_at=end
-        )
-        accounts.update_user(connection, user.id, last_access=now)
-        return NewSession(token, user.id, user.username, user.password_temporary, end)
 
     def actor(self, token: str) -> Actor:
         """Return the actor of a session.
@@ -181,7 +201,7 @@ class Sessions:
             accounts.end_sessions(connection, [user.id])
             audit.insert_entry(connection, user.id, "change_password", ip=ip)
             fresh = accounts.find_user(connection, user.id)
-            return self._begin(connection, fresh, ip=ip, user_agent=user_agent)
+            return begin_session(self._context, connection, fresh, ip=ip, user_agent=user_agent)
 
     def sweep(self) -> int:
         """Delete the rows of ended sessions; return their number."""
@@ -226,6 +246,27 @@ def _check_attempts(connection: Any, attempt: _Attempt) -> None:
     if wait > timedelta():
         seconds = math.ceil(wait.total_seconds())
         raise TooManyAttempts(f"Too many failed attempts; try again in {seconds} s", seconds)
+
+
+def check_address(context: HubContext, ip: str) -> None:
+    """Check that an address has not had too many failed log-ins.
+
+    Raises:
+        TooManyAttempts: it had 50 within an hour.
+    """
+    with context.database.read() as connection:
+        _check_attempts(connection, _nameless(context, ip))
+
+
+def count_failure(context: HubContext, ip: str) -> None:
+    """Count a failed log-in of an address in which no name of a user was given."""
+    with context.database.write() as connection:
+        _nameless(context, ip).add_failure(connection)
+
+
+def _nameless(context: HubContext, ip: str) -> _Attempt:
+    """Return an attempt that counts for the address alone: no other has its name."""
+    return _Attempt(secrets.token_bytes(32), _origin(ip), context.clock())
 
 
 def _origin(ip: str) -> str:

@@ -12,7 +12,7 @@ from framedex.core.naming import name_key
 from framedex.errors import InvalidInput, NotFound
 from framedex.records import User
 from framedex.storage.datasets import now
-from framedex.storage.service_db.schema import identities, user_roles, users
+from framedex.storage.service_db.schema import identities, sessions, user_roles, users
 
 _NOT_LOCAL = users.c.id != LOCAL_USER_ID
 
@@ -94,6 +94,17 @@ def user_of_identity(connection: sa.Connection, issuer: str, subject: str) -> st
     return connection.execute(query).scalar_one_or_none()
 
 
+def users_of_provider_session(connection: sa.Connection, issuer: str, provider_session: str) -> list[str]:
+    """Return the ids of the users with an account at an identity provider, of whom a session has an id there."""
+    query = (
+        sa.select(identities.c.user_id)
+        .join(sessions, sessions.c.user_id == identities.c.user_id)
+        .where(identities.c.issuer == issuer, sessions.c.provider_session == provider_session)
+        .distinct()
+    )
+    return list(connection.execute(query).scalars())
+
+
 def find_user(connection: sa.Connection, user_id: str) -> sa.Row[Any]:
     """Return the row of a user.
 
@@ -122,9 +133,14 @@ def user_named(connection: sa.Connection, username: str) -> sa.Row[Any] | None:
     return _first(connection, users.c.username_key == name_key(username))
 
 
+def user_with_email(connection: sa.Connection, email: str) -> sa.Row[Any] | None:
+    """Return the row of the user with an e-mail address; None if there is none."""
+    return _first(connection, users.c.email_key == name_key(email))
+
+
 def user_addressed(connection: sa.Connection, address: str) -> sa.Row[Any] | None:
     """Return the row of the user with an e-mail address, or else with that username; None if there is none."""
-    row = _first(connection, users.c.email_key == name_key(address))
+    row = user_with_email(connection, address)
     return user_named(connection, address) if row is None else row
 
 
@@ -178,6 +194,11 @@ def rename_user(connection: sa.Connection, user_id: str, username: str) -> None:
     """
     check_free(connection, username, user_id=user_id)
     update_user(connection, user_id, username=username, username_key=name_key(username))
+
+
+def set_email(connection: sa.Connection, user_id: str, email: str) -> None:
+    """Set the e-mail address of a user, which nobody else has."""
+    update_user(connection, user_id, email=email, email_key=name_key(email))
 
 
 def end_sessions(connection: sa.Connection, user_ids: Collection[str]) -> None:

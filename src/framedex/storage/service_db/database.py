@@ -12,7 +12,9 @@ from framedex.storage.datasets import now
 from framedex.storage.layout import SERVICE_DB as _NAME
 from framedex.storage.service_db import schema
 
-SERVICE_DB = Schema("service database", schema.metadata, "framedex.storage.service_db:migrations", ("0001", "0002"))
+SERVICE_DB = Schema(
+    "service database", schema.metadata, "framedex.storage.service_db:migrations", ("0001", "0002", "0003")
+)
 FILE_NAME = _NAME
 DEFAULT_ID = "00000000-0000-0000-0000-000000000001"
 """The id of the default organization, and of the default tenant."""

@@ -160,14 +160,12 @@ login_failures = sa.Table(
     sa.Column("last_at", Timestamp, nullable=False),
 )
 
-oidc_logins = sa.Table(
-    "oidc_logins",
+single_uses = sa.Table(
+    "single_uses",
     metadata,
-    sa.Column("state_hash", sa.LargeBinary(32), primary_key=True),
-    sa.Column("nonce", sa.Text, nullable=False),
-    sa.Column("verifier", sa.Text, nullable=False),
-    sa.Column("next", sa.String(2048), nullable=False),
-    sa.Column("expires_at", Timestamp, nullable=False),
+    # A hash of what may be used once: the state of a log-in, the id of a logout token.
+    sa.Column("value_hash", sa.LargeBinary(32), primary_key=True),
+    sa.Column("expires_at", Timestamp, nullable=False, index=True),
 )
 
 notifications = sa.Table(

@@ -1,5 +1,6 @@
 """Rows of sessions, failed log-ins and API keys. Each function takes an open connection of the service's database."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,8 +24,21 @@ def insert_session(
     user_agent: str,
     start: datetime,
     expires_at: datetime,
+    provider_session: str | None = None,
 ) -> str:
-    """Add a session of a user and return its public id."""
+    """Add a session of a user and return its public id.
+
+    Args:
+        connection: of the service's database.
+        token_hash: the SHA-256 digest of the token.
+        user: the row of the user.
+        ip: the address of the client.
+        user_agent: the name of the client's program.
+        start: the time at which it begins.
+        expires_at: its latest end.
+        provider_session: the id of the session at the identity provider where it began, empty if that gives none; None
+            for a log-in with a password.
+    """
     session_id = new_id()
     connection.execute(
         sessions.insert().values(
@@ -37,9 +51,23 @@ def insert_session(
             start=start,
             last_access=start,
             expires_at=expires_at,
+            provider_session=provider_session,
         )
     )
     return session_id
+
+
+def delete_provider_sessions(connection: sa.Connection, user_ids: Collection[str], provider_session: str | None) -> int:
+    """Delete the sessions of users that began at an identity provider; return their number.
+
+    Args:
+        connection: of the service's database.
+        user_ids: the users.
+        provider_session: the id of the one session there; None for all.
+    """
+    column = sessions.c.provider_session
+    which = column.is_not(None) if provider_session is None else column == provider_session
+    return int(connection.execute(sessions.delete().where(sessions.c.user_id.in_(list(user_ids)), which)).rowcount)
 
 
 def find_session(connection: sa.Connection, token_hash: bytes, *, now: datetime, idle_since: datetime) -> Any:
