@@ -81,6 +81,8 @@ PINS = {
 }
 # fastdup reports usage over the network unless it is told not to.
 _QUIET = {"SENTRY_OPT_OUT": "1", "PYTHONWARNINGS": "ignore"}
+# Modules are compiled once, as where a tool is installed, and come from the tool's own environment.
+_UNSET = frozenset(("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"))
 
 
 def arguments(description: str | None, *, peers: bool = True, data: bool = True) -> argparse.ArgumentParser:
@@ -183,7 +185,7 @@ def run_worker(python: Path, task: str, source: Path, *, script: Path = WORKERS)
         answer, log = Path(work) / "answer.json", Path(work) / "log.txt"
         # -P: the benchmarks' own modules must not hide a tool's modules of the same name.
         command = [str(python), "-P", str(script), task, str(source.absolute()), str(answer)]
-        variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | _QUIET
+        variables = {key: value for key, value in os.environ.items() if key not in _UNSET} | _QUIET
         with log.open("wb") as output:
             started = time.perf_counter()
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=variables, cwd=work)

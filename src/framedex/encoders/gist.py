@@ -226,14 +226,20 @@ class _Filters:
         """Return the mean energy of the responses: float32, shape (N, O, 4, 4), from spectra, shape (N, 64, 64)."""
         count, width = len(spectra), self.width
         response = np.take(spectra.reshape(-1), self._places[:, :count], mode="clip")
-        values = response.view(np.float32).reshape(width, count, _ORIENTATIONS, width, 2)
-        values *= self.weights
+        values = response.view(np.float32)
+        values *= self._weights[:, :count]
         half = _inverse(width) @ response.reshape(width, -1)
         np.matmul(half.reshape(-1, width), _inverse(width), out=response.reshape(-1, width))
         np.multiply(values, values, out=values)  # of the real and the imaginary part
         in_rows = values.reshape(-1, 2 * width) @ _cells(width)
         grid = in_rows.reshape(_GRID, width // _GRID, count, _ORIENTATIONS, _GRID).sum(axis=1)
         return np.asarray(grid.transpose(1, 2, 3, 0))
+
+    @cached_property
+    def _weights(self) -> npt.NDArray[np.float32]:
+        """The weights of several images, of real and imaginary parts: shape (W, 4, O, 2 * W); broadcasting is slow."""
+        several = np.broadcast_to(self.weights, (self.width, _TOGETHER, _ORIENTATIONS, self.width, 2))
+        return several.reshape(self.width, _TOGETHER, _ORIENTATIONS, 2 * self.width)
 
     @cached_property
     def _places(self) -> npt.NDArray[np.intp]:
