@@ -242,6 +242,11 @@ CALLS: Mapping[str, Call] = {
         (A.TENANT_EDIT_ROLES,), lambda w, a: w.hub.tenants.set_role(a, w.user(), Role.EDITOR, tenant_id=HERE)
     ),
     "Hub.audit": Call((A.ADMIN_SETTINGS,), lambda w, a: w.hub.audit(a)),
+    "AdminSettings.values": Call((A.ADMIN_SETTINGS,), lambda w, a: w.hub.admin_settings.values(a)),
+    "AdminSettings.get": Call((A.ADMIN_SETTINGS,), lambda w, a: w.hub.admin_settings.get(a, "LOG_LEVEL")),
+    "AdminSettings.change": Call(
+        (A.ADMIN_SETTINGS,), lambda w, a: w.hub.admin_settings.change(a, "ADD_MEDIA_ENABLED", True)
+    ),
     "Hub.profile": Call((A.OWN_ACCOUNT,), lambda w, a: w.hub.profile(a)),
     "Sessions.change_password": Call(
         (A.OWN_PASSWORD,),
@@ -271,10 +276,13 @@ LISTS = {
     "Tenants.visible",
     "Tenants.find",
     "Tenants.organizations",
+    "Tenants.organization",
+    "Tenants.access",
 }
 """Methods that leave out what the actor must not see; tests below compare them with the rules."""
 OF_THE_OPERATOR = {"Tenants.create", "Tenants.create_organization", "Tenants.add_member"}
 UNCHECKED = {
+    "Hub.check": "is the check itself",
     "Datasets.subject": "returns the subject of a check",
     "Tenants.primary": "is about the actor alone",
     **{
@@ -354,6 +362,9 @@ def test_lists__have_what_may_be_seen(world: World, column: str) -> None:
     assert (world.pets in listener.visible) is sees
     sees_tenant = bool(allowed(actor, Action.TENANT_VIEW, TenantSubject(HERE)))
     assert (HERE in {tenant.id for tenant in hub.tenants.visible(actor)}) is sees_tenant
+    access = hub.tenants.access(actor, HERE)
+    assert access.can_access is sees_tenant
+    assert access.can_manage is bool(allowed(actor, Action.TENANT_EDIT_ROLES, TenantSubject(HERE)))
     if sees_tenant:
         assert hub.tenants.find(actor, HERE).id == HERE
     else:
@@ -372,6 +383,8 @@ def test_lists__without_a_log_in(world: World) -> None:
         hub.tenants.visible,
         hub.tenants.organizations,
         lambda actor: hub.tenants.find(actor, HERE),
+        lambda actor: hub.tenants.organization(actor, HERE),
+        lambda actor: hub.tenants.access(actor, HERE),
     ]
     for call in calls:
         with pytest.raises(NotAuthenticated):

@@ -95,8 +95,8 @@ _REASONS: Mapping[Action, str] = {
     Action.ADMIN_SETTINGS: "Only administrators may see and change the settings",
     Action.OWN_PASSWORD: "Passwords need a browser session",
     Action.OWN_CREDENTIALS: "API credentials need a browser session",
-    Action.USERS_READ: "You do not have permission to view users",
-    Action.USERS_WRITE: "You do not have permission to manage users",
+    Action.USERS_READ: "Insufficient roles",
+    Action.USERS_WRITE: "Insufficient roles",
 }
 _YES = Verdict(Answer.YES)
 _DATASET_HIDDEN = Verdict(Answer.HIDDEN, "Dataset not found")

@@ -6,9 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from framedex.access import Action, Actor, Role, TenantSubject, Via
+from framedex.access import Action, Actor, Role, Subject, Via
 from framedex.api.workspace import Workspace
 from framedex.core.checks import check_integer
+from framedex.hub.admin_settings import SERVICE, AdminSettings
 from framedex.hub.context import HubContext
 from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
@@ -65,6 +66,7 @@ class Hub:
         sessions: log-ins.
         credentials: API keys.
         external: accounts of people whom an identity provider knows.
+        admin_settings: settings that change while the hub is open.
         results: results and clean-up plans that are kept for users.
         events: what changes, for listeners.
 
@@ -98,6 +100,7 @@ class Hub:
         self.notifications = Notifications(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.external = ExternalAccounts(context)
+        self.admin_settings = AdminSettings(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
     def profile(self, actor: Actor) -> Profile:
@@ -143,11 +146,21 @@ class Hub:
             Forbidden: the actor is no admin of the default tenant.
             InvalidInput: the limit or the offset is out of range.
         """
-        self._context.require(actor, Action.ADMIN_SETTINGS, TenantSubject(DEFAULT_ID))
+        self._context.require(actor, Action.ADMIN_SETTINGS, SERVICE)
         check_integer("limit", limit, minimum=1, maximum=1000)
         check_integer("offset", offset, minimum=0)
         with self._database.read() as connection:
             return audit.list_entries(connection, limit=limit, offset=offset)
+
+    def check(self, actor: Actor, action: Action, subject: Subject = None) -> None:
+        """Check that an actor may do something; the audit notes refusals of what matters for security.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+            NotFound: the actor must not learn that the subject exists.
+            Forbidden: the actor may not do it.
+        """
+        self._context.require(actor, action, subject)
 
     def sweep(self) -> None:
         """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets.
@@ -155,7 +168,9 @@ class Hub:
         Users are notified of alerts that still wait.
 
         Datasets that were created in the namespace of a tenant and have no home, because their process ended, get one.
+        Settings that another process stored hold here, too.
         """
+        self.admin_settings.refresh()
         self.sessions.sweep()
         self.external.sweep()
         self.datasets.sweep()

@@ -8,7 +8,7 @@ from framedex.errors import Forbidden, InvalidInput, NotFound
 from framedex.hub import memberships
 from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
-from framedex.records import Organization, Tenant, TenantMember, TenantPermissions
+from framedex.records import Organization, Tenant, TenantAccess, TenantMember, TenantPermissions
 from framedex.storage.service_db import accounts, audit, tenants
 from framedex.storage.service_db.database import DEFAULT_ID
 
@@ -73,6 +73,28 @@ class Tenants:
         with self._context.database.read() as connection:
             tenants.find_tenant(connection, tenant_id)
             return tenants.list_members(connection, tenant_id)
+
+    def access(self, actor: Actor, tenant_id: str | None = None) -> TenantAccess:
+        """Return what the actor may do in a tenant; that of no member is nothing, whether the tenant exists or not.
+
+        Args:
+            actor: who asks.
+            tenant_id: the tenant; None for the one that the actor joined first.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+            NotFound: the tenant does not exist, and the actor may see all users.
+        """
+        self._context.require_log_in(actor)
+        subject = TenantSubject(tenant_id or self.primary(actor) or "")
+        if not allowed(actor, Action.TENANT_VIEW, subject) and tenant_id and allowed(actor, Action.USERS_WRITE):
+            with self._context.database.read() as connection:
+                tenants.find_tenant(connection, tenant_id)
+        return TenantAccess(
+            can_access=bool(allowed(actor, Action.TENANT_VIEW, subject)),
+            can_manage=bool(allowed(actor, Action.TENANT_EDIT_ROLES, subject)),
+            role=actor.roles.get(subject.tenant_id),
+        )
 
     def primary(self, actor: Actor) -> str | None:
         """Return the id of the tenant that the actor joined first; None for no member."""
@@ -161,6 +183,17 @@ class Tenants:
         self._context.require_log_in(actor)
         with self._context.database.read() as connection:
             return tenants.list_organizations(connection, of_user=own_id(actor))
+
+    def organization(self, actor: Actor, organization_id: str) -> Organization:
+        """Return an organization with a tenant of the actor.
+
+        Raises:
+            NotFound: it does not exist, or the actor is no member of a tenant of it.
+        """
+        found = next((each for each in self.organizations(actor) if each.id == organization_id), None)
+        if found is None:
+            raise NotFound("Organization not found")
+        return found
 
     def create_organization(self, actor: Actor, name: str) -> Organization:
         """Create an organization and return it.

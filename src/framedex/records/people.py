@@ -76,6 +76,14 @@ class Tenant(Record):
     permissions: TenantPermissions | None
 
 
+class TenantAccess(Record):
+    """The access of a user to a tenant: ``role`` is None for users who are no members."""
+
+    can_access: bool
+    can_manage: bool
+    role: str | None
+
+
 class TenantMember(_Named):
     """A member of a tenant. ``role`` is ``admin``, ``editor`` or ``viewer``."""
 

@@ -15,7 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message
 
-from framedex.access import Action, Actor, TenantSubject, require
+from framedex.access import Action, Actor, Role, TenantSubject
+from framedex.hub.admin_settings import SERVICE
 from framedex.service.errors import Refusal
 from framedex.service.identity import check_origin, identify
 from framedex.service.state import ServiceState
@@ -26,6 +27,10 @@ _LIMITER_SIZE = 40
 _ATTRIBUTE = "__framedex_needs__"
 MAX_JSON_BYTES = 2**20
 """The maximum size of the body of a request whose route names no other."""
+
+
+def _served(_state: ServiceState) -> str | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Needs:
         invalid_status: the status for values that the library refuses.
         error_fields: further fields of each error.
         body_limit: the maximum size of the body in bytes, or the setting that has it.
+        unless: returns why the deployment does not serve the route; None if it does.
     """
 
     action: Action | None
@@ -51,6 +57,7 @@ class Needs:
     invalid_status: int = 422
     error_fields: tuple[tuple[str, str], ...] = ()
     body_limit: int | str = MAX_JSON_BYTES
+    unless: Callable[[ServiceState], str | None] = _served
 
 
 def needs(
@@ -63,13 +70,15 @@ def needs(
     invalid_status: int = 422,
     error_fields: tuple[tuple[str, str], ...] = (),
     body_limit: int | str = MAX_JSON_BYTES,
+    unless: Callable[[ServiceState], str | None] = _served,
 ) -> Callable[[_Endpoint], _Endpoint]:
     """Return a decorator that says what a route needs; see :class:`Needs`.
 
-    The subject follows from the route: the dataset of ``dataset_id`` (in the path, else in the query), the task of
-    ``task_id``, the saved view of ``view_id``, the workspace of the actor, or the actor's own account.
+    The subject follows from the route: the dataset of ``dataset_id`` or the workspace of ``workspace_id`` (in the path,
+    else in the query), the task of ``task_id``, the saved view of ``view_id``, the first workspace of the actor, or the
+    actor's own account.
     """
-    found = Needs(action, changes, heavy, signed, feature, invalid_status, error_fields, body_limit)
+    found = Needs(action, changes, heavy, signed, feature, invalid_status, error_fields, body_limit, unless)
 
     def mark(endpoint: _Endpoint) -> _Endpoint:
         setattr(endpoint, _ATTRIBUTE, found)
@@ -198,6 +207,8 @@ def _admit(request: Request, state: ServiceState, wanted: Needs) -> None:
     if changes:
         check_origin(request, state, has_cookie="authorization" not in request.headers)
     request.state.actor = actor
+    if (refusal := wanted.unless(state)) is not None:
+        raise Refusal(403, refusal)
     _authorize(request, state, actor, wanted.action)
     if wanted.feature is not None and not getattr(state.workspace.settings, wanted.feature[0]):
         raise Refusal(403, wanted.feature[1])
@@ -213,8 +224,22 @@ def _authorize(request: Request, state: ServiceState, actor: Actor, action: Acti
         request.state.dataset = state.hub.views.open(actor, str(dataset_id), view_id, action)
     elif kind in ("dataset", "view") and dataset_id is not None:
         request.state.dataset = state.hub.datasets.open(actor, dataset_id, action)
-    elif kind in ("tenant", "admin"):
-        tenant_id = state.hub.tenants.primary(actor) or ""
-        require(actor, action, TenantSubject(tenant_id, state.settings.ingest_path_role))
+    elif kind == "tenant":
+        state.hub.check(
+            actor, action, TenantSubject(_tenant_id(request, state, actor, action), state.settings.ingest_path_role)
+        )
+    elif kind == "admin":
+        state.hub.check(actor, action, SERVICE)
     else:
-        require(actor, Action.OWN_ACCOUNT if kind in ("dataset", "view", "task", "export") else action)
+        state.hub.check(actor, Action.OWN_ACCOUNT if kind in ("dataset", "view", "task", "export") else action)
+
+
+def _tenant_id(request: Request, state: ServiceState, actor: Actor, action: Action) -> str:
+    """Return the id of the tenant that a request is about."""
+    if action is Action.TENANT_EDIT_ROLES:  # the body names the tenant, and the hub checks the action there
+        administered = [tenant_id for tenant_id, role in actor.roles.items() if role is Role.ADMIN]
+        return administered[0] if administered else state.hub.tenants.primary(actor) or ""
+    named = request.path_params.get("workspace_id", request.query_params.get("workspace_id"))
+    if named is not None and action is Action.TENANT_VIEW:
+        return str(named).lower()
+    return state.hub.tenants.primary(actor) or ""

@@ -1,6 +1,6 @@
 """Settings from environment variables (``FRAMEDEX_…``) or from code."""
 
-from framedex.settings.live import CHANGEABLE, ChangeableSettings, LiveSettings
+from framedex.settings.live import CHANGEABLE, ChangeableSettings, LiveSettings, checked_change
 from framedex.settings.model import (
     NO_STEMS,
     Settings,
@@ -21,6 +21,7 @@ __all__ = [
     "available_cpus",
     "check_language",
     "check_log_level",
+    "checked_change",
     "languages",
     "load_settings",
     "user_path",

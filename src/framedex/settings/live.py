@@ -83,7 +83,7 @@ class LiveSettings:
         Raises:
             InvalidInput: a setting cannot be changed, or a value does not fit.
         """
-        checked = {name: _checked(name, value) for name, value in values.items()}
+        checked = {name: checked_change(name, value) for name, value in values.items()}
         with _LOCK:
             merged = {**self._changes.values, **checked}
             self._changes.values = {name: value for name, value in merged.items() if value is not None}
@@ -91,8 +91,16 @@ class LiveSettings:
             _set_log_level(self.current.log_level)
 
 
-def _checked(name: str, value: Any) -> Any:
-    """Return the value of a changeable setting; None for None."""
+def checked_change(name: str, value: Any) -> Any:
+    """Return the value of a changeable setting; None for None.
+
+    Args:
+        name: the name of the setting, one of :data:`CHANGEABLE`.
+        value: the value, or its text.
+
+    Raises:
+        InvalidInput: the setting cannot be changed, or the value does not fit.
+    """
     if name not in CHANGEABLE:
         raise InvalidInput(f"the setting {name!r} cannot change while a workspace is open; {', '.join(CHANGEABLE)} can")
     if value is None:
@@ -103,7 +111,7 @@ def _checked(name: str, value: Any) -> Any:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         why = error_reason(error.errors(include_url=False)[0])
-        raise InvalidInput(f"the setting {name} cannot be {value!r}: {why}") from None
+        raise InvalidInput(f"the setting {name} cannot be {value!r:.200}: {why}") from None
 
 
 def _set_log_level(level: str | None) -> None:
