@@ -24,8 +24,11 @@ class WorkspaceUpkeep(WorkspaceHandle):
         history of tasks and exports is lost. A damaged catalog is kept under another name. No other process may use
         the workspace at the same time.
 
+        Users of a service cannot be recovered. If their database is damaged, it is kept under another name, too, so
+        that a new admin can be made; all datasets then belong to the default workspace of users.
+
         Raises:
-            Conflict: the catalog exists and is intact.
+            Conflict: the catalog exists and is intact, and no database of users is lost.
             WorkspaceError: the folder is not a workspace, or cannot be read or written.
         """
         with progress_bar("Recovering") as progress:
@@ -73,12 +76,13 @@ class WorkspaceUpkeep(WorkspaceHandle):
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
     def check(self, *names: str, repair: bool = False) -> CheckResult:
-        """Verify the catalog, the tables, journals, uploaded files and caches of datasets; return the findings.
+        """Verify the catalog, the tables, journals, uploaded files and caches of datasets, and users; return findings.
 
         All data is read once, in blocks. Other processes may read and write at the same time.
 
         Args:
-            names: names or ids of datasets; by default all datasets and all files outside of datasets.
+            names: names or ids of datasets; by default all datasets, all files outside of datasets, and the users of a
+                service.
             repair: repair the findings where possible: delete damaged caches and leftovers, rewrite manifests, and
                 rebuild missing, outdated or damaged catalog entries from the manifest in the dataset's folder. The
                 field ``repaired`` of a finding has the outcome.

@@ -119,7 +119,7 @@ def check(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Verify the catalog, tables, journals, uploaded files and caches; exit with status 1 on a fault."""
+    """Verify the catalog, tables, journals, uploaded files, caches and users; exit with status 1 on a fault."""
     result = _checked(workspace, name, repair=repair)
     if as_json:
         print_json(result)
@@ -149,15 +149,17 @@ def recover(
     folder: Annotated[Path, typer.Argument(help="Workspace folder.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Rebuild a missing or damaged catalog from the folders of the datasets."""
+    """Rebuild a missing or damaged catalog from the folders of the datasets, and let a service without users start."""
     result = framedex.Workspace.recover(folder)
     if as_json:
         print_json(result)
         return
     for path in result.kept_as:
-        say(f"former catalog: {path}")
+        say(f"kept: {path}")
     for line in result.left_out:
         say(line)
+    if not result.datasets and result.left_out:
+        return
     found = f"{counted(len(result.datasets), 'datasets')} with {counted(result.snapshots, 'snapshots')}"
     say(f"recovered {found}: {', '.join(result.datasets)}")
 

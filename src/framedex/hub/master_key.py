@@ -10,9 +10,9 @@ from pathlib import Path
 
 from framedex.core.atomic import atomic_file
 from framedex.errors import InvalidInput, WorkspaceError
+from framedex.storage.service_db.database import KEY_NAME
 
 VARIABLE = "FRAMEDEX_SECRET_KEY"
-FILE_NAME = "service.key"
 _BYTES = 32
 
 
@@ -50,7 +50,7 @@ def load_master_key(folder: Path, *, read_only: bool = False) -> MasterKey:
         if len(text) < _BYTES:
             raise InvalidInput(f"{VARIABLE} has {len(text)} characters; a key has at least {_BYTES}")
         return MasterKey(text.encode())
-    path = folder / FILE_NAME
+    path = folder / KEY_NAME
     try:
         if not read_only and not path.exists():
             _make(path)

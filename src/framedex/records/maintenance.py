@@ -54,8 +54,8 @@ class RecoveryResult(Record):
     """The outcome of :meth:`framedex.Workspace.recover`.
 
     ``datasets`` are the names of the recovered datasets, oldest first, and ``snapshots`` is the number of their
-    snapshots. ``kept_as`` are the files that the damaged catalog was moved to. ``left_out`` names in a line each what
-    could not be recovered.
+    snapshots. ``kept_as`` are the files that the damaged catalog, or database of users, was moved to. ``left_out``
+    names in a line each what could not be recovered.
     """
 
     datasets: list[str]

@@ -3,16 +3,14 @@
 They also work on files that are too damaged to be opened as a catalog.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from framedex.errors import WorkspaceError
+from framedex.storage.file_checks import MOST, database_faults, reading
 from framedex.storage.row_checks import plain_row
 from framedex.storage.row_values import WrongValue
 from framedex.storage.schema import (
@@ -27,18 +25,7 @@ from framedex.storage.schema import (
     trend_points,
     uploads,
 )
-from framedex.storage.sqlite_errors import base_code, failure_reason
 
-_MOST = 20  # listed faults of one file
-_DAMAGED = frozenset(
-    {
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_ERROR,
-        sqlite3.SQLITE_FORMAT,
-        sqlite3.SQLITE_MISMATCH,
-    }
-)
 _OF_NO_ENTRY = (tasks, exports, uploads, trend_points, alert_queue, journal, leases)
 """The tables whose rows the manifest of a dataset does not have."""
 _REFERENCES = {
@@ -65,18 +52,7 @@ def file_faults(path: Path) -> list[str]:
     Raises:
         WorkspaceError: the check cannot run now, for example because the disk cannot be read.
     """
-    if not path.exists():
-        return ["is missing"]
-    if not path.stat().st_size:
-        return ["is empty"]
-    try:
-        with closing(_connect(path)) as connection:
-            faults = [text for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST})") if text != "ok"]
-            return faults or _schema_faults(connection)
-    except sqlite3.Error as error:
-        if (base_code(error) or sqlite3.SQLITE_ERROR) in _DAMAGED:
-            return [f"is damaged: {error}"]
-        raise _cannot_check(path, error) from error
+    return database_faults(path, metadata)
 
 
 def reference_faults(path: Path) -> list[str]:
@@ -85,10 +61,10 @@ def reference_faults(path: Path) -> list[str]:
     Raises:
         WorkspaceError: the check cannot run now.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         faults = [f"{name.format(row)} is missing" for name, query in _REFERENCES.items()
-                  for (row,) in connection.execute(f"{query} LIMIT {_MOST}")]  # fmt: skip
-        orphans = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST)
+                  for (row,) in connection.execute(f"{query} LIMIT {MOST}")]  # fmt: skip
+        orphans = connection.execute("PRAGMA foreign_key_check").fetchmany(MOST)
         return faults + [
             f"row {row} of table {table} is of a {_OWNERS.get(parent, 'row')} that is missing"
             for table, row, parent, _ in orphans
@@ -119,7 +95,7 @@ def row_faults(path: Path) -> list[RowFault]:
     Raises:
         WorkspaceError: the check cannot run now.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         return [fault for table in metadata.sorted_tables for fault in _faults_of_rows(connection, table)]
 
 
@@ -143,37 +119,3 @@ def _faults_of_rows(connection: sqlite3.Connection, table: sa.Table) -> Iterator
             key = "id" if table is datasets else "dataset_id"
             dataset_id = None if table in _OF_NO_ENTRY else stored[key]
             yield RowFault(table.name, number, dataset_id if isinstance(dataset_id, str) else None, str(error))
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection to a catalog; text that is not UTF-8 is returned with surrogates."""
-    try:
-        with closing(_connect(path)) as connection:
-            connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-            yield connection
-    except sqlite3.Error as error:
-        raise _cannot_check(path, error) from error
-
-
-def _cannot_check(path: Path, error: sqlite3.Error) -> WorkspaceError:
-    return WorkspaceError(f"cannot check {path}: {failure_reason(error, path)}")
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    uri, log = path.absolute().as_uri(), path.with_name(f"{path.name}-wal")
-    # SQLite cannot create the index of a log in a read-only folder. Without a log it needs no index.
-    mode = "rw" if os.access(path.parent, os.W_OK) or log.exists() else "ro&immutable=1"
-    return sqlite3.connect(f"{uri}?mode={mode}", uri=True, timeout=60)
-
-
-def _schema_faults(connection: sqlite3.Connection) -> list[str]:
-    faults = []
-    for table in metadata.sorted_tables:
-        present = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
-        if not present:
-            faults.append(f"has no table {table.name}")
-        else:
-            lacking = [column.name for column in table.columns if column.name not in present]
-            faults += [f"has no column {name} in table {table.name}" for name in lacking]
-    return faults

@@ -50,6 +50,18 @@ def plain_row(table: sa.Table, stored: Mapping[str, Any]) -> Plain:
     return plain
 
 
+def check_columns(table: sa.Table, stored: Mapping[str, Any]) -> None:
+    """Check that SQLite's values of a row, by column name, have the types of their columns.
+
+    Raises:
+        WrongValue: a value has another type.
+    """
+    row_id = _row_id(stored)
+    for column in table.columns:
+        if column.name in stored:
+            _check_value(table, column, _parsed(table, column.name, stored[column.name], row_id), row_id)
+
+
 def check_plain(table: sa.Table, plain: Mapping[str, Any]) -> None:
     """Check the values of a row with parsed JSON; columns that are not there are not checked.
 

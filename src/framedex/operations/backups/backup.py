@@ -28,11 +28,11 @@ from framedex.storage.layout import FORMAT_VERSION, Layout
 from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.service_db.copies import write_service_copy
 from framedex.storage.service_db.database import FILE_NAME as SERVICE_DB
+from framedex.storage.service_db.database import KEY_NAME
 
 _ATTEMPTS = 20  # copies of the catalog; each further one copies only what changed since the one before
 _MARGIN = 2**20
 _SHOWN = 10  # sources in a result
-_SECRETS = "service.key"
 _OF_FILES = 0.05  # share of the progress before the first file is copied
 
 
@@ -232,8 +232,8 @@ def _not_included(layout: Layout, named: list[NamedFiles], *, with_users: bool) 
         yield f"files of models that {layout.models.name} names"
     if not with_users and (layout.root / SERVICE_DB).exists():
         yield f"users, roles and grants of the service ({SERVICE_DB}): a backup with users has them"
-    if (layout.root / _SECRETS).exists():
-        yield f"the key of the service ({_SECRETS}), from which secrets of API keys follow: copy it to another place"
+    if (layout.root / KEY_NAME).exists():
+        yield f"the key of the service ({KEY_NAME}), from which secrets of API keys follow: copy it to another place"
     elif with_users:
         yield "the key of the service, from which secrets of API keys follow"
     if with_users:

@@ -11,6 +11,7 @@ from framedex.operations.integrity import caches, entries, files, tables
 from framedex.operations.integrity.inspection import Inspection
 from framedex.operations.integrity.journal import check_journal
 from framedex.operations.integrity.transactions import check_transactions
+from framedex.operations.integrity.users import check_users
 from framedex.records import CheckResult, Finding
 from framedex.storage import datasets
 from framedex.storage.catalog_checks import catalog_faults
@@ -53,6 +54,7 @@ def check(
         entries.check_folders(inspection)
         caches.check_orphans(inspection)
         files.check_partial(inspection)
+        check_users(inspection)
     entries.add_faults(inspection, faults)
     return inspection.result()
 

@@ -1,15 +1,17 @@
-"""Recovery of a workspace's catalog from the manifests in the datasets' folders."""
+"""Recovery of a workspace's catalog from the manifests in the datasets' folders, and of a service without its users."""
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from framedex.core.naming import copy_name
+from framedex.core.progress import Progress
 from framedex.errors import Conflict, WorkspaceError
+from framedex.operations.integrity.lost_users import find_lost_users
 from framedex.records import RecoveryResult
 from framedex.storage import disk
 from framedex.storage.catalog import create_catalog, open_catalog
@@ -23,7 +25,7 @@ from framedex.storage.upload_rows import insert_stored
 
 LEFT_OUT = ".left-out"
 """Suffix of folders of datasets that could not be recovered; vacuum does not touch them."""
-_CATALOG_FILES = ("", "-wal", "-shm")
+_DATABASE_FILES = ("", "-wal", "-shm")
 
 
 @dataclass
@@ -41,7 +43,7 @@ class _Plan:
     folders: list[Path] = field(default_factory=list)
 
 
-def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], None] | None = None) -> RecoveryResult:
+def recover(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> RecoveryResult:
     """Rebuild the catalog of a workspace; see :meth:`framedex.Workspace.recover`.
 
     Args:
@@ -49,9 +51,21 @@ def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], 
         progress: called with the name of a dataset and the share that is done; raises to stop, with nothing changed.
     """
     layout = open_layout(folder, read_only=True)
-    if not catalog_faults(layout.catalog):
+    lost = find_lost_users(layout.root)
+    if catalog_faults(layout.catalog):
+        result = _recover_catalog(layout, progress or (lambda _name, _share: None))
+    elif lost is None:
         raise Conflict(f"{layout.catalog} is sound; there is nothing to recover (see `framedex check`)")
-    plan = _planned(layout, progress or (lambda _name, _share: None))
+    else:
+        result = RecoveryResult(datasets=[], snapshots=0, kept_as=[], left_out=[])
+    if lost is None:
+        return result
+    kept_as = [*result.kept_as, *(str(path) for path in _set_aside(lost.damaged))]
+    return result.model_copy(update={"kept_as": kept_as, "left_out": [*result.left_out, *lost.lines]})
+
+
+def _recover_catalog(layout: Layout, progress: Progress) -> RecoveryResult:
+    plan = _planned(layout, progress)
     if not plan.manifests and not plan.folders and not layout.catalog.exists():
         raise WorkspaceError(f"{layout.datasets} holds no dataset that could be recovered")
     names = _unique_names(plan.manifests)
@@ -61,7 +75,7 @@ def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], 
             insert_described(connection, manifest.body, manifest.snapshots, name=name)
             insert_stored(connection, layout.dataset(manifest.dataset_id), manifest.dataset_id)
 
-    kept_as = [str(path) for path in _set_catalog_aside(layout)]
+    kept_as = [str(path) for path in _set_aside(layout.catalog)]
     create_catalog(layout.catalog, fill)
     for path in plan.folders:
         path.rename(path.with_name(path.name + LEFT_OUT))
@@ -76,7 +90,7 @@ def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], 
     )
 
 
-def _planned(layout: Layout, progress: Callable[[str, float], None]) -> _Plan:
+def _planned(layout: Layout, progress: Progress) -> _Plan:
     plan = _Plan()
     folders = [path for path in disk.entries(layout.datasets) if names_dataset(path) and path.is_dir()]
     for done, path in enumerate(folders):
@@ -148,16 +162,16 @@ def _unique_names(manifests: Collection[Manifest]) -> list[str]:
     return names
 
 
-def _set_catalog_aside(layout: Layout) -> list[Path]:
-    """Rename the remains of the catalog, including a log that SQLite would apply to the new catalog."""
+def _set_aside(database: Path | None) -> list[Path]:
+    """Rename the remains of a database, including a log that SQLite would apply to the next one."""
+    if database is None:
+        return []
     number = 1
-    while any(
-        layout.catalog.with_name(f"{layout.catalog.name}.damaged-{number}{end}").exists() for end in _CATALOG_FILES
-    ):
+    while any(database.with_name(f"{database.name}.damaged-{number}{end}").exists() for end in _DATABASE_FILES):
         number += 1
     moved = []
-    for end in _CATALOG_FILES:
-        path = layout.catalog.with_name(layout.catalog.name + end)
+    for end in _DATABASE_FILES:
+        path = database.with_name(database.name + end)
         if path.exists():
-            moved.append(path.rename(path.with_name(f"{layout.catalog.name}.damaged-{number}{end}")))
+            moved.append(path.rename(path.with_name(f"{database.name}.damaged-{number}{end}")))
     return moved

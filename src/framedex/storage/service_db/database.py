@@ -1,7 +1,9 @@
 """Opening of the service's database, which only the service and its commands make."""
 
 import os
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -16,6 +18,7 @@ SERVICE_DB = Schema(
     "service database", schema.metadata, "framedex.storage.service_db:migrations", ("0001", "0002", "0003")
 )
 FILE_NAME = _NAME
+KEY_NAME = "service.key"
 DEFAULT_ID = "00000000-0000-0000-0000-000000000001"
 """The id of the default organization, and of the default tenant."""
 LOCAL_USERNAME = "local"
@@ -63,22 +66,28 @@ def _check_private(path: Path) -> None:
 def _add_defaults(connection: sa.Connection) -> None:
     """Add the default organization and tenant, and the user who acts while authentication is off."""
     time = now()
-    connection.execute(
-        schema.organizations.insert().values(id=DEFAULT_ID, name="Default Organization", created_at=time)
-    )
-    connection.execute(
-        schema.tenants.insert().values(
-            id=DEFAULT_ID, organization_id=DEFAULT_ID, name="Default Workspace", created_at=time
-        )
-    )
-    connection.execute(
-        schema.users.insert().values(
-            id=LOCAL_USER_ID,
-            username=LOCAL_USERNAME,
-            username_key=LOCAL_USERNAME,
-            enabled=True,
-            password_temporary=False,
-            created_at=time,
-            epoch=0,
-        )
-    )
+    for table in (schema.organizations, schema.tenants, schema.users):
+        connection.execute(table.insert().values(**_default_row(table, time)))
+
+
+def put_defaults(table: sa.Table, time: datetime) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Return the statement, with its values, that adds the first row of a table unless it is there."""
+    row = _default_row(table, time) | {"created_at": time.isoformat(timespec="microseconds")}
+    marks = ", ".join("?" * len(row))
+    return ((f'INSERT OR IGNORE INTO "{table.name}" ({", ".join(row)}) VALUES ({marks})', tuple(row.values())),)
+
+
+def _default_row(table: sa.Table, time: datetime) -> dict[str, Any]:
+    if table is schema.organizations:
+        return {"id": DEFAULT_ID, "name": "Default Organization", "created_at": time}
+    if table is schema.tenants:
+        return {"id": DEFAULT_ID, "organization_id": DEFAULT_ID, "name": "Default Workspace", "created_at": time}
+    return {
+        "id": LOCAL_USER_ID,
+        "username": LOCAL_USERNAME,
+        "username_key": LOCAL_USERNAME,
+        "enabled": True,
+        "password_temporary": False,
+        "created_at": time,
+        "epoch": 0,
+    }
