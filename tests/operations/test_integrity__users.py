@@ -11,7 +11,7 @@ import pytest
 
 from framedex import Conflict, Workspace
 from framedex.access import LOCAL_USER_ID
-from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
+from framedex.storage.service_db.database import DEFAULT_ID, SERVICE_DB, open_service_db
 from tests.gallery import SETTINGS
 
 TIME = "2030-01-01T00:00:00.000000+00:00"
@@ -218,7 +218,7 @@ UNMENDED: dict[str, tuple[Change, str]] = {
     "short key": (lambda home: (home / "service.key").write_bytes(b"key"), "has 3 bytes; a key has 32"),
     "newer revision": (
         statements("UPDATE alembic_version SET version_num = '9999'"),
-        "has schema revision '9999'; this Framedex knows up to '0001'",
+        f"has schema revision '9999'; this Framedex knows up to {SERVICE_DB.newest!r}",
     ),
     "missing table": (statements("DROP TABLE grants"), "has no table grants"),
     "missing": (lambda home: (home / "service.db").unlink(), "is missing, while the key of the service is there"),

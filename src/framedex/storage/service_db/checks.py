@@ -116,7 +116,7 @@ def service_faults(path: Path, existing: Existing, *, is_single: bool) -> list[S
 
 
 def mend_fault(connection: sa.Connection, fault: ServiceFault, existing: Existing) -> None:
-    """Mend a fault, in a transaction of the database."""
+    """Repair a fault, in a transaction of the database."""
     for statement, values in fault.mend:
         present = [json.dumps(sorted(existing())) if value is EXISTING else value for value in values]
         connection.exec_driver_sql(statement, tuple(present))
