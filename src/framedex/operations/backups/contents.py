@@ -13,9 +13,9 @@ from framedex.storage.backups.copying import MissingSource, SourceFile, source_f
 from framedex.storage.blobs import count_missing_blobs, needed_blobs, uploads_folder
 from framedex.storage.journal_files import JOURNAL
 from framedex.storage.layout import Layout
-from framedex.storage.table import Table
 from framedex.storage.table_files import HINT, files_of, rows_key
 from framedex.storage.table_names import MEDIA
+from framedex.storage.table_versions import Table
 from framedex.storage.upload_lists import list_path
 
 Missing = Callable[[str], None]

@@ -19,8 +19,8 @@ from framedex.storage.backups.folder import Backup, check_empty, open_backup
 from framedex.storage.catalog import CATALOG
 from framedex.storage.layout import FORMAT_VERSION, MARKER, Layout, write_marker
 from framedex.storage.objects import OBJECTS
-from framedex.storage.table import Table
 from framedex.storage.table_names import MEDIA
+from framedex.storage.table_versions import Table
 from framedex.storage.videos import VIDEOS
 
 _UNFINISHED = "restore.unfinished"

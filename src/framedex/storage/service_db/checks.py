@@ -26,7 +26,7 @@ _RESTORE = "restore the row from a backup with users"
 _ADMIN = "`framedex users create --admin NAME` creates one"
 _SWEPT = "`--repair` removes them, as the service does from time to time"
 _SHORT_LIVED = (
-    schema.sessions, schema.login_failures, schema.oidc_logins, schema.exports, schema.metadata_tasks,
+    schema.sessions, schema.login_failures, schema.single_uses, schema.exports, schema.metadata_tasks,
     schema.notifications, schema.audit,
 )  # fmt: skip
 """Tables of which a row can go without a loss for anybody: it is made again, or told what has passed."""
