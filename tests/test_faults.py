@@ -38,6 +38,7 @@ from tests.image_files import encode, photo
 from tests.laws import rest_slow
 from tests.pauses import Pause, run_of, wait_until, watched
 from tests.processes import finish, run, start
+from tests.small_disks import Disk, small_disk
 
 HOUR = timedelta(hours=1)
 DISK_BYTES = 16 * 2**20
@@ -46,28 +47,6 @@ SPACES = [0, 24 * 1024, 96 * 1024, 200 * 1024]
 
 
 # --- a full disk
-
-
-class Disk:
-    """A small disk.
-
-    Attributes:
-        path: where it is mounted.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._filler = path, path / "filler"
-
-    @contextlib.contextmanager
-    def full(self, left: int) -> Iterator[None]:
-        """Leave no more than some bytes free until the block ends."""
-        free = shutil.disk_usage(self.path).free
-        with contextlib.suppress(OSError), self._filler.open("wb", buffering=0) as file:
-            file.write(bytes(max(free - left, 0)))
-        try:
-            yield
-        finally:
-            self._filler.unlink()
 
 
 class DiskFull(Exception):
@@ -88,13 +67,8 @@ def full_disk() -> Iterator[None]:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """A disk of 16 MiB of its own."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(where)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("nothing can be mounted here: that takes root")
-    yield Disk(where)
-    subprocess.run(["umount", "-l", str(where)], check=True)
+    with small_disk(tmp_path / "disk", DISK_BYTES) as mounted:
+        yield mounted
 
 
 def state_of(dataset: Dataset) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import uvicorn
 from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.app import create_app
+from framedex.service.server import server_config
 from framedex.service.settings import ServiceSettings
 from framedex.service.state import ServiceState
 
@@ -18,7 +19,7 @@ from framedex.service.state import ServiceState
 def live_service(workspace: Workspace, hub: Hub, settings: ServiceSettings) -> Iterator[tuple[str, ServiceState]]:
     """Serve a workspace; yield the URL, and the open parts of the service."""
     app = create_app(workspace, hub, settings)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False))
+    server = uvicorn.Server(server_config(app, host="127.0.0.1", port=0))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started and thread.is_alive():

@@ -1,5 +1,6 @@
 """Tasks over HTTP: the list and its filters, of what the user may see; abort and retry."""
 
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from framedex.storage.schema import tasks
 from tests.gallery import fill
 from tests.service.client import OWN, Client
 from tests.service.conftest import OPERATOR
+from tests.tasks.test_runner import submit
 
 TASKS = "/api/v1/tasks"
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
@@ -144,6 +146,25 @@ def test_abort_and_retry__of_tasks_that_ended(open_client: Client, dataset: Data
     assert open_client.post(f"{TASKS}/{task_id}/abort", headers=OWN).status_code == 409
     retried = open_client.post(f"{TASKS}/{task_id}/retry", headers=OWN)
     assert (retried.status_code, retried.json()["code"]) == (400, "not_retryable")
+
+
+def test_abort__in_the_commit_phase(local: Client, workspace: Workspace) -> None:
+    """A task that commits is not aborted: that is a conflict with a sentence, and the task completes."""
+    started, go = threading.Event(), threading.Event()
+
+    def commit(_connection: Any) -> None:
+        started.set()
+        assert go.wait(60)
+
+    task = submit(workspace, "committing", lambda _report: commit)
+    assert started.wait(60)
+    try:
+        answer = local.post(f"{TASKS}/{task.id}/abort")
+    finally:
+        go.set()
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+    assert "commit phase" in answer.json()["detail"]
+    assert task.wait(60).status == "COMPLETED"
 
 
 def test_retry__of_a_failed_task(

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from framedex.api.dataset import Dataset
 from framedex.api.retry import rebuild_job
@@ -49,6 +49,20 @@ from framedex.tasks import Exports, Runner, Task
 from framedex.tasks.runner import AfterCommit
 
 _SELECTIONS_SHARE = 8  # divisor: the rows of ordered views may take 1/8 of the memory for columns
+
+
+class FoundDataset(NamedTuple):
+    """A dataset that was found by its id.
+
+    Attributes:
+        dataset: the dataset.
+        record: its record at that moment.
+        namespace: its namespace.
+    """
+
+    dataset: Dataset
+    record: DatasetRecord
+    namespace: str
 
 
 def _after_commit(context: Context) -> AfterCommit:
@@ -246,6 +260,17 @@ class Workspace(WorkspaceUpkeep):
         with self._context.catalog.read() as connection:
             found = datasets.find_dataset(connection, name_or_id, namespace=self.namespace)
         return Dataset(self._context, found.id)
+
+    def find_dataset(self, dataset_id: str) -> FoundDataset:
+        """Return a dataset by its id, of any namespace, with its record; names find nothing.
+
+        Raises:
+            NotFound: no dataset has the id.
+        """
+        self._fail_interrupted()
+        with self._context.catalog.read() as connection:
+            record, namespace = datasets.find_with_namespace(connection, dataset_id)
+        return FoundDataset(Dataset(self._context, record.id), record, namespace)
 
     def datasets(self, *, all_namespaces: bool = False) -> list[DatasetRecord]:
         """Return the records of all datasets of the handle's namespace, or of all namespaces, newest first."""

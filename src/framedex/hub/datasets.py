@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from framedex.access import Action, Actor, DatasetSubject, Role, TenantSubject, allowed, require
 from framedex.api.dataset import Dataset
@@ -19,6 +20,28 @@ from framedex.storage.service_db.homes import Home
 _LIBRARY = Home(DEFAULT_ID)
 """The home of datasets that the library or the command line made."""
 _NOT_FOUND = "Dataset not found"
+
+
+class OpenedDataset(NamedTuple):
+    """A dataset that an actor may use.
+
+    Attributes:
+        dataset: the dataset, in which the actor acts.
+        record: its record at that moment; ``owned_by`` is the address of its owner, also where that changed.
+    """
+
+    dataset: Dataset
+    record: DatasetRecord
+
+
+class _Found(NamedTuple):
+    """A dataset, with what the rules need of it."""
+
+    dataset: Dataset
+    record: DatasetRecord
+    namespace: str
+    home: Home | None
+    subject: DatasetSubject
 
 
 class Datasets:
@@ -44,9 +67,13 @@ class Datasets:
             NotFound: there is no such dataset, or the actor must not learn of it.
             Forbidden: the actor may not do it.
         """
-        dataset, subject = self._find(actor, dataset_id)
-        self._context.require(actor, action, subject, target=dataset_id)
-        return dataset
+        return self.open_with_record(actor, dataset_id, action).dataset
+
+    def open_with_record(self, actor: Actor, dataset_id: str, action: Action = Action.DATASET_VIEW) -> OpenedDataset:
+        """Return a dataset with its record; arguments and errors are those of :meth:`open`."""
+        found = self._find(actor, dataset_id)
+        self._context.require(actor, action, found.subject, target=dataset_id)
+        return OpenedDataset(found.dataset, _owned(found.record, found.home))
 
     def subject(self, actor: Actor, dataset_id: str, *, is_own: bool = False) -> DatasetSubject:
         """Return a dataset as the subject of an action.
@@ -59,8 +86,7 @@ class Datasets:
         Raises:
             NotFound: there is no such dataset.
         """
-        _, subject = self._find(actor, dataset_id)
-        return DatasetSubject(subject.tenant_id, subject.owner_id, subject.grant, is_own)
+        return replace(self._find(actor, dataset_id).subject, is_own=is_own)
 
     def record(self, actor: Actor, dataset_id: str) -> DatasetRecord:
         """Return the record of a dataset; ``owned_by`` is the address of its owner, also where that changed.
@@ -69,23 +95,20 @@ class Datasets:
             NotAuthenticated: nobody is logged in.
             NotFound: there is no such dataset, or the actor must not learn of it.
         """
-        record = self.open(actor, dataset_id).info
-        with self._context.database.read() as connection:
-            home = homes.find_home(connection, dataset_id)
-        return _owned(record, home)
+        return self.open_with_record(actor, dataset_id).record
 
-    def _find(self, actor: Actor, dataset_id: str) -> tuple[Dataset, DatasetSubject]:
+    def _find(self, actor: Actor, dataset_id: str) -> _Found:
         self._context.require(actor, Action.OWN_ACCOUNT)  # nobody learns anything without a log-in
         if not is_dataset_id(dataset_id):
             raise NotFound(_NOT_FOUND)
         try:
-            dataset = self._context.workspace.acting_as(actor.name).dataset(dataset_id)
+            dataset, record, namespace = self._context.workspace.acting_as(actor.name).find_dataset(dataset_id)
         except NotFound:
             raise NotFound(_NOT_FOUND) from None
-        if dataset.id != dataset_id:  # a name in the form of an id
-            raise NotFound(_NOT_FOUND)
         with self._context.database.read() as connection:
-            return dataset, _subject(connection, actor, dataset)
+            home = homes.find_home(connection, dataset_id)
+            subject = _subject(connection, actor, dataset_id, home or _home_by_namespace(connection, namespace))
+        return _Found(dataset, record, namespace, home, subject)
 
     def home(self, connection: Any, dataset_id: str) -> Home:
         """Return to whom a dataset belongs.
@@ -97,7 +120,8 @@ class Datasets:
         Raises:
             NotFound: it does not exist.
         """
-        return _home(connection, self._context.workspace.dataset(dataset_id))
+        found = self._context.workspace.find_dataset(dataset_id)
+        return homes.find_home(connection, dataset_id) or _home_by_namespace(connection, found.namespace)
 
     def visible(self, actor: Actor) -> list[DatasetRecord]:
         """Return the datasets that the actor may view, of all tenants, the newest first.
@@ -264,11 +288,12 @@ class Datasets:
     @contextmanager
     def _sharing(self, actor: Actor, dataset_id: str, address: str) -> Iterator[Any]:
         """Yield a connection in a transaction, in which the actor still may share a dataset."""
-        dataset, subject = self._find(actor, dataset_id)
-        self._context.require(actor, Action.DATASET_SHARE, subject, target=address)
+        found = self._find(actor, dataset_id)
+        self._context.require(actor, Action.DATASET_SHARE, found.subject, target=address)
         with self._context.database.write() as connection:
             present = present_actor(connection, actor)
-            require(present, Action.DATASET_SHARE, _subject(connection, present, dataset))
+            home = homes.find_home(connection, dataset_id) or _home_by_namespace(connection, found.namespace)
+            require(present, Action.DATASET_SHARE, _subject(connection, present, dataset_id, home))
             yield connection
 
     def members(self, actor: Actor, dataset_id: str) -> list[DatasetMember]:
@@ -325,19 +350,15 @@ def _discard(workspace: Workspace, dataset: Dataset) -> None:
         workspace.delete_dataset(dataset.id)
 
 
-def _subject(connection: Any, actor: Actor, dataset: Dataset) -> DatasetSubject:
-    home = _home(connection, dataset)
-    grant = None if actor.user_id is None else homes.grant_of(connection, dataset.id, actor.user_id)
+def _subject(connection: Any, actor: Actor, dataset_id: str, home: Home) -> DatasetSubject:
+    has_grants = own_id(actor) is not None
+    grant = homes.grant_of(connection, dataset_id, str(actor.user_id)) if has_grants else None
     return DatasetSubject(home.tenant_id, home.owner_id, grant)
 
 
-def _home(connection: Any, dataset: Dataset) -> Home:
-    return homes.find_home(connection, dataset.id) or _home_by_namespace(connection, dataset)
-
-
-def _home_by_namespace(connection: Any, dataset: Dataset) -> Home:
-    namespace = dataset.namespace
-    is_tenant = any(row.id == namespace for row in tenants.list_tenants(connection))
+def _home_by_namespace(connection: Any, namespace: str) -> Home:
+    """Return the home of a dataset without a stored one: the tenant of its namespace, or else the default one."""
+    is_tenant = namespace and any(row.id == namespace for row in tenants.list_tenants(connection))
     return Home(namespace) if is_tenant else _LIBRARY
 
 

@@ -1,7 +1,6 @@
 """The master key of the service, from which other secrets are computed, so that none of them is stored."""
 
 import base64
-import hashlib
 import hmac
 import os
 import secrets
@@ -29,7 +28,7 @@ class MasterKey:
     def derived(self, label: str, *parts: object) -> str:
         """Return the secret of a label and some parts: 32 bytes as URL-safe text without padding."""
         message = ":".join([label, *map(str, parts)]).encode()
-        digest = hmac.new(self._key, message, hashlib.sha256).digest()
+        digest = hmac.digest(self._key, message, "sha256")
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 

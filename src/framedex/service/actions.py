@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from framedex.access import Action, Actor, Role, TenantSubject
 from framedex.hub.admin_settings import SERVICE
-from framedex.service.errors import Refusal
+from framedex.service.errors import PROBLEMS, Refusal
 from framedex.service.identity import check_origin, identify
 from framedex.service.state import ServiceState
 
@@ -184,7 +184,13 @@ def _limited(request: Request, limit: int) -> Request:
 
 def routes(tag: str, *, prefix: str = "/api/v1") -> APIRouter:
     """Return a router of routes with actions, below ``/api/v1`` or another path."""
-    return APIRouter(prefix=prefix, route_class=ActionRoute, tags=[tag])
+    return APIRouter(
+        prefix=prefix,
+        route_class=ActionRoute,
+        tags=[tag],
+        responses=PROBLEMS,
+        generate_unique_id_function=lambda route: route.name,
+    )
 
 
 def _limiter(request: Request) -> anyio.CapacityLimiter:
@@ -223,7 +229,8 @@ def _authorize(request: Request, state: ServiceState, actor: Actor, action: Acti
     elif kind == "view" and view_id is not None:
         request.state.dataset = state.hub.views.open(actor, str(dataset_id), view_id, action)
     elif kind in ("dataset", "view") and dataset_id is not None:
-        request.state.dataset = state.hub.datasets.open(actor, dataset_id, action)
+        opened = state.hub.datasets.open_with_record(actor, dataset_id, action)
+        request.state.dataset, request.state.record = opened
     elif kind == "tenant":
         state.hub.check(
             actor, action, TenantSubject(_tenant_id(request, state, actor, action), state.settings.ingest_path_role)

@@ -8,14 +8,13 @@ from pkgutil import iter_modules
 import anyio
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.routing import APIRoute
 
 import framedex.service.routes as route_modules
 from framedex import __version__
 from framedex.api.workspace import Workspace
 from framedex.hub import Hub
 from framedex.service.documentation import add_documentation
-from framedex.service.errors import PROBLEMS, add_handlers
+from framedex.service.errors import add_handlers
 from framedex.service.maintenance import Maintenance
 from framedex.service.metrics import Metrics
 from framedex.service.middleware import RequestMiddleware
@@ -90,14 +89,12 @@ def api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None 
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        generate_unique_id_function=_operation_id,
         telemetry=_NO_TELEMETRY,  # type: ignore[arg-type] # a plain dict; nothing is reported to anyone
         form_limits={"max_files": 1000, "max_fields": 50},
-        responses=PROBLEMS,
     )
     add_handlers(app)
-    for router in routers():
-        app.include_router(router)
+    for router in routers():  # not by include_router, with which each request searches its route twice
+        app.router.routes += router.routes
     return app
 
 
@@ -105,7 +102,3 @@ def routers() -> Sequence[APIRouter]:
     """Return the routers of all modules of routes, by the name of the module."""
     names = sorted(module.name for module in iter_modules(route_modules.__path__))
     return [import_module(f"{route_modules.__name__}.{name}").router for name in names]
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name

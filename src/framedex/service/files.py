@@ -1,8 +1,9 @@
 """Responses with the bytes of a file: validators, ranges, and headers that keep a browser from running it."""
 
+import io
 import re
-from collections.abc import Mapping
-from typing import BinaryIO, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, BinaryIO, Protocol, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -18,6 +19,7 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 _POLICY = "sandbox; default-src 'none'"
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _PART = 2**18
+_Result = TypeVar("_Result")
 
 
 class Closing(Protocol):
@@ -60,20 +62,33 @@ class ContentResponse(Response):
         """Send the response."""
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            if self._content is not None and not scope.get("is_head", False):
-                await anyio.to_thread.run_sync(self._content.seek, self._start)
-                while self._left > 0 and (part := await self._read()):
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            async for part in self._parts(is_head=scope.get("is_head", False)):
+                await send({"type": "http.response.body", "body": part, "more_body": self._left > 0})
         finally:
             if self._owner is not None:
-                await anyio.to_thread.run_sync(self._owner.close)
+                await _call(self._owner, self._owner.close)
 
-    async def _read(self) -> bytes:
-        assert self._content is not None, "the response has a body"
-        part = await anyio.to_thread.run_sync(self._content.read, min(_PART, self._left))
-        self._left -= len(part)
-        return part
+    async def _parts(self, *, is_head: bool) -> AsyncIterator[bytes]:
+        """Yield the parts of the body; the last one, which may be empty, when nothing is left to read."""
+        content = self._content
+        if content is None or is_head:
+            self._left = 0
+        else:
+            await _call(content, content.seek, self._start)
+        while content is not None and self._left > _PART:
+            if not (part := await _call(content, content.read, _PART)):
+                break  # the file was cut off
+            self._left -= len(part)
+            yield part
+        left, self._left = self._left, 0
+        yield await _call(content, content.read, left) if content is not None and left else b""
+
+
+async def _call(owner: object, method: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call a method of a file on a thread; that of one in memory, which does not wait, at once."""
+    if isinstance(owner, io.BytesIO):
+        return method(*arguments)
+    return await anyio.to_thread.run_sync(method, *arguments)
 
 
 def content_response(

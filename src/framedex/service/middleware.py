@@ -26,6 +26,7 @@ _HEADERS = (
     ),
 )
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
+_LONGEST_PATH = 1000  # characters of a path in a line of the log
 Observer = Callable[[str, str, int, float], None]
 """Takes the method, the route, the status and the seconds of a request."""
 
@@ -57,20 +58,20 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": _with_headers(message["headers"], request_id)}
+                message = {**message, "headers": with_common_headers(message["headers"], request_id)}
             elif is_head and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
             await send(message)
 
         try:
             if self._refuses(scope):
-                await _problem(request_id, 400, "Invalid host", "invalid")(scope, receive, forward)
+                await problem_response(request_id, 400, "Invalid host", "invalid")(scope, receive, forward)
             else:
                 await self._app(scope, receive, forward)
         except Exception:
             logger.exception("%s %s failed", method, scope["path"], extra={"request_id": request_id})
             if status == 0:
-                await _problem(request_id, 500, INTERNAL, "internal")(scope, receive, forward)
+                await problem_response(request_id, 500, INTERNAL, "internal")(scope, receive, forward)
         finally:
             seconds = time.perf_counter() - began
             route = getattr(scope.get("route"), "path", "")
@@ -91,12 +92,13 @@ def _host_of(scope: Scope) -> str | None:
     return None if match is None else match.group(1)
 
 
-def _problem(request_id: str, status: int, sentence: str, code: str) -> JSONResponse:
+def problem_response(request_id: str, status: int, sentence: str, code: str) -> JSONResponse:
+    """Return an error in the form of the interface, of a request that reaches no route."""
     body = {"detail": sentence, "message": sentence, "code": code, "request_id": request_id}
     return JSONResponse(body, status_code=status)
 
 
-def _with_headers(headers: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+def with_common_headers(headers: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
     """Return headers of a response with those of all responses that it does not have."""
     present = {name.lower() for name, _ in headers}
     added = [(b"x-request-id", request_id.encode()), *_HEADERS]
@@ -106,16 +108,16 @@ def _with_headers(headers: list[tuple[bytes, bytes]], request_id: str) -> list[t
 
 
 def _log_request(scope: Scope, method: str, status: int, seconds: float, request_id: str) -> None:
-    client = scope.get("client")
+    client, path = scope.get("client"), scope["path"][:_LONGEST_PATH]
     fields = {
         "request_id": request_id,
         "method": method,
-        "path": scope["path"],
+        "path": path,
         "status": status,
         "ms": round(1000 * seconds, 1),
         "client": client[0] if client else None,
     }
-    logger.info("%s %s %s", method, scope["path"], status, extra={"fields": fields})
+    logger.info("%s %s %s", method, path, status, extra={"fields": fields})
 
 
 class JsonFormatter(logging.Formatter):

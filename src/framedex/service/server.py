@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 from filelock import FileLock, Timeout
 
 from framedex.api.workspace import Workspace
@@ -20,6 +21,7 @@ from framedex.errors import Conflict, InvalidInput
 from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.middleware import JsonFormatter
+from framedex.service.protocol import MAX_HEAD_BYTES, JsonProtocol
 from framedex.service.settings import ServiceSettings, auth_is_off, is_loopback
 
 logger = logging.getLogger("framedex.service")
@@ -80,17 +82,7 @@ def serve(
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
         app = create_app(workspace, hub, settings, host=host, on_stop=lambda: workspace.close(_STOPPED))
-        config = uvicorn.Config(
-            app,
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_S,
-            timeout_keep_alive=_KEPT_S,
-            proxy_headers=False,
-        )
+        config = server_config(app, host=host, port=port)
         listener = _bind(config, host, port)
         bound_port = listener.getsockname()[1]
         url = _url(settings, host, bound_port)
@@ -101,6 +93,23 @@ def serve(
         announce(url)
         with _signals_end_quietly():
             _Server(config).run(sockets=[listener])
+
+
+def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
+    """Return the configuration of a server of an application."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+        timeout_keep_alive=_KEPT_S,
+        http=JsonProtocol,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        proxy_headers=False,
+    )
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import hmac
 import time
 from collections.abc import Callable
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from framedex.errors import NotAuthenticated
 
@@ -35,8 +35,9 @@ class Uris:
             query: further parameters, which are not signed.
         """
         expires = -(-int(self._now() + _LIFE_S - _HOUR) // _HOUR) * _HOUR
-        signed = {"exp": expires, "user": user_id, "sig": self._signature(path, user_id, expires)}
-        return f"{quote(path)}?{urlencode({**query, **signed})}"
+        further = f"{urlencode(query)}&" if query else ""
+        signature = self._signature(path, user_id, expires)
+        return f"{quote(path)}?{further}exp={expires}&user={quote_plus(user_id)}&sig={signature}"
 
     def user_of(self, path: str, *, user_id: str, expires: str, signature: str) -> str:
         """Return the user of a signed path.

@@ -19,6 +19,9 @@ from framedex.storage.schema import datasets, tasks
 INTERRUPTED = "interrupted"
 """Status message of a failed task whose process ended; the error message has the reason."""
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
+_IN_PROGRESS = sa.select(tasks.c.id, tasks.c.dataset_id, tasks.c.owner, tasks.c.heartbeat_at).where(
+    sa.or_(*(tasks.c.status == status for status in _RUNNING))
+)
 _SOURCE = "source"  # key in the config of a task that derives a dataset from another
 
 
@@ -263,8 +266,7 @@ def has_interrupted(connection: sa.Connection) -> bool:
 
 
 def _dead(connection: sa.Connection, *, every: bool = False) -> list[tuple[str, str]]:
-    query = sa.select(tasks.c.id, tasks.c.dataset_id, tasks.c.owner, tasks.c.heartbeat_at)
-    rows = connection.execute(query.where(tasks.c.status.in_(_RUNNING))).all()
+    rows = connection.execute(_IN_PROGRESS).all()
     return [(row.id, row.dataset_id) for row in rows if every or _is_dead(row)]
 
 

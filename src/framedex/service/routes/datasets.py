@@ -13,7 +13,7 @@ from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.forms import model_body, parse_fields, read_fields
 from framedex.service.models_datasets import DatasetStats, DatasetStatusModel, NewDataset, dataset_fields
-from framedex.service.parameters import CurrentActor, FileLinks, OpenedDataset, Service
+from framedex.service.parameters import CurrentActor, FileLinks, OpenedDataset, OpenedRecord, Service
 from framedex.service.routes.account import Message
 from framedex.service.sources import check_bucket, reading_source
 
@@ -84,9 +84,10 @@ def list_sample_datasets() -> list[DatasetStatusModel]:
 
 @router.get("/dataset/{dataset_id}")
 @needs(Action.DATASET_VIEW)
-def get_dataset(service: Service, actor: CurrentActor, links: FileLinks, dataset_id: str) -> DatasetStatusModel:
+def get_dataset(
+    service: Service, actor: CurrentActor, links: FileLinks, record: OpenedRecord, dataset_id: str
+) -> DatasetStatusModel:
     """Return the status, the counts and the origin of a dataset."""
-    record = service.hub.datasets.record(actor, dataset_id)
     return DatasetStatusModel(**dataset_fields(record, actor, links, service.workspace.dataset))
 
 

@@ -15,6 +15,8 @@ from framedex.storage.datasets import now
 from framedex.storage.service_db.schema import identities, sessions, user_roles, users
 
 _NOT_LOCAL = users.c.id != LOCAL_USER_ID
+_BY_ID = sa.select(users).where(users.c.id == sa.bindparam("key"), _NOT_LOCAL)
+_REALM_ROLES = sa.select(user_roles.c.role).where(user_roles.c.user_id == sa.bindparam("user"))
 
 
 def insert_user(
@@ -111,10 +113,17 @@ def find_user(connection: sa.Connection, user_id: str) -> sa.Row[Any]:
     Raises:
         NotFound: there is no such user.
     """
-    row = _first(connection, users.c.id == user_id)
+    row = _by_id(connection, user_id)
     if row is None:
         raise NotFound("User not found")
     return row
+
+
+def _by_id(connection: sa.Connection, user_id: str) -> sa.Row[Any] | None:
+    try:
+        return connection.execute(_BY_ID, {"key": user_id}).one_or_none()
+    except UnicodeEncodeError:  # half of a surrogate pair, so nobody's id
+        return None
 
 
 def users_of(connection: sa.Connection, user_ids: Collection[str]) -> dict[str, sa.Row[Any]]:
@@ -125,7 +134,8 @@ def users_of(connection: sa.Connection, user_ids: Collection[str]) -> dict[str, 
 
 def enabled_user(connection: sa.Connection, user_id: str) -> sa.Row[Any] | None:
     """Return the row of a user who may log in; None without one. The local user never may."""
-    return _first(connection, sa.and_(users.c.id == user_id, users.c.enabled))
+    row = _by_id(connection, user_id)
+    return row if row is not None and row.enabled else None
 
 
 def user_named(connection: sa.Connection, username: str) -> sa.Row[Any] | None:
@@ -213,7 +223,7 @@ def delete_user(connection: sa.Connection, user_id: str) -> None:
 
 def realm_roles(connection: sa.Connection, user_id: str) -> frozenset[str]:
     """Return the roles of a user that hold in all tenants."""
-    return frozenset(_roles_of(connection, [user_id]).get(user_id, []))
+    return frozenset(connection.execute(_REALM_ROLES, {"user": user_id}).scalars())
 
 
 def set_realm_roles(connection: sa.Connection, user_id: str, roles: Iterable[str]) -> None:

@@ -14,6 +14,14 @@ from framedex.storage.datasets import now
 from framedex.storage.service_db.database import DEFAULT_ID
 from framedex.storage.service_db.schema import dataset_homes, grants, metadata_tasks, notifications, users
 
+_HOMES = sa.select(dataset_homes, users.c.email, users.c.username).join(
+    users, users.c.id == dataset_homes.c.owner_id, isouter=True
+)
+_HOME = _HOMES.where(dataset_homes.c.dataset_id == sa.bindparam("key"))
+_GRANT = sa.select(grants.c.role).where(
+    grants.c.dataset_id == sa.bindparam("dataset"), grants.c.user_id == sa.bindparam("user")
+)
+
 
 class Home(NamedTuple):
     """The tenant and the owner of a dataset.
@@ -38,18 +46,13 @@ def put_home(connection: sa.Connection, dataset_id: str, tenant_id: str, owner_i
 
 def find_home(connection: sa.Connection, dataset_id: str) -> Home | None:
     """Return to whom a dataset belongs; None if that is not stored."""
-    row = connection.execute(_homes().where(dataset_homes.c.dataset_id == dataset_id)).one_or_none()
+    row = connection.execute(_HOME, {"key": dataset_id}).one_or_none()
     return None if row is None else _home(row)
 
 
 def homes(connection: sa.Connection) -> dict[str, Home]:
     """Return to whom datasets belong, by their ids."""
-    return {row.dataset_id: _home(row) for row in connection.execute(_homes()).all()}
-
-
-def _homes() -> sa.Select[Any]:
-    owner = users.c.id == dataset_homes.c.owner_id
-    return sa.select(dataset_homes, users.c.email, users.c.username).join(users, owner, isouter=True)
+    return {row.dataset_id: _home(row) for row in connection.execute(_HOMES).all()}
 
 
 def _home(row: sa.Row[Any]) -> Home:
@@ -75,8 +78,7 @@ def transfer_datasets(
 
 def grant_of(connection: sa.Connection, dataset_id: str, user_id: str) -> Role | None:
     """Return the role that a user was granted for a dataset; None without a grant."""
-    query = sa.select(grants.c.role).where(grants.c.dataset_id == dataset_id, grants.c.user_id == user_id)
-    role = connection.execute(query).scalar_one_or_none()
+    role = connection.execute(_GRANT, {"dataset": dataset_id, "user": user_id}).scalar_one_or_none()
     return None if role is None else Role(role)
 
 

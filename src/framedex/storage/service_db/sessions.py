@@ -15,6 +15,28 @@ _ALL_NAMES = bytes(32)
 """In the place of a name's hash: the row counts the failures from an address, and has the time of the first one."""
 
 
+def _alive(now: Any, idle_since: Any) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        users.c.enabled,
+        sessions.c.epoch == users.c.epoch,
+        sessions.c.expires_at > now,
+        sessions.c.last_access > idle_since,
+    )
+
+
+# Each request runs one of these; built once, they take a tenth of the time.
+_LIVE_SESSION = (
+    sa.select(users, sessions.c.id.label("session_id"), sessions.c.last_access.label("session_access"))
+    .join(users, users.c.id == sessions.c.user_id)
+    .where(sessions.c.token_hash == sa.bindparam("digest"), *_alive(sa.bindparam("at"), sa.bindparam("idle_since")))
+)
+_USER_OF_KEY = (
+    sa.select(users, api_keys.c.key, api_keys.c.version, api_keys.c.last_used_at)
+    .join(users, users.c.id == api_keys.c.user_id)
+    .where(api_keys.c.key == sa.bindparam("api_key"), api_keys.c.revoked_at.is_(None), users.c.enabled)
+)
+
+
 def insert_session(
     connection: sa.Connection,
     token_hash: bytes,
@@ -79,21 +101,8 @@ def find_session(connection: sa.Connection, token_hash: bytes, *, now: datetime,
         now: sessions that have expired by then are dead,
         idle_since: and so are those that were not used since this time.
     """
-    query = (
-        sa.select(users, sessions.c.id.label("session_id"), sessions.c.last_access.label("session_access"))
-        .join(users, users.c.id == sessions.c.user_id)
-        .where(sessions.c.token_hash == token_hash, *_alive(now, idle_since))
-    )
-    return connection.execute(query).one_or_none()
-
-
-def _alive(now: datetime, idle_since: datetime) -> tuple[sa.ColumnElement[bool], ...]:
-    return (
-        users.c.enabled,
-        sessions.c.epoch == users.c.epoch,
-        sessions.c.expires_at > now,
-        sessions.c.last_access > idle_since,
-    )
+    values = {"digest": token_hash, "at": now, "idle_since": idle_since}
+    return connection.execute(_LIVE_SESSION, values).one_or_none()
 
 
 def note_access(connection: sa.Connection, session_id: str, user_id: str, time: datetime) -> None:
@@ -192,13 +201,8 @@ def find_key(connection: sa.Connection, user_id: str) -> Any:
 
 def user_of_key(connection: sa.Connection, key: str) -> Any:
     """Return the row of a live API key with that of its enabled user; None without such a key."""
-    query = (
-        sa.select(users, api_keys.c.key, api_keys.c.version, api_keys.c.last_used_at)
-        .join(users, users.c.id == api_keys.c.user_id)
-        .where(api_keys.c.key == key, api_keys.c.revoked_at.is_(None), users.c.enabled)
-    )
     try:
-        return connection.execute(query).one_or_none()
+        return connection.execute(_USER_OF_KEY, {"api_key": key}).one_or_none()
     except UnicodeEncodeError:  # half of a surrogate pair, so no key
         return None
 

@@ -12,6 +12,8 @@ from framedex.records import Organization, TenantMember
 from framedex.storage.datasets import now
 from framedex.storage.service_db.schema import memberships, organizations, tenants, users
 
+_MEMBERSHIPS = sa.select(memberships).where(memberships.c.user_id == sa.bindparam("user"))
+
 
 def insert_organization(connection: sa.Connection, name: str) -> str:
     """Add an organization and return its id.
@@ -80,7 +82,7 @@ def list_tenants(connection: sa.Connection, *, of_user: str | None = None) -> Se
 
 def roles_of(connection: sa.Connection, user_id: str) -> dict[str, Role]:
     """Return the roles of a user by the ids of the tenants."""
-    rows = connection.execute(sa.select(memberships).where(memberships.c.user_id == user_id)).all()
+    rows = connection.execute(_MEMBERSHIPS, {"user": user_id}).all()
     return {row.tenant_id: Role(row.role) for row in rows}
 
 
