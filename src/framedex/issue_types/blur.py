@@ -7,7 +7,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.core.arrays import Floats
 from framedex.issue_types.base import Grey, ImageSample, IssueType, histogram
 
 _LIMIT = 0.37
@@ -45,7 +44,7 @@ def _acutance(image: ImageSample) -> float:
     acutance = min(_lost_steps(grey, noise, axis) for axis in (0, 1))
     if acutance >= _LIMIT or _noise(image.grey) > _GRAIN:
         return acutance
-    lost = _lost_by_direction(image.large.astype(np.float32))
+    lost = _lost_by_direction(image.large)
     is_blurred = min(lost) < _SOFT or max(lost) - min(lost) > _MOTION
     return acutance if is_blurred else max(acutance, min(lost))
 
@@ -98,23 +97,33 @@ def _sum_above(values: Any, least: float) -> float:
     return float(cv2.sumElems(values)[0]) - least * cv2.countNonZero(values)
 
 
-def _lost_by_direction(grey: Floats) -> list[float]:
-    """Return the shares of steps that a blur of nine pixels takes away, by its direction."""
+def _lost_by_direction(grey: Grey) -> list[float]:
+    """Return the shares of steps that a blur of nine pixels takes away, by its direction; 1 without steps.
+
+    An image without steps is empty rather than blurred. The blur is a sum, so that integers are exact.
+    """
     height, width = grey.shape
     if min(grey.shape) < 3:
         return [1.0]
     shares = []
-    for (x, y), kernel in _lines():
-        blurred: Any = cv2.filter2D(grey, -1, kernel, borderType=cv2.BORDER_REFLECT)
+    for (x, y), line in _lines():
+        sums = cv2.filter2D(grey, cv2.CV_16S, line, borderType=cv2.BORDER_REFLECT).view(np.uint16)
         here = slice(max(0, -y), height - max(0, y)), slice(max(0, -x), width - max(0, x))
         there = slice(max(0, y), height - max(0, -y)), slice(max(0, x), width - max(0, -x))
-        shares.append(_lost(*(np.abs(each[there] - each[here]) for each in (grey, blurred))))
+        steps, remaining = (np.asarray(cv2.absdiff(each[there], each[here])) for each in (grey, sums))
+        whole = float(cv2.sumElems(steps)[0])
+        if whole < _FEWEST_STEPS * max(1, steps.size):
+            shares.append(1.0)
+            continue
+        count = int(line.sum())
+        lost: Any = cv2.subtract(np.multiply(steps, count, dtype=np.uint16), remaining)
+        shares.append(min(1.0, float(cv2.sumElems(lost)[0]) / (count * whole)))
     return shares
 
 
 @cache
 def _lines() -> tuple[tuple[tuple[int, int], npt.NDArray[np.float32]], ...]:
-    """Return, for each direction, the neighbouring pixel in it and the kernel of a blur along it."""
+    """Return, for each direction, the neighbouring pixel in it and the pixels of a blur along it, which are 1."""
     lines = []
     middle = _LINE // 2
     for angle in np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS:
@@ -123,16 +132,8 @@ def _lines() -> tuple[tuple[tuple[int, int], npt.NDArray[np.float32]], ...]:
         kernel = np.zeros((_LINE, _LINE), np.float32)
         cv2.line(kernel, start, end, 1.0, 1)
         x, y = np.rint(step).astype(int).tolist()
-        lines.append(((x, y), kernel / kernel.sum()))
+        lines.append(((x, y), kernel))
     return tuple(lines)
-
-
-def _lost(steps: Floats, remaining: Floats) -> float:
-    """Return the share of steps that is lost; 1 for an image without steps, which is empty rather than blurred."""
-    whole = float(steps.sum())
-    if whole < _FEWEST_STEPS * max(1, steps.size):
-        return 1.0
-    return min(1.0, float(np.maximum(steps - remaining, 0).sum()) / whole)
 
 
 BLUR = IssueType(
