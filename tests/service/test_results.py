@@ -216,3 +216,17 @@ def test_results__need_a_dataset_that_one_may_view(shared: tuple[Dataset, Client
     viewer.cookies.clear()
     assert viewer.get(url(dataset, "/results/x/rows")).status_code == 401
     viewer.cookies.update(cookies)
+
+
+def test_rows__in_the_basket(shared: tuple[Dataset, Client, Client]) -> None:
+    """Rows say on request whether they are in the basket, also before anything was put into it."""
+    dataset, local, _ = shared
+    ids = dataset.view.media_ids()
+    for expected in ([], ids[1:3]):
+        dataset.basket.add(expected) if expected else None
+        rows = url(
+            dataset, f"/results/{opened(local, dataset)['rid']}/rows?limit=500&columns=in_basket&columns=media_id"
+        )
+        answer = local.get(rows).json()["rows"]
+        assert [row["media_id"] for row in answer if row["in_basket"]] == expected
+    dataset.undo()

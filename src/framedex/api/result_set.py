@@ -23,6 +23,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import is_empty_object_view
 from framedex.storage.row_positions import positions_of
+from framedex.storage.table_names import IN_BASKET
 
 CONTENT_VERSION = "v"
 """The column with the first 8 hexadecimal digits of the hash of the file, for URLs that change with the content."""
@@ -100,7 +101,7 @@ class ResultSet:
             offset: the position of the first row, from 0.
             limit: the maximum number of rows; None for all.
             columns: as for :meth:`framedex.View.to_arrow`, and ``v``: the first 8 hexadecimal digits of the hash of the
-                file, null without a hash.
+                file, null without a hash; and ``in_basket``: whether the media item is in the basket.
 
         Raises:
             InvalidInput: a number is negative, or a column does not exist.
@@ -278,13 +279,23 @@ class ResultSet:
 
     def _table(self, places: npt.NDArray[np.int64], columns: Sequence[str] | None) -> pa.Table:
         selection, view = self._selection(places), self.pinned()
-        wanted = None if columns is None else [name for name in columns if name != CONTENT_VERSION]
+        wanted = None if columns is None else [name for name in columns if name not in (CONTENT_VERSION, IN_BASKET)]
         read = wanted if wanted or columns is None else ["media_id"]
         schema = view._schema(selection, read)
         table = pa.concat_tables([schema.empty_table(), *view._batches(selection, read)])
-        if columns is None or CONTENT_VERSION not in columns:
+        if columns is None:
             return table
-        return table.append_column(CONTENT_VERSION, self._versions(selection)).select(list(columns))
+        if CONTENT_VERSION in columns:
+            table = table.append_column(CONTENT_VERSION, self._versions(selection))
+        if IN_BASKET in columns:
+            table = table.append_column(IN_BASKET, self._in_basket(selection))
+        return table.select(list(columns))
+
+    def _in_basket(self, selection: SelectedRows) -> pa.Array:
+        """Return whether rows are in the basket; a table has the column once something was put into it."""
+        if is_empty_object_view(self._media) or IN_BASKET not in self._media.table.schema.names:
+            return pa.array(np.zeros(len(selection.row_ids()), np.bool_))
+        return pc.fill_null(self._media.values_at(selection.row_ids(), IN_BASKET), fill_value=False)
 
     def _versions(self, selection: SelectedRows) -> pa.Array:
         if is_empty_object_view(self._media):

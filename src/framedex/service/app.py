@@ -22,6 +22,7 @@ from framedex.service.settings import ServiceSettings, auth_is_off
 from framedex.service.staging import remove_staged
 from framedex.service.state import ServiceState
 from framedex.service.uris import Uris
+from framedex.service.web_app import add_app
 
 _NO_TELEMETRY = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
@@ -68,6 +69,7 @@ def create_app(
     app = api(lifespan)
     app.state.service, app.state.metrics = state, metrics
     add_documentation(app)
+    add_app(app)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -67,7 +67,7 @@ def results_rows(
     """Return rows of results: up to 500 as JSON, or up to 100,000 as an Arrow stream.
 
     The columns are those of a table in Python, and on request ``url``, the path of the file in this API, and ``v``,
-    which changes with the content of the file. ``file_path`` is the path within the source.
+    which changes with the content of the file, and ``in_basket``. ``file_path`` is the path within the source.
     """
     results, as_arrow = service.hub.results.get(actor, dataset, rid), wants_arrow(request)
     if not as_arrow and limit > MOST_JSON_ROWS:

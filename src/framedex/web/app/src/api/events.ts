@@ -1,0 +1,66 @@
+/**
+ * Events of the server: tasks, changed datasets, notifications.
+ *
+ * A browser opens few connections to a host, and a stream keeps one. So one page of the browser holds the stream (a
+ * lock elects it) and passes events on to the others.
+ */
+import { address, isOnline } from "./http";
+
+export type EventName = "task" | "head" | "notification" | "lost" | "open";
+export type Listener = (name: EventName, data: Record<string, unknown>) => void;
+
+const NAMES: readonly EventName[] = ["task", "head", "notification", "lost"];
+const listeners = new Set<Listener>();
+const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("framedex.events");
+const SILENCE_MS = 10_000;
+
+/** Listen to events until the returned function is called. */
+export function listen(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function tell(name: EventName, data: Record<string, unknown>): void {
+  for (const listener of listeners) listener(name, data);
+}
+
+/** Begin to receive events, in this page or from another one. */
+export function startEvents(): void {
+  if (channel) {
+    channel.onmessage = ({ data }) => tell(data.name as EventName, data.data as Record<string, unknown>);
+  }
+  if (navigator.locks) void navigator.locks.request("framedex.events", hold);
+  else void hold();
+}
+
+/** Hold the stream until the page is closed. */
+function hold(): Promise<void> {
+  let silence = 0;
+  const wait = (): void => {
+    clearTimeout(silence);
+    silence = window.setTimeout(() => {
+      isOnline.value = false;
+    }, SILENCE_MS);
+  };
+  const pass = (name: EventName, data: Record<string, unknown>): void => {
+    tell(name, data);
+    channel?.postMessage({ name, data });
+  };
+  const stream = new EventSource(address("/events"));
+  stream.onopen = () => {
+    isOnline.value = true;
+    wait();
+    pass("open", {});
+  };
+  stream.onerror = () => {
+    if (stream.readyState === EventSource.CONNECTING) isOnline.value = false;
+  };
+  stream.addEventListener("ping", wait);
+  for (const name of NAMES) {
+    stream.addEventListener(name, (event) => {
+      wait();
+      pass(name, JSON.parse((event as MessageEvent<string>).data) as Record<string, unknown>);
+    });
+  }
+  return new Promise(() => {});
+}

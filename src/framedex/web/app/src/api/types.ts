@@ -1,0 +1,73 @@
+/** The records of the service that the app uses, by the names of its description. */
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+export type Profile = Schemas["Profile"];
+export type DatasetStatus = Schemas["DatasetStatusModel"];
+export type DatasetStats = Schemas["DatasetStats"];
+export type IssueSummary = Schemas["IssueSummary"];
+export type LabelCount = Schemas["LabelCount"];
+export type Task = Schemas["TaskRecord"];
+export type TaskPage = Schemas["TaskPage"];
+export type ResultsInfo = Schemas["ResultsInfo"];
+export type ActionOutcome = Schemas["ActionOutcome"];
+export type JournalStep = Schemas["JournalStep"];
+export type JournalPage = Schemas["JournalPage"];
+export type DuplicateGroup = Schemas["DuplicateGroup"];
+export type DuplicatePage = Schemas["DuplicatePage"];
+export type ValueHistogram = Schemas["ValueHistogram"];
+export type CleanupPlanInfo = Schemas["CleanupPlanInfo"];
+export type Snapshot = Schemas["Snapshot"];
+export type Tag = Schemas["Tag"];
+export type Field = Schemas["Field"];
+
+/** An element of a filter, for example `{labels: {op: "is", value: "dog"}}`. */
+export type VqlElement = Record<string, unknown>;
+
+export interface SearchQuery {
+  text?: string;
+  by?: string;
+  similar?: string;
+  limit?: number | null;
+  relevance?: number;
+}
+
+export interface Region {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface ResultQuery {
+  vql?: VqlElement[] | null;
+  search?: SearchQuery | null;
+  region?: Region | null;
+  sort?: { column: string; descending?: boolean } | null;
+  ids?: string[] | null;
+  entity_type?: "IMAGES" | "OBJECTS";
+}
+
+export interface IssueOfRow {
+  issue_type: string;
+  confidence: number;
+  duplicate_group_id?: string | null;
+}
+
+/** A row of results; only the columns that were asked for are there. */
+export interface Row {
+  media_id: string;
+  file_path: string;
+  image_filename: string;
+  width: number | null;
+  height: number | null;
+  v: string | null;
+  labels: string[] | null;
+  tags: string[] | null;
+  caption: string | null;
+  media_type: string;
+  issues: IssueOfRow[] | null;
+  in_basket?: boolean;
+  frame_timestamp: number | null;
+  [column: string]: unknown;
+}

@@ -1,0 +1,140 @@
+/** The start of the app, and which page is shown. */
+import { signal } from "@preact/signals";
+import { type ComponentType, render } from "preact";
+import { useEffect } from "preact/hooks";
+import "./styles/app.css";
+import { startEvents } from "./api/events";
+import { startKeys, useKeys } from "./keys/dispatcher";
+import { KeyHelp } from "./parts/KeyHelp";
+import { Palette } from "./parts/Palette";
+import { Shell } from "./parts/Shell";
+import { navigate, pathOf, route, startRouter } from "./router";
+import { addressOf, dataset, datasets, loadDatasets, loadStats } from "./state/datasets";
+import { closeDialog, dialog, openDialog } from "./state/dialogs";
+import { redo, undo } from "./state/edits";
+import { sayError } from "./state/notices";
+import { startTheme } from "./state/preferences";
+import { isKnown, loadProfile, profile } from "./state/session";
+import { loadTasks, startTasks } from "./state/tasks";
+import { t } from "./texts";
+
+type Page = ComponentType;
+/** The pages, each loaded when it is shown first. */
+const LOADERS: Record<string, () => Promise<{ default: Page }>> = {
+  home: () => import("./pages/Home"),
+  login: () => import("./pages/Login"),
+  tasks: () => import("./pages/Tasks"),
+  overview: () => import("./pages/Overview"),
+  pictures: () => import("./pages/Pictures"),
+};
+const loaded = signal<Record<string, Page>>({});
+
+async function load(page: string): Promise<void> {
+  const loader = LOADERS[page];
+  if (!loader || loaded.peek()[page]) return;
+  try {
+    const module = await loader();
+    loaded.value = { ...loaded.peek(), [page]: module.default };
+  } catch (error) {
+    sayError(error);
+  }
+}
+
+function App() {
+  const { page, dataset: name } = route.value;
+  const found = dataset.value;
+  useEffect(() => void load(page), [page]);
+  useEffect(() => {
+    if (found) void loadStats(found.id).catch(sayError);
+  }, [found?.id]);
+  useEffect(() => {
+    document.title = [titleOf(page), name, t.app].filter(Boolean).join(" · ");
+    closeDialog();
+  }, [page, name]);
+  useGlobalKeys();
+  const Shown = loaded.value[page];
+  const isMissing = name !== null && datasets.value !== null && found === null;
+  if (page === "login") return Shown ? <Shown /> : null;
+  return (
+    <>
+      <Shell>
+        {isMissing ? (
+          <p class="empty">{t.notFound.dataset(name)}</p>
+        ) : !LOADERS[page] ? (
+          <p class="empty">{t.notFound.page}</p>
+        ) : Shown && (name === null || found) ? (
+          <Shown />
+        ) : (
+          <div class="skeleton page" aria-busy="true" aria-label={t.loading} />
+        )}
+      </Shell>
+      {dialog.value?.()}
+    </>
+  );
+}
+
+function titleOf(page: string): string {
+  return page in t.navigation ? t.navigation[page as keyof typeof t.navigation] : t.home.title;
+}
+
+function go(page: string): void {
+  const found = dataset.peek();
+  if (found) navigate(pathOf(addressOf(found), page));
+}
+
+function useGlobalKeys(): void {
+  useKeys("global", {
+    help: () => openDialog(() => <KeyHelp />),
+    palette: () => openDialog(() => <Palette />),
+    undo: () => void (dataset.peek() && undo(dataset.peek()!.id)),
+    redo: () => void (dataset.peek() && redo(dataset.peek()!.id)),
+    region: nextRegion,
+    "go.overview": () => go("overview"),
+    "go.pictures": () => go("pictures"),
+    "go.clusters": () => go("clusters"),
+    "go.duplicates": () => go("duplicates"),
+    "go.labels": () => go("labels"),
+    "go.issues": () => go("issues"),
+    "go.cleanup": () => go("cleanup"),
+    "go.history": () => go("history"),
+    "go.views": () => go("views"),
+    "go.tasks": () => navigate("/tasks"),
+    "go.home": () => navigate("/"),
+  });
+  useKeys("dialog", { close: closeDialog });
+}
+
+/** Give the focus to the next part of the page: banner, navigation, content, details. */
+function nextRegion(): void {
+  const regions = [...document.querySelectorAll<HTMLElement>(".banner, nav, main, aside, .status-bar")];
+  const present = regions.findIndex((region) => region.contains(document.activeElement));
+  for (let step = 1; step <= regions.length; step++) {
+    const region = regions[(present + step) % regions.length]!;
+    const target = region.querySelector<HTMLElement>("[tabindex='0'], a[href], button, input, select, [role=gridcell]");
+    if (target && !(present >= 0 && regions[present]!.contains(target) && !region.matches("main"))) {
+      target.focus();
+      return;
+    }
+  }
+}
+
+async function start(): Promise<void> {
+  startTheme();
+  startRouter();
+  startKeys();
+  startTasks();
+  render(<App />, document.getElementById("app")!);
+  try {
+    await loadProfile();
+    if (profile.value && route.value.page !== "login") {
+      await Promise.all([loadDatasets(), loadTasks()]);
+      startEvents();
+    }
+  } catch (error) {
+    sayError(error);
+  } finally {
+    isKnown.value = true;
+  }
+}
+
+void start();

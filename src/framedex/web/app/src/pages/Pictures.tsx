@@ -1,0 +1,207 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { DatasetStatus, Row } from "../api/types";
+import { useKeys } from "../keys/dispatcher";
+import { describe } from "../lib/vql";
+import { Button } from "../parts/Button";
+import { currentFilter, FilterBar, setFilter } from "../parts/FilterBar";
+import { Grid } from "../parts/Grid";
+import { Inspector } from "../parts/Inspector";
+import { PartialBar } from "../parts/PartialBar";
+import { Prompt } from "../parts/Prompt";
+import { Scrubber } from "../parts/Scrubber";
+import { show } from "../parts/SearchBox";
+import { SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { navigate, pathOf, query, setQuery } from "../router";
+import { addressOf, dataset } from "../state/datasets";
+import { openDialog } from "../state/dialogs";
+import { editVersion } from "../state/edits";
+import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
+import { changeTileSize, fillsTiles, showsInspector, TILE_SIZES, tileSize } from "../state/preferences";
+import type { Results } from "../state/results";
+import { heads } from "../state/tasks";
+import { t } from "../texts";
+
+/** The grid of the images that pass the filter and the search. */
+export default function Pictures() {
+  const found = dataset.value;
+  return found ? <PicturesOf key={found.id} dataset={found} /> : null;
+}
+
+function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
+  const results = resultsOf(of.id);
+  const address = query.value;
+  const wanted = queryOf(address);
+  const text = JSON.stringify(wanted);
+  const generation = heads.value.get(of.id);
+  useEffect(() => {
+    void openQuery(results, wanted).then(() => goTo(results, address.get("at")));
+  }, [text]);
+  // Undone and redone steps change rows that are shown.
+  const edits = editVersion.value;
+  const before = useRef(edits);
+  useEffect(() => {
+    if (before.current !== edits) void results.reopen();
+    before.current = edits;
+  }, [edits]);
+  const info = results.info.value;
+  const hasChanged = info !== null && generation !== undefined && generation !== "" && generation !== info.generation;
+  useSelectionKeys(results);
+  usePageKeys(of, results);
+  return (
+    <div class="pictures">
+      <PartialBar dataset={of} />
+      {hasChanged && (
+        <div class="bar" role="status">
+          {t.status.changed}
+          <Button kind="quiet" onClick={() => void results.reopen()}>
+            {t.status.show}
+          </Button>
+        </div>
+      )}
+      <header class="pictures-head">
+        <h1 class="visually-hidden">{t.pictures.title}</h1>
+        <FilterBar results={results} />
+        <Sorting />
+        <span class="grow" />
+        <span class="count" role="status">
+          {info ? t.pictures.count(info.count, of.n_images) : ""}
+        </span>
+        <Sizes />
+      </header>
+      <div class="pictures-body">
+        <Content results={results} dataset={of} />
+        {showsInspector.value && <Inspector datasetId={of.id} mediaId={results.row(focus.value)?.media_id} />}
+      </div>
+      <SelectionBar results={results} />
+    </div>
+  );
+}
+
+async function goTo(results: Results, mediaId: string | null): Promise<void> {
+  const position = mediaId ? await results.position(mediaId).catch(() => null) : null;
+  if (position !== null) focus.value = position;
+}
+
+function usePageKeys(of: DatasetStatus, results: Results): void {
+  const jump = (): void =>
+    openDialog(() => (
+      <Prompt
+        title={t.pictures.jump(results.count)}
+        label={t.pictures.title}
+        type="number"
+        max={results.count}
+        submit={t.pictures.jumpDo}
+        onSubmit={(value) => {
+          focus.value = Math.min(Math.max(1, Number(value) || 1), results.count) - 1;
+        }}
+      />
+    ));
+  const row = (): Row | undefined => results.row(focus.peek());
+  useKeys("grid", {
+    jump,
+    larger: () => changeTileSize(1),
+    smaller: () => changeTileSize(-1),
+    similar: () => row() && show({ like: row()!.media_id }),
+    cluster: () => row() && navigate(pathOf(addressOf(of), "clusters", null, `of=${row()!.media_id}`)),
+    copies: () => row() && navigate(pathOf(addressOf(of), "duplicates", null, `of=${row()!.media_id}`)),
+  });
+  useKeys("global", {
+    inspector: () => {
+      showsInspector.value = !showsInspector.value;
+    },
+    escape: clearLast,
+  });
+}
+
+/** Clear the selection, else the search, else the last filter. */
+function clearLast(): void {
+  const address = query.peek();
+  if (!selection.isEmpty.peek()) selection.clear();
+  else if (address.has("q") || address.has("like")) setQuery({ q: null, like: null, region: null, by: null });
+  else setFilter(currentFilter().slice(0, -1));
+}
+
+function Content({ results, dataset: of }: { results: Results; dataset: DatasetStatus }) {
+  const info = results.info.value;
+  if (results.error.value) {
+    return (
+      <div class="empty problem" role="alert">
+        <p>{results.error.value.message}</p>
+        <Button onClick={() => void results.reopen()}>↻</Button>
+      </div>
+    );
+  }
+  if (!info) return <div class="grid-scroller skeleton" aria-busy="true" aria-label={t.loading} />;
+  if (info.count === 0) return <Nothing dataset={of} />;
+  const open = (row: Row): void => {
+    const name = addressOf(of);
+    navigate(pathOf(name, "m", row.media_id, query.peek().toString()));
+  };
+  return (
+    <div class="grid-and-scrubber">
+      <Grid
+        results={results}
+        selection={selection}
+        focus={focus}
+        size={tileSize.value}
+        fills={fillsTiles.value}
+        name={t.pictures.grid}
+        onOpen={open}
+      />
+      <Scrubber results={results} onJump={(position) => (focus.value = position)} />
+    </div>
+  );
+}
+
+/** Why there is nothing, and what there would be without each part of the filter. */
+function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
+  const filter = currentFilter();
+  const isSearch = query.value.has("q") || query.value.has("like");
+  if (!filter.length && !isSearch) return <p class="empty">{t.pictures.empty}</p>;
+  return (
+    <div class="empty">
+      <p>{isSearch ? t.pictures.nothingMatches : t.pictures.none}</p>
+      {filter.map((element, index) => (
+        <Button key={JSON.stringify(element)} onClick={() => setFilter(filter.filter((_, other) => other !== index))}>
+          {t.pictures.without(describe(element))}
+        </Button>
+      ))}
+      <span class="hint">{t.home.counts(of.n_images, of.n_videos)}</span>
+    </div>
+  );
+}
+
+function Sorting() {
+  return (
+    <label class="inline">
+      {t.pictures.sort}
+      <select
+        value={query.value.get("sort") ?? ""}
+        onChange={(event) => setQuery({ sort: event.currentTarget.value || null })}
+      >
+        {Object.entries(t.pictures.sorts).map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Sizes() {
+  return (
+    <label class="inline">
+      <span class="visually-hidden">{t.pictures.size}</span>
+      <input
+        type="range"
+        min={0}
+        max={TILE_SIZES.length - 1}
+        value={TILE_SIZES.findIndex((each) => each >= tileSize.value)}
+        onInput={(event) => {
+          tileSize.value = TILE_SIZES[Number(event.currentTarget.value)] ?? 192;
+        }}
+      />
+    </label>
+  );
+}

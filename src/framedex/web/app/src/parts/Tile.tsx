@@ -1,0 +1,78 @@
+import { useSignal } from "@preact/signals";
+import type { Row } from "../api/types";
+import { t } from "../texts";
+import { thumbnail } from "./thumbnail";
+
+interface Props {
+  datasetId: string;
+  row: Row;
+  size: number;
+  fills: boolean;
+  /** Whether the image is asked for; not while the grid flies past. */
+  loads: boolean;
+}
+
+/** Return the name of an image for screen readers: caption or file name, labels, issues. */
+export function nameOf(row: Row): string {
+  const issues = (row.issues ?? []).map((issue) => t.issueNames[issue.issue_type] ?? issue.issue_type);
+  return [
+    row.caption || row.image_filename,
+    ...(row.labels ?? []),
+    ...issues,
+    ...(row.in_basket ? [t.actions.inBasket] : []),
+  ].join(", ");
+}
+
+/** An image of the grid, with its labels and issues. */
+export function Tile({ datasetId, row, size, fills, loads }: Props) {
+  const present = thumbnail(datasetId, row.media_id, row.v, size);
+  // Which address was shown, or could not be: another one is waited for.
+  const last = useSignal({ source: "", failed: false });
+  const state =
+    row.width === null ? "failed" : last.value.source !== present ? "waiting" : last.value.failed ? "failed" : "shown";
+  const source = row.width === null ? undefined : loads || state !== "waiting" ? present : undefined;
+  const issues = row.issues ?? [];
+  const isCorrupted = issues.some((issue) => issue.issue_type === "corrupted");
+  return (
+    <div class={`tile ${fills ? "fills" : ""} ${state}`}>
+      {source && state !== "failed" && (
+        <img
+          src={source}
+          alt=""
+          decoding="async"
+          draggable={false}
+          onLoad={() => {
+            last.value = { source: present, failed: false };
+          }}
+          onError={() => {
+            last.value = { source: present, failed: true };
+          }}
+        />
+      )}
+      {state !== "shown" && (
+        <span class="tile-name">
+          {state === "failed" && <b>{isCorrupted || row.width === null ? t.pictures.corrupted : t.pictures.missing}</b>}
+          {row.image_filename}
+        </span>
+      )}
+      <span class="tile-marks" aria-hidden="true">
+        {(row.labels ?? []).slice(0, 2).map((label) => (
+          <span key={label} class="mark label">
+            {label}
+          </span>
+        ))}
+        {row.in_basket && <span class="mark basket">{t.actions.basket}</span>}
+        {(row.tags ?? []).slice(0, 2).map((tag) => (
+          <span key={tag} class="mark tag">
+            {tag}
+          </span>
+        ))}
+        {issues.slice(0, 2).map((issue) => (
+          <span key={issue.issue_type} class="mark issue">
+            {t.issueNames[issue.issue_type] ?? issue.issue_type}
+          </span>
+        ))}
+      </span>
+    </div>
+  );
+}

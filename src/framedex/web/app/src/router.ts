@@ -1,0 +1,99 @@
+/** The address of the page: its parts, and how to change it. The address is the state of a page. */
+import { computed, signal } from "@preact/signals";
+import { BASE } from "./api/http";
+
+export interface Route {
+  /** The name of the page, as in {@link PAGES}, or `home`, `tasks`, `login`, `settings`, `missing`. */
+  page: string;
+  /** The name or id of the dataset, where the page is about one. */
+  dataset: string | null;
+  /** What follows the page in the path: an issue type, a media id. */
+  rest: string | null;
+}
+
+/** The pages of a dataset, by their part of the address. */
+export const PAGES = [
+  "pictures",
+  "clusters",
+  "duplicates",
+  "labels",
+  "issues",
+  "cleanup",
+  "history",
+  "views",
+  "settings",
+  "m",
+] as const;
+const OF_SERVICE = ["tasks", "login", "account", "users", "admin", "import"];
+
+/** Return the route of a path below the base. */
+export function parsePath(path: string): Route {
+  const parts = path.split("/").filter(Boolean).map(decode);
+  const [first, name, page, ...rest] = parts;
+  if (first === undefined) return { page: "home", dataset: null, rest: null };
+  if (OF_SERVICE.includes(first) && parts.length === 1) return { page: first, dataset: null, rest: null };
+  if (first !== "d" || name === undefined) return { page: "missing", dataset: null, rest: null };
+  if (page === undefined) return { page: "overview", dataset: name, rest: null };
+  if (!(PAGES as readonly string[]).includes(page)) return { page: "missing", dataset: name, rest: null };
+  return { page, dataset: name, rest: rest.length ? rest.join("/") : null };
+}
+
+/** Return the path of a page of a dataset, with its query. */
+export function pathOf(dataset: string, page = "overview", rest: string | null = null, query = ""): string {
+  const path = page === "overview" ? `/d/${encodeURIComponent(dataset)}` : `/d/${encodeURIComponent(dataset)}/${page}`;
+  return `${path}${rest ? `/${encodeURIComponent(rest)}` : ""}${query ? `?${query}` : ""}`;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+const current = signal(read());
+
+/** The present route. */
+export const route = computed<Route>(() => parsePath(current.value.path));
+/** The query of the present address. */
+export const query = computed(() => new URLSearchParams(current.value.search));
+
+function read(): { path: string; search: string } {
+  if (typeof location === "undefined") return { path: "/", search: "" };
+  const path = location.pathname.startsWith(BASE) ? location.pathname.slice(BASE.length) : location.pathname;
+  return { path, search: location.search };
+}
+
+/** Go to a path below the base; with `replace` the present entry of the browser's history is replaced. */
+export function navigate(path: string, options: { replace?: boolean } = {}): void {
+  history[options.replace ? "replaceState" : "pushState"](null, "", BASE + path);
+  current.value = read();
+}
+
+/** Change parts of the query; null removes one. */
+export function setQuery(changes: Record<string, string | null>, options: { replace?: boolean } = {}): void {
+  const next = new URLSearchParams(current.value.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === "") next.delete(name);
+    else next.set(name, value);
+  }
+  const text = next.toString();
+  navigate(`${current.value.path}${text ? `?${text}` : ""}`, options);
+}
+
+/** Follow the browser's history, and links within the app without loading the page again. */
+export function startRouter(): void {
+  addEventListener("popstate", () => {
+    current.value = read();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    const link = (event.target as Element | null)?.closest("a");
+    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
+    const path = link.pathname;
+    if (!path.startsWith(`${BASE}/`) || path.startsWith(`${BASE}/api/`) || path.startsWith(`${BASE}/cdn/`)) return;
+    event.preventDefault();
+    navigate(path.slice(BASE.length) + link.search);
+  });
+}

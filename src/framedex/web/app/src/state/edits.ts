@@ -1,0 +1,171 @@
+/**
+ * Changes of the dataset: shown at once, confirmed by the server, and taken back if it refuses.
+ *
+ * Changes of a page go to the server one after another. Those that replace values (labels, captions, fields) name the
+ * generation that the user saw, so that they never overwrite what others did since.
+ */
+import { signal } from "@preact/signals";
+import { ApiError, post } from "../api/http";
+import type { ActionOutcome, Row } from "../api/types";
+import { count } from "../lib/format";
+import { t } from "../texts";
+import { pendingChanges, say } from "./notices";
+import type { Results } from "./results";
+
+export type ActionName =
+  | "tag" | "untag" | "set_labels" | "set_captions" | "set_field" | "not_duplicates" | "label_is_right" | "basket_add"
+  | "basket_remove" | "delete"; // biome-ignore format: a list of words
+
+/** Actions that replace values, and so must not be based on values that have changed since. */
+const REPLACING: readonly ActionName[] = ["set_labels", "set_captions", "set_field", "delete"];
+const MOST_IDS = 500;
+
+export interface Targets {
+  ids?: readonly string[];
+  rid?: string;
+}
+
+export interface Change {
+  datasetId: string;
+  action: ActionName;
+  on: Targets | null;
+  args?: Record<string, unknown>;
+  /** The generation that the user saw. */
+  generation?: string | undefined;
+  /** What the status bar says after it, for example `Tagged 3 with keep`. */
+  words: (n: number) => string;
+}
+
+interface Step {
+  datasetId: string;
+  token: string;
+  words: string;
+}
+
+const done: Step[] = [];
+const undone: Step[] = [];
+/** Changes with each step of this page; lists that depend on the dataset read it. */
+export const editVersion = signal(0);
+let queue: Promise<unknown> = Promise.resolve();
+
+/** Send a change after those before it; throws the server's refusal after it was told. */
+export function change(wanted: Change): Promise<ActionOutcome> {
+  const next = queue.then(() => submit(wanted));
+  queue = next.catch(() => {});
+  return next;
+}
+
+async function submit(wanted: Change): Promise<ActionOutcome> {
+  pendingChanges.value++;
+  try {
+    const outcome = await post<ActionOutcome>(`/dataset/${wanted.datasetId}/actions`, body(wanted));
+    finish(wanted, outcome);
+    return outcome;
+  } catch (error) {
+    refuse(error);
+    throw error;
+  } finally {
+    pendingChanges.value--;
+  }
+}
+
+function body(wanted: Change): unknown {
+  const replaces = REPLACING.includes(wanted.action) && wanted.generation;
+  return {
+    action: wanted.action,
+    on: wanted.on,
+    args: wanted.args ?? {},
+    ...(replaces ? { expect_generation: wanted.generation } : {}),
+  };
+}
+
+function finish(wanted: Change, outcome: ActionOutcome): void {
+  const words = wanted.words(outcome.count);
+  if (outcome.undo) {
+    done.push({ datasetId: wanted.datasetId, token: outcome.undo, words });
+    undone.length = 0;
+  }
+  const refused = outcome.errors?.[0];
+  if (refused) say(`${words}. ${t.edits.refused(count(outcome.errors?.length ?? 0), refused.reason)}`, "error");
+  else say(outcome.undo ? `${words}. ${t.edits.undoHint}` : words);
+  editVersion.value++;
+}
+
+function refuse(error: unknown): void {
+  if (!(error instanceof ApiError)) throw error;
+  if (error.status === 0) say(t.edits.offline, "error");
+  else if (error.status === 409) say(`${t.edits.conflict} ${error.message}`, "error");
+  else say(`${t.edits.takenBack} ${error.message}`, "error");
+}
+
+/** Change selected rows of results: their values are shown at once, and results are opened again afterwards. */
+export async function changeRows(
+  results: Results,
+  ids: readonly string[] | "all",
+  wanted: Omit<Change, "datasetId" | "on" | "generation">,
+  preview: (row: Row) => Row,
+): Promise<void> {
+  const info = results.info.value;
+  if (!info) return;
+  const rowIds = ids === "all" ? null : ids;
+  const takeBack = results.patch(rowIds ?? [], preview);
+  try {
+    const on = rowIds === null ? { rid: info.rid } : { ids: rowIds.slice(0, MOST_IDS) };
+    const rest = rowIds?.slice(MOST_IDS) ?? [];
+    await change({
+      ...wanted,
+      datasetId: results.datasetId,
+      on: await target(results, on, rest),
+      generation: info.generation,
+    });
+    await results.reopen();
+  } catch (error) {
+    takeBack();
+    if (error instanceof ApiError && error.status === 409) await results.reopen();
+  }
+}
+
+/** Return the ids as they are, or results of them where there are more than an action takes. */
+async function target(results: Results, on: Targets, rest: readonly string[]): Promise<Targets> {
+  if (!rest.length) return on;
+  const ids = [...(on.ids ?? []), ...rest];
+  const made = await post<{ rid: string }>(`/dataset/${results.datasetId}/results`, { ids });
+  return { rid: made.rid };
+}
+
+/** Undo the last step of this page in a dataset. */
+export async function undo(datasetId: string): Promise<void> {
+  await step(datasetId, done, undone, "undo", t.edits.undone, t.edits.nothingToUndo);
+}
+
+/** Do the last undone step of this page in a dataset again. */
+export async function redo(datasetId: string): Promise<void> {
+  await step(datasetId, undone, done, "redo", t.edits.redone, t.edits.nothingToRedo);
+}
+
+async function step(
+  datasetId: string,
+  from: Step[],
+  to: Step[],
+  path: "undo" | "redo",
+  words: (text: string) => string,
+  nothing: string,
+): Promise<void> {
+  await queue;
+  const index = from.findLastIndex((each) => each.datasetId === datasetId);
+  const found = from[index];
+  if (!found) {
+    say(nothing);
+    return;
+  }
+  from.splice(index, 1);
+  try {
+    const outcome = await post<ActionOutcome>(`/dataset/${datasetId}/${path}`, { token: found.token });
+    to.push({ ...found, token: outcome.undo ?? found.token });
+    say(words(found.words));
+    editVersion.value++;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 0) from.push(found);
+    refuse(error);
+  }
+}

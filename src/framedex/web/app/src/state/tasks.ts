@@ -1,0 +1,69 @@
+/** Tasks that are in progress, as events tell it, and changes of datasets by others. */
+import { computed, signal } from "@preact/signals";
+import { listen } from "../api/events";
+import { get, post } from "../api/http";
+import type { Task, TaskPage } from "../api/types";
+import { route } from "../router";
+import { dataset, loadDataset, loadDatasets, loadStats } from "./datasets";
+import { editVersion } from "./edits";
+
+const ENDED = ["COMPLETED", "FAILED", "ABORTED"];
+/** Tasks by id: those in progress, and those that ended while the page was open. */
+export const tasks = signal<ReadonlyMap<string, Task>>(new Map());
+/** Changes with each generation that events name; the ids are those of datasets. */
+export const heads = signal<ReadonlyMap<string, string>>(new Map());
+export const runningTasks = computed(() => [...tasks.value.values()].filter((task) => !ENDED.includes(task.status)));
+/** The task in progress of the present dataset. */
+export const taskOfDataset = computed(() => runningTasks.value.find((task) => task.dataset_id === dataset.value?.id));
+
+function put(task: Task): void {
+  tasks.value = new Map(tasks.value).set(task.task_id, { ...tasks.value.get(task.task_id), ...task });
+}
+
+/** Read which tasks are in progress. */
+export async function loadTasks(): Promise<void> {
+  const page = await get<TaskPage>("/tasks", { page_size: 50 });
+  for (const task of page.tasks) if (!ENDED.includes(task.status)) put(task);
+}
+
+export async function abortTask(id: string): Promise<void> {
+  await post(`/tasks/${id}/abort`);
+  await loadTasks();
+}
+
+/** Follow the events of the server. */
+export function startTasks(): void {
+  listen((name, data) => {
+    if (name === "task") {
+      const task = data as unknown as Task;
+      put(task);
+      const isUnknown = !isShown(task.dataset_id);
+      if (isUnknown || ENDED.includes(task.status)) void refresh(task.dataset_id, isUnknown);
+    }
+    if (name === "head") {
+      const id = String(data.dataset_id);
+      heads.value = new Map(heads.value).set(id, String(data.generation ?? ""));
+      void refresh(id, false);
+    }
+    if (name === "open" || name === "lost") {
+      void loadDatasets().catch(() => {});
+      void loadTasks().catch(() => {});
+      editVersion.value++;
+    }
+  });
+}
+
+function isShown(id: string): boolean {
+  return dataset.value?.id === id;
+}
+
+async function refresh(id: string, all: boolean): Promise<void> {
+  try {
+    if (all) await loadDatasets();
+    else await loadDataset(id);
+    if (dataset.value?.id === id && route.value.dataset) await loadStats(id);
+  } catch {
+    // a deleted dataset, or no server: the list is read again once it answers
+    await loadDatasets().catch(() => {});
+  }
+}

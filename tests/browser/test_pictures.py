@@ -1,0 +1,93 @@
+"""The grid of images in a browser: keys, selection, edits with undo, filters, searches."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+from framedex import vql
+from tests.browser.site import Site
+
+Open = Callable[..., Page]
+
+
+def first_image(page: Page) -> Locator:
+    """Return the first image once it is there, with the focus."""
+    first = page.get_by_role("gridcell").first
+    expect(first).to_have_accessible_name(re.compile("animals"))
+    first.focus()
+    return first
+
+
+def test_grid__moves_with_keys(site: Site, open_page: Open) -> None:
+    """Arrows move the focus by image and row, Home and End to the ends, and the page shows where it is."""
+    page = open_page(site, "/d/pets/pictures")
+    first = first_image(page)
+    columns = int(page.get_by_role("grid").get_attribute("aria-colcount") or 0)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-position='1']")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(f"[data-position='{1 + columns}']")).to_be_focused()
+    page.keyboard.press("Control+End")
+    last = len(site.dataset.view) - 1
+    expect(page.locator(f"[data-position='{last}']")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(f"[data-position='{last}']")).to_be_focused()
+    page.keyboard.press("Control+Home")
+    expect(first).to_be_focused()
+
+
+def test_tags__are_given_and_undone(own_site: Site, open_page: Open) -> None:
+    """Selected images get a tag by keys alone; Ctrl Z takes it away again, Ctrl Shift Z gives it back."""
+    page = open_page(own_site, "/d/pets/pictures")
+    ids = own_site.dataset.view.media_ids()
+    first_image(page)
+    page.keyboard.press("Space")
+    page.keyboard.press("Shift+ArrowRight")
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    page.keyboard.press("t")
+    page.keyboard.type("keep")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Tagged 2 images with keep. Undo: Ctrl Z")).to_be_visible()
+    assert own_site.dataset.where(vql.tags("keep")).media_ids() == ids[:2]
+    page.keyboard.press("Control+z")
+    expect(page.get_by_text("Undone: Tagged 2 images with keep")).to_be_visible()
+    assert own_site.dataset.where(vql.tags("keep")).media_ids() == []
+    page.keyboard.press("Control+Shift+z")
+    expect(page.get_by_text("Done again: Tagged 2 images with keep")).to_be_visible()
+    assert own_site.dataset.where(vql.tags("keep")).media_ids() == ids[:2]
+
+
+def test_labels__that_somebody_else_changed(own_site: Site, open_page: Open) -> None:
+    """A label that was changed elsewhere meanwhile is not overwritten; the page says so and shows the new one."""
+    page = open_page(own_site, "/d/pets/pictures", allowed=("409",))
+    ids = own_site.dataset.view.media_ids()
+    first_image(page)
+    page.keyboard.press("l")
+    own_site.dataset.set_labels({ids[0]: ["wolf"]})
+    page.get_by_label("Labels, with commas between them").fill("dog")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Not changed, because somebody else changed it meanwhile")).to_be_visible()
+    expect(page.get_by_role("gridcell").first).to_have_accessible_name(re.compile("wolf"))
+    assert own_site.dataset.select(ids[:1]).to_arrow(["labels"])["labels"].to_pylist() == [["wolf"]]
+
+
+def test_filter__by_a_value(site: Site, open_page: Open) -> None:
+    """A value that is chosen becomes a chip and the address; the grid has what the library selects."""
+    page = open_page(site, "/d/pets/pictures")
+    first_image(page)
+    page.keyboard.press("f")
+    page.get_by_label("Filter by").select_option("issues")
+    page.get_by_role("button", name="Dark").click()
+    expected = site.dataset.where(vql.issues("dark")).count()
+    expect(page.locator(".count")).to_have_text(f"{expected} of {len(site.dataset.view)} images")
+    page.get_by_role("button", name="Remove the filter “issue is dark”").click()
+    expect(page.locator(".count")).to_have_text(f"{len(site.dataset.view)} images")
+
+
+def test_search__without_a_match(site: Site, open_page: Open) -> None:
+    """A search for nonsense says that nothing matches."""
+    page = open_page(site, "/d/pets/pictures")
+    page.get_by_role("searchbox").fill("zxqj")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Nothing here matches this search.")).to_be_visible()

@@ -1,0 +1,79 @@
+"""The frame of the app in a browser: pages, keys, themes, accessibility."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.site import Site
+
+Open = Callable[..., Page]
+
+
+def test_home__lists_datasets(site: Site, open_page: Open) -> None:
+    """The first page has a card for each dataset, which leads to its overview."""
+    page = open_page(site, "/")
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    page.get_by_role("link", name="pets").click()
+    expect(page).to_have_url(f"{site.url}/d/pets")
+    expect(page.get_by_role("heading", name="pets")).to_be_visible()
+    assert page.title() == "Overview · pets · Framedex"
+
+
+def test_overview__has_the_counts_of_the_library(site: Site, open_page: Open) -> None:
+    """Each finding has the number that the library counts, and leads to its review."""
+    page = open_page(site, "/d/pets")
+    for summary in site.dataset.view.issue_summaries():
+        finding = page.locator(".finding", has_text=summary.meaning)
+        if summary.count:
+            expect(finding.locator(".finding-count")).to_have_text(str(summary.count))
+        else:
+            expect(finding).to_have_count(0)
+
+
+def test_missing__pages_and_datasets(site: Site, open_page: Open) -> None:
+    """An address without a page, and one of a dataset that does not exist, say so."""
+    page = open_page(site, "/d/nothing")
+    expect(page.get_by_text("There is no dataset “nothing” that you may see.")).to_be_visible()
+    page.goto("/d/pets/nothing")
+    expect(page.get_by_text("There is no such page.")).to_be_visible()
+
+
+def test_keys__lead_to_pages(site: Site, open_page: Open) -> None:
+    """Two letters after one another go to a page; letters that are typed into a field stay there."""
+    page = open_page(site, "/d/pets")
+    expect(page.get_by_role("heading", name="pets")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    expect(page).to_have_url(f"{site.url}/d/pets/pictures")
+    expect(page.get_by_role("grid")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("t x g o")
+    expect(page.get_by_role("searchbox")).to_have_value("t x g o")
+    assert page.url == f"{site.url}/d/pets/pictures"
+
+
+def test_keys__are_listed(site: Site, open_page: Open) -> None:
+    """A question mark lists the keys; Escape closes the list and gives the focus back."""
+    page = open_page(site, "/d/pets/pictures")
+    page.get_by_role("gridcell").first.focus()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_text("Put the selection into the basket, or take it out")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("gridcell").first).to_be_focused()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/d/pets", "/d/pets/pictures", "/tasks"])
+def test_pages__are_accessible(site: Site, open_page: Open, path: str, theme: str) -> None:
+    """Checks by axe find nothing, in both themes."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = open_page(site, path, color_scheme=theme)
+    page.get_by_role("heading", level=1).wait_for(state="attached")
+    page.wait_for_load_state("networkidle") if "pictures" not in path else page.get_by_role("gridcell").first.wait_for()
+    found: Any = Axe().run(page)
+    assert found.response["violations"] == [], found.generate_report()
