@@ -23,7 +23,7 @@ class AppPages:
 
     @property
     def exist(self) -> bool:
-        """Whether the app was built."""
+        """True if the app was built."""
         return (self.folder / "index.html").is_file()
 
     def index(self, prefix: str = "") -> str:
