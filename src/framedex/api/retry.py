@@ -71,7 +71,7 @@ def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
     return with_job_context(
         context,
         dataset_id,
-        lambda job, progress: reindex(job, progress=progress),
+        lambda job, progress: reindex(job, progress=progress, measure_images=config.get("measure_images", False)),
         status_shown=DatasetStatus.INDEXING,
         thresholds=config["thresholds"],
     )

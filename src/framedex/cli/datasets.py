@@ -158,6 +158,9 @@ def reindex(
         list[float] | None,
         typer.Option(help="Cosine distance of a cluster level. Give five values, ascending, for levels 0 to 4."),
     ] = None,
+    measure_images: Annotated[
+        bool, typer.Option("--measure-images", help="Read the images of a table of embeddings, and measure them.")
+    ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -165,13 +168,16 @@ def reindex(
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
-        dataset.reindex(thresholds=threshold or None)
+        task = dataset.reindex(thresholds=threshold or None, measure_images=measure_images)
         seconds = time.perf_counter() - start
         info, config = dataset.info, dataset.embedding_config
         if as_json:
             print_json({**info.model_dump(mode="json"), "embedding_config": config.model_dump(mode="json")})
             return
         say(f"{info.display_name}: {counted(dataset.count(), _kind(info))} indexed in {seconds:.1f} s")
+        _, _, unread = task.record.status_message.partition("; ")
+        if unread:
+            say(unread)
 
 
 def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:

@@ -18,7 +18,7 @@ from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.missing_values import add_measure_columns
-from framedex.jobs.ingest.content import Content, FilesInput
+from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
 from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
@@ -237,13 +237,26 @@ def _rows_of(table: Table, video_ids: set[str], rows: int) -> npt.NDArray[np.boo
     return np.asarray(pa.chunked_array(masks).to_numpy()[:rows], dtype=bool)
 
 
-def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
-    """Rebuild the index of all media and return the commit."""
+def reindex(job: JobContext, *, progress: TaskProgress, measure_images: bool = False) -> Commit:
+    """Rebuild the index of all media and return the commit.
+
+    Args:
+        job: the context of the job.
+        progress: of the task.
+        measure_images: read the images of a table of embeddings, which were not read before, and measure them.
+    """
     version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     share = _objects_share(job)
     known = read_pairs(Table(job.table, version), job.head.tables)
-    indexed = rebuild_index(job, Table(job.table, version), progress.stages(0.0, 1 - share), job.head.summary, known)
+    indexed = rebuild_index(
+        job,
+        Table(job.table, version),
+        progress.stages(0.0, 1 - share),
+        job.head.summary,
+        known,
+        unread=measure_images and job.config.encoder == PRECOMPUTED,
+    )
     progress.outcome = _outcome(indexed)
     others, summary = job.kept, job.head.summary
     if (objects := change_objects(job, rebuild=True, progress=progress.stages(1 - share, 1.0))) is not None:

@@ -26,7 +26,7 @@ from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, NotFound
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
-from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
+from framedex.jobs.ingest.content import AdditionRequest, check_brings_embeddings, check_thresholds
 from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_allowed, start_addition, start_objects
 from framedex.operations.context import Context, open_media, read_embedding_config
@@ -279,7 +279,9 @@ class Dataset(
             wait_for(self.task, f"add_objects {self.name!r}")
         return self.task
 
-    def reindex(self, *, thresholds: Sequence[float] | None = None, wait: bool = True) -> Task:
+    def reindex(
+        self, *, thresholds: Sequence[float] | None = None, measure_images: bool = False, wait: bool = True
+    ) -> Task:
         """Rebuild the index: neighbours, clusters, duplicate groups and scores.
 
         Clusters and groups that keep most of their members keep their ids.
@@ -287,23 +289,28 @@ class Dataset(
         Args:
             thresholds: five ascending cosine distances for cluster levels 0 to 4; by default the present ones. With new
                 thresholds a READY dataset can be reindexed, too.
+            measure_images: read the images of a table of embeddings, as far as their uris lead to files, and measure
+                their size and quality and find copies as of other datasets. A READY dataset can be reindexed with it,
+                too. Images that cannot be read keep their rows as they are.
             wait: return when the task is done, showing progress; else at once.
 
         Raises:
             Conflict: the dataset's status is not PARTIAL INDEX, or another task is running.
-            InvalidInput: the thresholds do not ascend.
+            InvalidInput: the thresholds do not ascend, or *measure_images* is set and the images were read before.
             ReadOnly: the workspace was opened read-only.
         """
         cuts = None if thresholds is None else check_thresholds(thresholds)
+        if measure_images:
+            check_brings_embeddings(self.embedding_config)
         return self._start(
             TaskType.REINDEX,
-            lambda job, progress: reindex(job, progress=progress),
+            lambda job, progress: reindex(job, progress=progress, measure_images=measure_images),
             Operation.REINDEX,
             wait=wait,
-            allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else SETTLED,
+            allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None and not measure_images else SETTLED,
             status_shown=DatasetStatus.INDEXING,
             thresholds=cuts,
-            config={"operation": Operation.REINDEX, "thresholds": cuts},
+            config={"operation": Operation.REINDEX, "thresholds": cuts, "measure_images": measure_images},
         )
 
     def _start(

@@ -23,6 +23,7 @@ from framedex.storage.table_versions import Table
 
 _COPIES = 0.3  # share of the progress
 _MEASURING = 0.02  # share of the progress; only the first rebuild by a newer version has images to measure
+_READING = 0.5  # the same where images are read for the first time
 
 
 def index_changed(
@@ -101,21 +102,27 @@ def rebuild_index(
     summary: IndexSummary,
     known: CopyPairs | None,
     roots: Sequence[str] | None = None,
+    *,
+    unread: bool = False,
 ) -> WrittenIndex:
     """Rebuild the index of all rows of a table; *summary* is the summary of its last index.
 
     Pairs of copies that are *known* stay, also where their images are gone.
 
     Edited values that lie beside the files of their columns are written into them. Measures and copy descriptors that
-    an older version of the program did not compute are taken from the images first.
+    an older version of the program did not compute are taken from the images first; with *unread* also those of images
+    that were never read.
     """
     table = Table(table.path, tables.fold_edits(table))
-    completed = complete_rows(job, table, lambda stage, share: progress(stage, _MEASURING * share), roots=roots)
-    table = completed.table
-    found = find_copies(
-        job, table, roots=roots, progress=lambda stage, share: progress(stage, _MEASURING + _COPIES * share)
+    measuring = _READING if unread else _MEASURING
+    completed = complete_rows(
+        job, table, lambda stage, share: progress(stage, measuring * share), roots=roots, unread=unread
     )
-    start = _MEASURING + _COPIES
+    table = completed.table
+    start = measuring + _COPIES
+    found = find_copies(
+        job, table, roots=roots, progress=lambda stage, share: progress(stage, measuring + _COPIES * share)
+    )
     indexed = index(
         table,
         job.config.thresholds,

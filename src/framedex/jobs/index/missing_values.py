@@ -1,7 +1,8 @@
 """Values that rows of older versions lack, from the images: quality measures, and descriptors for finding copies."""
 
+import os
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -29,6 +30,15 @@ from framedex.storage.sql import Sql
 from framedex.storage.table_versions import Table
 
 _STAGE = "measuring images"
+_FACTS = pa.schema(
+    [
+        pa.field("width", pa.int32()),
+        pa.field("height", pa.int32()),
+        pa.field("format", pa.string()),
+        pa.field("size_bytes", pa.int64()),
+    ]
+)
+"""Columns about files that rows lack whose images were never read."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +64,13 @@ class _Values:
         measures: float32, shape (measures,), in their order, NaN for None.
         whole, panels: the copy descriptors of the image, shape (DIMENSION,), and of its panels, one after another; None
             for none.
+        facts: the values of :data:`_FACTS`, in their order.
     """
 
     measures: Floats
     whole: Vectors | None = None
     panels: Vectors | None = None
+    facts: tuple[Any, ...] = ()
 
 
 _UNREAD = _Values(np.empty(0, np.float32))
@@ -77,26 +89,31 @@ def add_measure_columns(table: Table) -> Table:
 
 
 def complete_rows(
-    job: JobContext, table: Table, progress: Progress, *, roots: Sequence[str] | None = None
+    job: JobContext,
+    table: Table,
+    progress: Progress,
+    *,
+    roots: Sequence[str] | None = None,
+    unread: bool = False,
 ) -> Completed:
     """Compute and write missing measures and copy descriptors of rows that have other measures.
 
-    Rows without any measure are skipped: their images cannot be decoded, or were never read, as those of a table of
-    embeddings. Copy descriptors get a column of their own, also where the encoder computes them today, because the
-    embeddings may be of an older version of it. Nothing is written if no image can be read.
+    Rows without any measure are skipped by default: their images cannot be decoded, or were never read, as those of a
+    table of embeddings. Copy descriptors get a column of their own, also where the encoder computes them today, because
+    the embeddings may be of an older version of it. Nothing is written if no image can be read.
 
     Args:
         job: the context of the job.
         table: the table of media or objects, at its newest version.
         progress: called with the stage and the completed share, 0 to 1; raises to stop.
         roots: source roots by number; by default those of the job.
+        unread: also read images that were never read, and write their width, height, format and size.
     """
     table = add_measure_columns(table)
-    gaps = _Gaps.of(table)
+    gaps = _Gaps.of(table, unread=unread)
     if not gaps.rows.any():
         return Completed(table)
-    work = partial(_values, is_described=bool(gaps.undescribed.any()))
-    results = _decoded(job, table, gaps.rows, job.roots if roots is None else tuple(roots), work)
+    results = _decoded(job, table, gaps, job.roots if roots is None else tuple(roots))
     with closing(_with_progress(results, progress, int(gaps.rows.sum()))) as values:
         filling = _Filling(table, gaps, values)
         version = tables.put_columns(table, filling.batches(), filling.schema)
@@ -114,20 +131,22 @@ class _Gaps:
         measures: float32, shape (rows, measures): the present measures, NaN for none.
         unmeasured: bool, shape (rows,): the rows with some measures but not all.
         undescribed: bool, shape (rows,): the rows with measures but without a copy descriptor.
+        unread: whether rows without any measure are among both.
     """
 
     measures: Floats
     unmeasured: Mask
     undescribed: Mask
+    unread: bool
 
     @classmethod
-    def of(cls, table: Table) -> "_Gaps":
+    def of(cls, table: Table, *, unread: bool) -> "_Gaps":
         """Return the missing values of a table with all columns of measures."""
         read = table.scan(measure_columns()).read_all()
         measures = np.stack([each.to_numpy().astype(np.float32) for each in read.columns], axis=1)
         missing = np.isnan(measures)
-        is_measured = ~missing.all(axis=1)
-        return cls(measures, missing.any(axis=1) & is_measured, _lacks_descriptor(table) & is_measured)
+        is_measured = np.ones(len(missing), dtype=bool) if unread else ~missing.all(axis=1)
+        return cls(measures, missing.any(axis=1) & is_measured, _lacks_descriptor(table) & is_measured, unread)
 
     @property
     def rows(self) -> Mask:
@@ -167,14 +186,15 @@ class _Filling:
         fields = [pa.field(names[number], pa.float32()) for number in self._measures]
         copies = copy_schema(DIMENSION, is_embedding=False) if gaps.undescribed.any() else pa.schema([])
         self._copies = [name for name in copies.names if name in table.schema.names]
-        self.schema = pa.schema([*fields, *copies])
+        self._facts = _FACTS if gaps.unread else pa.schema([])
+        self.schema = pa.schema([*fields, *copies, *self._facts])
         self._has_copies = bool(copies.names)
         self.unread: Mask = np.zeros(int(gaps.rows.sum()), dtype=bool)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the columns in batches, in row order."""
         start = done = 0
-        for batch in self._table.scan(["error", *self._copies]):
+        for batch in self._table.scan(["error", *self._copies, *self._facts.names]):
             rows = np.arange(start, start + batch.num_rows)
             incomplete = np.flatnonzero(self._gaps.rows[rows])
             found = [next(self._values) for _ in incomplete]
@@ -182,6 +202,7 @@ class _Filling:
             columns = self._measure_arrays(rows, incomplete, found)
             if self._has_copies:
                 columns += self._copy_arrays(batch, incomplete, found)
+            columns += self._fact_arrays(batch, incomplete, found)
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
             start, done = start + batch.num_rows, done + len(found)
 
@@ -204,6 +225,19 @@ class _Filling:
                 whole[row], panels[row] = each.whole, each.panels
         return [vectors_to_arrow(whole, DIMENSION), lists_to_arrow(panels)]
 
+    def _fact_arrays(
+        self, batch: pa.RecordBatch, incomplete: npt.NDArray[np.int64], found: Sequence[_Values]
+    ) -> list[pa.Array]:
+        """Return the facts about files; those that the rows have stay."""
+        columns = []
+        for number, field in enumerate(self._facts):
+            values = batch.column(field.name).to_pylist()
+            for row, each in zip(incomplete, found, strict=True):
+                if values[row] is None and each is not _UNREAD:
+                    values[row] = each.facts[number]
+            columns.append(pa.array(values, field.type))
+        return columns
+
 
 def _lists(batch: pa.RecordBatch, name: str) -> list[Vectors | None]:
     """Return the lists of a column as arrays; None for all rows without the column."""
@@ -213,17 +247,17 @@ def _lists(batch: pa.RecordBatch, name: str) -> list[Vectors | None]:
 
 
 def _decoded(
-    job: JobContext, table: Table, chosen: Mask, roots: tuple[str, ...], work: Any
+    job: JobContext, table: Table, gaps: _Gaps, roots: tuple[str, ...]
 ) -> Generator[_Values | None, None, None]:
-    """Return the results of :func:`decode_rows` for the chosen rows of a table."""
+    """Return the results of :func:`decode_rows` for the rows of a table with missing values."""
     media = Media(job.dataset_id, job.head, table, Sql(), roots)
     if table.path.stem == OBJECTS:
         media = replace(media, parents=media)
     rows = (row for batch in table.scan([*media.location, "error"]) for row in batch.to_pylist())
     return decode_rows(
         media,
-        compress(rows, chosen),
-        work,
+        compress(rows, gaps.rows),
+        partial(_values, media=media, gaps=gaps, is_described=bool(gaps.undescribed.any())),
         lambda _row, _reason: _UNREAD,
         detail=MEASURED_SIDE_PX,
         settings=job.settings,
@@ -242,11 +276,19 @@ def _with_progress(
                 yield each
 
 
-def _values(_row: Any, image: DecodedImage, *, is_described: bool) -> _Values:
+def _values(row: Any, image: DecodedImage, *, media: Media, gaps: _Gaps, is_described: bool) -> _Values:
     found = measure_image(image)
     measures = np.array([found[name] for name in measure_columns()], dtype=np.float32)  # NaN for None
+    facts = (image.width, image.height, image.format, _size_of(media.file_of(row))) if gaps.unread else ()
     if not is_described:
-        return _Values(measures)
+        return _Values(measures, facts=facts)
     panels = prepare_panels(image.bordered)
     described = describe(np.stack([prepare_whole(image.bordered), *([] if panels is None else panels)]))
-    return _Values(measures, described[0], None if panels is None else described[1:].ravel())
+    return _Values(measures, described[0], None if panels is None else described[1:].ravel(), facts)
+
+
+def _size_of(path: str | None) -> int | None:
+    """Return the size of a local file; None for one elsewhere, or that is gone."""
+    with suppress(OSError, ValueError):
+        return None if path is None else os.stat(path).st_size  # noqa: PTH116 - names may be any bytes
+    return None

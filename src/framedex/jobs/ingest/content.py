@@ -245,6 +245,16 @@ def encoder_for_images(config: EmbeddingConfig, settings: Settings) -> Encoder:
     return _check_compatible(choose_encoder(config.encoder, settings)[0], config)
 
 
+def check_brings_embeddings(config: EmbeddingConfig) -> None:
+    """Check that a dataset was made of a table of embeddings, whose images were not read.
+
+    Raises:
+        InvalidInput: it was made of images.
+    """
+    if config.encoder != PRECOMPUTED:
+        raise InvalidInput("the images of this dataset are measured already: it was made of images")
+
+
 def _check_kind(config: EmbeddingConfig, *, has_embeddings: bool) -> None:
     if has_embeddings and config.encoder != PRECOMPUTED:
         raise InvalidInput(f"this dataset was encoded by {config.encoder!r}; add images, not a table with embeddings")
