@@ -23,6 +23,7 @@ Error:
 └── Aborted                         the work was stopped on request
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -137,3 +138,22 @@ class TaskFailed(Error):
 
 class Aborted(Error):
     """Work that was stopped on request; none of its results are visible."""
+
+
+CODES: Sequence[tuple[type[Error], str]] = (
+    (NotAuthenticated, "not_authenticated"),
+    (TooManyAttempts, "rate_limited"),
+    (Gone, "gone"),
+    (NotFound, "not_found"),
+    (NotIndexed, "not_indexed"),
+    (NotRetryable, "not_retryable"),
+    (Conflict, "conflict"),
+    (Forbidden, "forbidden"),
+    (InvalidFilter, "invalid_filter"),
+    (CannotDecode, "cannot_decode"),
+    (InvalidInput, "invalid"),
+    (Unavailable, "unavailable"),
+    (WorkspaceError, "workspace"),
+    (MissingDependency, "missing_dependency"),
+)
+"""The codes of errors in answers of the service. The first row that fits counts: a subclass stands before its base."""

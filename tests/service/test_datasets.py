@@ -160,6 +160,7 @@ def test_stats__count_issues_and_labels(local: Client, workspace: Workspace, dat
     first, second, _ = dataset.view.media_ids()
     dataset.set_labels({first: ["cat"], second: ["cat", "dog"]})
     stats = local.get(f"{API}/dataset/{dataset.id}/stats").json()
+    assert stats["n_clusters"] == dataset.view.count_clusters().n_clusters > 0
     assert (stats["n_images"], stats["labels"]) == (3, [{"name": "cat", "count": 2}, {"name": "dog", "count": 1}])
     assert {"blur", "duplicates"} <= {each["issue_type"] for each in stats["issues"]}
     draft = workspace.create_draft("draft")

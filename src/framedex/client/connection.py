@@ -14,23 +14,7 @@ import pyarrow as pa
 
 from framedex.client.calls import PREFIX, Call
 from framedex.core.atomic import atomic_file
-from framedex.errors import (
-    CannotDecode,
-    Conflict,
-    Error,
-    Forbidden,
-    Gone,
-    InvalidFilter,
-    InvalidInput,
-    MissingDependency,
-    NotAuthenticated,
-    NotFound,
-    NotIndexed,
-    NotRetryable,
-    TooManyAttempts,
-    Unavailable,
-    WorkspaceError,
-)
+from framedex.errors import CODES, Error, InvalidFilter, InvalidInput, MissingDependency, TooManyAttempts, Unavailable
 
 try:
     import httpx2
@@ -43,23 +27,13 @@ _TOKEN_S = 600
 _RENEWED_S = 60  # a token is made again so many seconds before it expires
 _BLOCK_BYTES = 2**20
 _FILTER = re.compile(r"invalid filter at (?P<path>\S+): (?P<reason>.*)", re.DOTALL | re.IGNORECASE)
-ERRORS: Mapping[str, type[Error]] = {
-    "cannot_decode": CannotDecode,
-    "conflict": Conflict,
-    "forbidden": Forbidden,
-    "gone": Gone,
+_ERRORS: Mapping[str, type[Error]] = {
+    **{code: kind for kind, code in CODES},
+    "invalid_filter": InvalidInput,  # if the sentence does not name the place
     "internal": Error,
-    "invalid": InvalidInput,
-    "missing_dependency": MissingDependency,
-    "not_authenticated": NotAuthenticated,
-    "not_found": NotFound,
-    "not_indexed": NotIndexed,
-    "not_retryable": NotRetryable,
     "too_large": InvalidInput,
-    "unavailable": Unavailable,
-    "workspace": WorkspaceError,
 }
-"""Our errors by the ``code`` of an answer; ``invalid_filter`` and ``rate_limited`` say more than their message."""
+"""Our errors by the ``code`` of an answer."""
 
 
 class Connection:
@@ -217,7 +191,7 @@ def raise_for(answer: Any) -> None:
         raise InvalidFilter(found["path"], found["reason"])
     if code == "internal":
         sentence = f"{sentence} (request {body.get('request_id', 'unknown')})"
-    raise ERRORS.get(code, Error if answer.status_code >= 500 else InvalidInput)(sentence)
+    raise _ERRORS.get(code, Error if answer.status_code >= 500 else InvalidInput)(sentence)
 
 
 @contextmanager

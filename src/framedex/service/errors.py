@@ -1,8 +1,8 @@
-"""Errors as responses: one table from the library's errors to statuses and codes."""
+"""Errors as responses: the status of each code."""
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,47 +11,29 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from framedex.errors import (
-    CannotDecode,
-    Conflict,
-    Error,
-    Forbidden,
-    Gone,
-    InvalidFilter,
-    InvalidInput,
-    MissingDependency,
-    NotAuthenticated,
-    NotFound,
-    NotIndexed,
-    NotRetryable,
-    OutOfRange,
-    TooManyAttempts,
-    Unavailable,
-    WorkspaceError,
-)
+from framedex.errors import CODES, Error, NotAuthenticated, TooManyAttempts, WorkspaceError
 
 logger = logging.getLogger("framedex.service")
 
 INTERNAL = "Internal server error"
 _NOT_WRITABLE = "The workspace cannot be written at present"
-_TABLE: Sequence[tuple[type[Error], int, str]] = (
-    (NotAuthenticated, 401, "not_authenticated"),
-    (TooManyAttempts, 429, "rate_limited"),
-    (Gone, 410, "gone"),
-    (NotFound, 404, "not_found"),
-    (NotIndexed, 400, "not_indexed"),
-    (NotRetryable, 400, "not_retryable"),
-    (Conflict, 409, "conflict"),
-    (Forbidden, 403, "forbidden"),
-    (InvalidFilter, 422, "invalid_filter"),
-    (CannotDecode, 422, "cannot_decode"),
-    (OutOfRange, 422, "invalid"),
-    (InvalidInput, 422, "invalid"),
-    (Unavailable, 502, "unavailable"),
-    (WorkspaceError, 503, "workspace"),
-    (MissingDependency, 501, "missing_dependency"),
-)
-"""The first row that fits counts: subclasses stand before their base class."""
+_STATUSES: Mapping[str, int] = {
+    "not_authenticated": 401,
+    "rate_limited": 429,
+    "gone": 410,
+    "not_found": 404,
+    "not_indexed": 400,
+    "not_retryable": 400,
+    "conflict": 409,
+    "forbidden": 403,
+    "invalid_filter": 422,
+    "cannot_decode": 422,
+    "invalid": 422,
+    "unavailable": 502,
+    "workspace": 503,
+    "missing_dependency": 501,
+}
+"""The status of each code of the library's errors."""
 _CODES = {
     400: "invalid", 401: "not_authenticated", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
     409: "conflict", 413: "too_large", 415: "cannot_decode", 416: "range_not_satisfiable", 422: "invalid",
@@ -115,12 +97,11 @@ def add_handlers(app: FastAPI) -> None:
 
 
 async def _of_library(request: Request, error: Exception) -> JSONResponse:
-    found = next(((status, code) for kind, status, code in _TABLE if isinstance(error, kind)), None)
-    if found is None:
+    code = next((code for kind, code in CODES if isinstance(error, kind)), None)
+    if code is None:
         logger.error("%s", error, exc_info=error)
         return error_response(request, 500, INTERNAL, "internal")
-    status, code = found
-    headers, sentence = {}, str(error)
+    status, headers, sentence = _STATUSES[code], {}, str(error)
     if isinstance(error, TooManyAttempts):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, NotAuthenticated) and "authorization" in request.headers:

@@ -52,11 +52,12 @@ class NewDataset(DatasetStatusModel):
 
 
 class DatasetStats(BaseModel):
-    """The counts of a dataset: media, issues and labels."""
+    """The counts of a dataset: media, clusters of the finest level, issues and labels."""
 
     n_images: int
     n_videos: int
     n_objects: int
+    n_clusters: int
     issues: list[IssueSummary]
     labels: list[LabelCount]
 

@@ -144,6 +144,7 @@ def get_dataset_stats(dataset: OpenedDataset, dataset_id: str) -> DatasetStats:
         n_images=info.n_images,
         n_videos=info.n_videos,
         n_objects=info.n_objects,
+        n_clusters=dataset.view.count_clusters().n_clusters,
         issues=dataset.view.issue_summaries(),
         labels=dataset.labels(),
     )
