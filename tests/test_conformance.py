@@ -12,7 +12,7 @@ TEXT = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
 _BELOW = "/api/v1/dataset/{dataset_id}/"
 _OF_SERVICE = (
     "api_credentials/rotate", "datasets/sample_data", "enrichment/{dataset_id}/{enrichment_context_id}", "events",
-    "healthcheck", "image", "login", "logout", "me", "metrics", "password", "ready", "user_config", "vql",
+    "healthcheck", "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "user_config", "vql",
 )  # fmt: skip
 _OF_DATASETS = (
     "actions", "cleanup", "decisions", "duplicates", "embeddings", "export", "fields", "issues", "journal", "labels",

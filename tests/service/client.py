@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.app import create_app
-from framedex.service.settings import ServiceSettings
+from framedex.service.settings import OidcSettings, ServiceSettings
 
 PASSWORD = "correct horse"
 BASE = "http://127.0.0.1:8765"
@@ -44,9 +44,14 @@ def token_of(key: str, secret: str, **changes: Any) -> str:
 
 @contextmanager
 def client_of(
-    workspace: Workspace, hub: Hub, settings: ServiceSettings, *, host: str = "127.0.0.1"
+    workspace: Workspace,
+    hub: Hub,
+    settings: ServiceSettings,
+    *,
+    host: str = "127.0.0.1",
+    oidc: OidcSettings | None = None,
 ) -> Iterator[Client]:
     """Serve a workspace within the process, and return a client."""
-    app = create_app(workspace, hub, settings, host=host)
+    app = create_app(workspace, hub, settings, host=host, oidc=oidc)
     with Client(app, base_url=BASE, raise_server_exceptions=False, client=("127.0.0.1", 50000)) as client:
         yield client

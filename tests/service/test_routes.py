@@ -13,7 +13,10 @@ from framedex.service.actions import MAX_JSON_BYTES, ActionRoute, needs_of
 from framedex.service.app import routers
 from tests.service.client import Client
 
-PUBLIC = {"/api/v1/healthcheck", "/api/v1/ready", "/api/v1/login"}
+PUBLIC = {
+    "/api/v1/healthcheck", "/api/v1/ready", "/api/v1/login", "/api/v1/oidc", "/api/v1/oidc/login",
+    "/api/v1/oidc/callback", "/api/v1/oidc/backchannel_logout",
+}  # fmt: skip
 LONGEST = 15
 
 

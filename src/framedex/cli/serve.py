@@ -20,7 +20,7 @@ def serve(
         from framedex.service.server import serve as run
     except ImportError as error:
         raise MissingDependency(f"the service needs {error.name}: pip install 'framedex[http]'") from None
-    from framedex.service.settings import load_service_settings
+    from framedex.service.settings import load_oidc_settings, load_service_settings
 
     folder, is_new = workspace_folder(workspace), False
     try:
@@ -35,6 +35,7 @@ def serve(
         load_service_settings(),
         host=host,
         port=port,
+        oidc=load_oidc_settings(),
         read_only=read_only,
         announce=lambda url: say(
             f"Framedex serves {folder}{', a new workspace,' if is_new else ''} at {url} (Ctrl-C stops it)"

@@ -18,7 +18,8 @@ from framedex.service.errors import add_handlers
 from framedex.service.maintenance import Maintenance
 from framedex.service.metrics import Metrics
 from framedex.service.middleware import RequestMiddleware
-from framedex.service.settings import ServiceSettings, auth_is_off
+from framedex.service.settings import OidcSettings, ServiceSettings, auth_is_off
+from framedex.service.sign_on import open_sign_on
 from framedex.service.staging import remove_staged
 from framedex.service.state import ServiceState
 from framedex.service.uris import Uris
@@ -33,6 +34,7 @@ def create_app(
     settings: ServiceSettings,
     *,
     host: str = "127.0.0.1",
+    oidc: OidcSettings | None = None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """Return the application of a workspace.
@@ -42,8 +44,14 @@ def create_app(
         hub: its users.
         settings: the settings of the service.
         host: the address at which the service listens.
+        oidc: the settings of log-in by OpenID Connect; None for none.
         on_stop: called once the last request has ended.
+
+    Raises:
+        InvalidInput: the settings are not complete.
+        MissingDependency: the extra ``oidc`` is needed and not installed.
     """
+    oidc = oidc or OidcSettings.off()
     state = ServiceState(
         workspace=workspace,
         hub=hub,
@@ -52,6 +60,8 @@ def create_app(
         auth_off=auth_is_off(settings, host),
         bound=[host.lower()],
         heavy=anyio.CapacityLimiter(settings.heavy_requests),
+        sign_on=open_sign_on(oidc, hub, public_url=settings.public_url),
+        takes_passwords=not oidc.oidc_only,
     )
     maintenance, metrics = Maintenance(state), Metrics(state)
 

@@ -9,7 +9,7 @@ from framedex.access import Actor, local_actor
 from framedex.errors import NotAuthenticated
 from framedex.service.errors import Refusal
 from framedex.service.state import COOKIE, ServiceState
-from framedex.service.tokens import actor_of_token
+from framedex.service.tokens import actor_of_token, is_own_token
 
 _BEARER = "bearer"
 
@@ -33,8 +33,11 @@ def identify(request: Request, state: ServiceState, *, signed: bool = False) -> 
         scheme, _, token = header.partition(" ")
         if scheme.lower() != _BEARER:
             raise NotAuthenticated("Invalid or expired token")
+        token = token.strip()
+        if state.sign_on is not None and state.sign_on.takes_access_tokens and not is_own_token(token):
+            return state.sign_on.actor(token)
         return actor_of_token(
-            token.strip(), state.hub.credentials, now=datetime.now(UTC), max_life_s=state.settings.max_token_s
+            token, state.hub.credentials, now=datetime.now(UTC), max_life_s=state.settings.max_token_s
         )
     if (cookie := request.cookies.get(COOKIE)) is not None:
         return state.hub.sessions.actor(cookie)

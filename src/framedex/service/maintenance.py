@@ -32,8 +32,17 @@ class Maintenance:
         self._thread.join(1.0)
 
     def _run(self) -> None:
+        self.prepare_sign_on()
         while not self._stop.wait(_PERIOD_S):
             self.run_once()
+
+    def prepare_sign_on(self) -> None:
+        """Check the identity provider: a mistake in the settings is in the log before the first log-in fails."""
+        if (sign_on := self._state.sign_on) is not None and not self._state.auth_off:
+            try:
+                sign_on.prepare()
+            except Error as error:
+                logger.error("log-in by OpenID Connect does not work at present: %s", error)
 
     def run_once(self) -> None:
         """Do each step; one that fails is logged and keeps no other from its turn."""

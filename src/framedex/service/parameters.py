@@ -1,6 +1,6 @@
 """Parameters of routes beside their own: the running service, the actor, the dataset, links."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -43,6 +43,22 @@ async def _task(request: Request) -> Task:
 async def _links(request: Request) -> Links:
     return Links(request.app.state.service, request.state.actor, str(request.base_url))
 
+
+async def _sign_on(request: Request) -> "SingleSignOn":
+    state: ServiceState = request.app.state.service
+    if state.sign_on is None:
+        raise Refusal(404, "OIDC is not configured")
+    if state.auth_off:
+        raise Refusal(403, "Authentication is disabled")
+    return state.sign_on
+
+
+if TYPE_CHECKING:
+    from framedex.service.oidc.sign_on import SingleSignOn
+
+    SignOn = Annotated[SingleSignOn, Depends(_sign_on)]
+else:  # the framework reads annotations, and the extra may not be installed
+    SignOn = Annotated[Any, Depends(_sign_on)]
 
 Service = Annotated[ServiceState, Depends(_state)]
 """The running service."""

@@ -22,7 +22,8 @@ from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.middleware import JsonFormatter
 from framedex.service.protocol import MAX_HEAD_BYTES, JsonProtocol
-from framedex.service.settings import ServiceSettings, auth_is_off, is_loopback
+from framedex.service.settings import OidcSettings, ServiceSettings, auth_is_off, is_loopback
+from framedex.service.state import ServiceState
 
 logger = logging.getLogger("framedex.service")
 
@@ -52,6 +53,7 @@ def serve(
     *,
     host: str,
     port: int,
+    oidc: OidcSettings | None = None,
     read_only: bool = False,
     announce: Callable[[str], None],
     warn: Callable[[str], None],
@@ -65,13 +67,14 @@ def serve(
         settings: the settings of the service.
         host: the address to listen at.
         port: the port; 0 for a free one.
+        oidc: the settings of log-in by OpenID Connect; None for none.
         read_only: whether nothing in the workspace may be changed.
         announce: takes the URL once requests are answered.
         warn: takes a sentence about what may be unsafe.
 
     Raises:
         Conflict: another server serves the workspace; the message has its address.
-        InvalidInput: the address cannot be used.
+        InvalidInput: the address, or the settings of log-in by OpenID Connect, cannot be used.
         WorkspaceError: the folder or its databases cannot be used.
     """
     with (
@@ -81,7 +84,7 @@ def serve(
     ):
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
-        app = create_app(workspace, hub, settings, host=host, on_stop=lambda: workspace.close(_STOPPED))
+        app = create_app(workspace, hub, settings, host=host, oidc=oidc, on_stop=lambda: workspace.close(_STOPPED))
         config = server_config(app, host=host, port=port)
         listener = _bind(config, host, port)
         bound_port = listener.getsockname()[1]
@@ -90,6 +93,7 @@ def serve(
         set_up_logs(workspace.settings.log_level)
         if not workspace.read_only:
             workspace.retry_interrupted()
+        _invite_admin(app.state.service, url, warn)
         announce(url)
         with _signals_end_quietly():
             _Server(config).run(sockets=[listener])
@@ -174,6 +178,12 @@ def _create_admin(settings: ServiceSettings, hub: Hub, *, auth_off: bool) -> Non
     """Create the first user with the password of the environment, if there is no user yet."""
     if settings.admin_password is not None and not auth_off:
         hub.users.create_first_admin(settings.admin_password)
+
+
+def _invite_admin(state: ServiceState, url: str, warn: Callable[[str], None]) -> None:
+    """Show the link with which the first user becomes the admin, if users log in with an identity provider."""
+    if state.sign_on is not None and not state.auth_off and not state.hub.users.count():
+        warn(f"who logs in first with this link is the admin: {state.sign_on.first_admin_link(url)}")
 
 
 def _warn(settings: ServiceSettings, host: str, hub: Hub, warn: Callable[[str], None]) -> None:

@@ -4,6 +4,7 @@ import shutil
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import anyio
 from starlette.requests import Request
@@ -15,6 +16,9 @@ from framedex.hub import Hub
 from framedex.hub.sessions import ABSOLUTE
 from framedex.service.settings import ServiceSettings
 from framedex.service.uris import Uris
+
+if TYPE_CHECKING:
+    from framedex.service.oidc.sign_on import SingleSignOn
 
 COOKIE = "SESSION"
 """The name of a session's cookie."""
@@ -34,6 +38,8 @@ class ServiceState:
         auth_off: whether every request acts as the local user.
         bound: the addresses at which the service listens.
         heavy: limits the number of heavy requests at the same time.
+        sign_on: log-in with an identity provider; None if it is off.
+        takes_passwords: whether users log in with a password.
         stopping: set once the service stops, so that streams end.
     """
 
@@ -44,6 +50,8 @@ class ServiceState:
     auth_off: bool
     bound: Sequence[str]
     heavy: anyio.CapacityLimiter
+    sign_on: "SingleSignOn | None" = None
+    takes_passwords: bool = True
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def can_read(self) -> bool:

@@ -53,6 +53,14 @@ def actor_of_token(token: str, credentials: Credentials, *, now: datetime, max_l
     return credentials.actor(key)
 
 
+def is_own_token(token: str) -> bool:
+    """Return whether a token is meant for this module by its algorithm; nothing of it is checked."""
+    try:
+        return len(token) <= _LONGEST and jwt.get_unverified_header(token).get("alg") == _ALGORITHM
+    except (jwt.PyJWTError, ValueError, UnicodeError):
+        return False
+
+
 def _check_claims(claims: dict[str, object], key: str, *, now: int, max_life_s: int) -> None:
     issued, expires = (claims[name] for name in ("iat", "exp"))
     if type(issued) is not int or type(expires) is not int or claims["sub"] != key:

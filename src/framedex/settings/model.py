@@ -33,6 +33,7 @@ class Group(StrEnum):
     PERMISSIONS = "Permissions"
     USERS = "Users"
     SERVICE = "Service"
+    OIDC = "OpenID Connect"
 
 
 @cache

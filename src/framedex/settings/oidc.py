@@ -67,21 +67,21 @@ class OidcSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     oidc_issuer: _Url = define(
-        Group.SERVICE,
+        Group.OIDC,
         "issuer of the provider, exactly as in its tokens; it turns log-in by OpenID Connect on",
         default_text="off",
         default=None,
         validation_alias=by_interface_name("OIDC_ISSUER"),
     )
     oidc_client_id: _Text = define(
-        Group.SERVICE,
+        Group.OIDC,
         "id of the service at the provider",
         default_text="none",
         default=None,
         validation_alias=by_interface_name("OIDC_CLIENT_ID"),
     )
     oidc_client_secret: _Text = define(
-        Group.SERVICE,
+        Group.OIDC,
         "secret of the service at the provider; none for a public client",
         default_text="none",
         default=None,
@@ -90,58 +90,63 @@ class OidcSettings(BaseSettings):
         validation_alias=by_interface_name("OIDC_CLIENT_SECRET"),
     )
     oidc_redirect_uri: _Url = define(
-        Group.SERVICE,
+        Group.OIDC,
         "URL of `/api/v1/oidc/callback` as browsers reach it",
         default_text="below `FRAMEDEX_PUBLIC_URL`",
         default=None,
         validation_alias=by_interface_name("OIDC_REDIRECT_URI"),
     )
     oidc_scopes: str = define(
-        Group.SERVICE,
+        Group.OIDC,
         "scopes to ask for, separated by blanks; `openid` is among them",
         default="openid profile email",
         validation_alias=by_interface_name("OIDC_SCOPES"),
         pattern=r"^([!-~]+ )*openid( [!-~]+)*$",
     )
     oidc_default_role: Annotated[Role, AfterValidator(_default_role)] = define(
-        Group.SERVICE,
+        Group.OIDC,
         "role of new users in the default workspace of users: `viewer` or `editor`",
         default=Role.VIEWER,
         validation_alias=by_interface_name("OIDC_DEFAULT_ROLE"),
     )
     oidc_link_by_email: bool = define(
-        Group.SERVICE,
+        Group.OIDC,
         "whether the first log-in opens the present account with the e-mail address, if the provider verified it",
         default=False,
         validation_alias=by_interface_name("OIDC_LINK_BY_EMAIL"),
     )
     oidc_trust_roles: bool = define(
-        Group.SERVICE,
+        Group.OIDC,
         "whether each log-in gives the user the roles in the claim `realm_access.roles`, and takes the others",
         default=False,
         validation_alias=by_interface_name("OIDC_TRUST_ROLES"),
     )
     oidc_bearer_audience: _Text = define(
-        Group.SERVICE,
+        Group.OIDC,
         "audience of the provider's access tokens that are accepted as bearer tokens",
         default_text="none is accepted",
         default=None,
         validation_alias=by_interface_name("OIDC_BEARER_AUDIENCE"),
     )
     oidc_only: bool = define(
-        Group.SERVICE,
+        Group.OIDC,
         "whether log-in by password is off",
         default=False,
         validation_alias=by_interface_name("OIDC_ONLY"),
     )
     oidc_timeout_s: float = define(
-        Group.SERVICE,
+        Group.OIDC,
         "seconds for one request to the provider, all of it, up to 60",
         default=10.0,
         gt=0,
         le=60,
         validation_alias=by_interface_name("OIDC_TIMEOUT_S"),
     )
+
+    @classmethod
+    def off(cls) -> "OidcSettings":
+        """Return settings with which it is off, whatever the environment says."""
+        return cls.model_construct()
 
     def is_complete(self) -> bool:
         """Return whether log-in by OpenID Connect is on.

@@ -13,9 +13,10 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from framedex.settings.model import Group, Settings, load, variables
+from framedex.settings.oidc import OidcSettings
 from framedex.settings.service import ServiceSettings
 
-MODELS: tuple[type[BaseSettings], ...] = (Settings, ServiceSettings)
+MODELS: tuple[type[BaseSettings], ...] = (Settings, ServiceSettings, OidcSettings)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class SigningKeys:
         Args:
             key_id: the id of the key in the token; None if it names none.
             algorithm: the algorithm in the token.
-            wait: whether to wait while another thread reads the keys; else those that are known count.
+            wait: whether to wait while another thread reads the keys; else present ones count, if there are any.
 
         Raises:
             Unavailable: no keys are known, and they cannot be read.
@@ -51,7 +51,7 @@ class SigningKeys:
         now = self._clock()
         if now - self._read_at < _KEPT_S and (found := self._matching(key_id, algorithm)):
             return found
-        if self._lock.acquire(blocking=wait):
+        if self._lock.acquire(blocking=wait or not self._keys):
             try:
                 self._read(now, key_id, algorithm)
             finally:

@@ -74,20 +74,12 @@ class OpenIdProvider:
         """
         return self._provider().metadata
 
-    def _provider(self, *, wait: bool = True) -> _Discovered:
-        """Return the provider.
-
-        Args:
-            wait: whether to wait while another thread discovers it.
-        """
+    def _provider(self) -> _Discovered:
+        """Return the provider; while one thread discovers it, others wait."""
         if (found := self._current()) is not None:
             return found
-        if not self._lock.acquire(blocking=wait):
-            raise Unavailable("the identity provider is being discovered; try again")
-        try:
+        with self._lock:
             return self._current() or self._discover()
-        finally:
-            self._lock.release()
 
     def _current(self) -> _Discovered | None:
         """Return the provider if it need not be discovered again yet.
@@ -224,7 +216,7 @@ class OpenIdProvider:
         """
         if (audience := self._settings.oidc_bearer_audience) is None:
             raise InvalidInput("access tokens of the identity provider are not accepted")
-        return self._provider(wait=False).verifier.access_token(token, audience=audience, now=int(self._now()))
+        return self._provider().verifier.access_token(token, audience=audience, now=int(self._now()))
 
     def logout_claims(self, token: str) -> dict[str, Any]:
         """Return the claims of a logout token, with which the provider ends sessions.

@@ -84,6 +84,8 @@ def login(service: Service, request: Request, response: Response, body: LoginReq
     """Begin a session of the user with a name and a password; the cookie is its secret."""
     if service.auth_off:
         raise Refusal(403, "Authentication is disabled")
+    if not service.takes_passwords:
+        raise Refusal(403, "Local login is disabled")
     session = service.hub.sessions.log_in(
         body.username, body.password, ip=service.client_ip(request), user_agent=request.headers.get("user-agent", "")
     )
