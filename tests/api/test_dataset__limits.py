@@ -358,10 +358,10 @@ def test_set_limits__by_two_processes(workspace: Workspace, dataset: Dataset) ->
 
 KILLED = """
     import os, sys, framedex
-    from framedex.operations import short_edits
+    from framedex.storage import datasets
 
     workspace = framedex.Workspace(sys.argv[1])
-    short_edits.generation_commit = lambda *_args, **_values: os._exit(9)
+    datasets.put_head = lambda *_args: os._exit(9)
     workspace.dataset("d").set_limits(blur=0.9)
 """
 

@@ -176,7 +176,7 @@ def test_write__reads_while_many_wait(catalog: Catalog) -> None:
     with catalog.write():
         for place, thread in enumerate(threads):
             thread.start()
-            while len(catalog._turns._tickets) < place + 2:
+            while len(catalog._turns._queue) < place + 2:
                 pass
         assert names(catalog) == []
     for thread in threads:

@@ -10,7 +10,7 @@ from framedex.storage.turns import Turns
 
 def wait_until_asked(turns: Turns, count: int) -> None:
     """Wait until the given number of threads hold or wait for the turn."""
-    while len(turns._tickets) < count:
+    while len(turns._queue) < count:
         pass
 
 
@@ -53,7 +53,7 @@ def test_turn__given_up() -> None:
         with suppress(ValueError, KeyboardInterrupt), turns.turn(timeout_s=60):
             raise error
     with turns.turn(timeout_s=0.01):
-        assert len(turns._tickets) == 1
+        assert len(turns._queue) == 1
 
 
 def test_turn__one_at_a_time() -> None:

@@ -27,7 +27,7 @@ def undo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
         Conflict: there is none, it is undone already, it cannot be undone, or what it changed has changed since; or a
             task is in progress.
     """
-    with editing(context, dataset_id, "undo") as edit:
+    with editing(context, dataset_id, "undo", alone=True) as edit:
         stored = _stored(context, dataset_id, step, forward=False)
         _apply(context, edit, stored, forward=False)
     return _record(context, dataset_id, stored)
@@ -40,7 +40,7 @@ def redo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
         NotFound: the journal has no such step.
         Conflict: there is none, it is not undone, or what it changed has changed since; or a task is in progress.
     """
-    with editing(context, dataset_id, "redo") as edit:
+    with editing(context, dataset_id, "redo", alone=True) as edit:
         stored = _stored(context, dataset_id, step, forward=True)
         _apply(context, edit, stored, forward=True)
     return _record(context, dataset_id, stored)

@@ -3,11 +3,13 @@
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from framedex.errors import Conflict, Error, NotIndexed
 from framedex.jobs.context import JobContext
-from framedex.jobs.edits.decisions import read_decisions
+from framedex.jobs.edits.decisions import DECISIONS, read_decisions
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, TaskStatus, TaskType
@@ -126,10 +128,33 @@ def load_job_context(context: Context, dataset_id: str, thresholds: Sequence[flo
     if thresholds is not None:
         config = EmbeddingConfig.model_validate(config.model_dump() | {"thresholds": tuple(thresholds)})
     table = context.layout.media(dataset_id)
-    cannot_link = [decision.media_ids for decision in read_decisions(table, head.tables)]
+    cannot_link = _cannot_link(table, head)
     thumbnails = context.layout.thumbnails(dataset_id)
     return JobContext(
         dataset_id, head, config, tuple(roots), table, thumbnails, cannot_link, context.settings, context.columns
+    )
+
+
+def _cannot_link(table: Path, head: Generation) -> list[list[str]]:
+    return [decision.media_ids for decision in read_decisions(table, head.tables)]
+
+
+def following_job_context(context: Context, job: JobContext, head: Generation) -> JobContext:
+    """Return the context of a job that begins with the state after another one.
+
+    Args:
+        context: of the user who starts it.
+        job: the context of the other one.
+        head: the generation that the other one made.
+    """
+    has_decided = head.tables.get(DECISIONS) != job.head.tables.get(DECISIONS)
+    return replace(
+        job,
+        head=head,
+        config=head.embedding_config or job.config,
+        cannot_link=_cannot_link(job.table, head) if has_decided else job.cannot_link,
+        settings=context.settings,
+        columns=context.columns,
     )
 
 

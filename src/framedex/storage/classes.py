@@ -16,7 +16,7 @@ from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.objects import OBJECTS, objects_path
 from framedex.storage.table_names import MEDIA
-from framedex.storage.table_versions import Table
+from framedex.storage.table_versions import Table, small_table
 
 CLASSES = "classes"
 """Name of the table."""
@@ -90,7 +90,7 @@ def _path(media: Path) -> Path:
 def _stored(path: Path, versions: Mapping[str, int]) -> pa.Table:
     if CLASSES not in versions:
         return SCHEMA.empty_table()
-    return Table(_path(path), versions[CLASSES]).scan(SCHEMA.names).read_all().cast(SCHEMA)
+    return small_table(_path(path), versions[CLASSES], SCHEMA.names).cast(SCHEMA)
 
 
 def _with_declared(classes: pa.Table, declared: Sequence[SourceClass]) -> pa.Table:

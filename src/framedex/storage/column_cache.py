@@ -138,10 +138,15 @@ class ColumnCache:
         Raises:
             WorkspaceError: the table is damaged.
         """
-        cached: dict[str, pa.Array] = {}
+        cached, edited = dict[str, pa.Array](), set[str]()
         if len(row_ids) and self.is_on:
-            arrays = ((name, self._column(table, name, load=load)) for name in columns)
-            cached = {name: column for name, column in arrays if column is not None}
+            for name in columns:
+                column = self._column(table, name, load=False)
+                if column is None:  # its edits are applied to the taken rows alone
+                    column = self._column(table.unedited, name, load=load)
+                    edited |= {name} & table.overlay.columns
+                if column is not None:
+                    cached[name] = column
         positions = self._positions(table, row_ids) if cached else None
         if positions is None:
             return table.take(row_ids, columns)
@@ -149,6 +154,9 @@ class ColumnCache:
         stored = table.take(row_ids, uncached) if uncached else None
         schema = pa.schema([table.schema.field(name) for name in columns])
         taken = [cached[name].take(positions) if name in cached else stored[name] for name in columns]  # type: ignore[index]
+        for place, name in enumerate(columns):
+            if name in edited and name in cached:
+                taken[place] = table.overlay.applied(name, taken[place], np.asarray(row_ids, np.uint64))
         return pa.table(taken, schema=schema)
 
     def mask(self, table: Table, columns: Collection[str], condition: Hashable, evaluate: Callable[[], Any]) -> Any:

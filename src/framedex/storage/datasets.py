@@ -221,6 +221,21 @@ def remove_dataset(connection: sa.Connection, dataset_id: str) -> None:
     note_removal(connection, dataset_id)
 
 
+def new_generation(
+    dataset_id: str, *, tables: dict[str, int], n_images: int, config: EmbeddingConfig, summary: Summary
+) -> Generation:
+    """Return a generation of a dataset that is not stored yet; *tables* are versions by table name."""
+    return Generation(
+        id=new_id(),
+        dataset_id=dataset_id,
+        tables=tables,
+        n_images=n_images,
+        created_at=now(),
+        summary=summary,
+        embedding_config=config,
+    )
+
+
 def commit_generation(
     connection: sa.Connection,
     dataset_id: str,
@@ -230,34 +245,32 @@ def commit_generation(
     config: EmbeddingConfig,
     summary: Summary,
 ) -> Generation:
-    """Make *tables* (versions by table name) the dataset's head, with the status and counts that follow.
+    """Make *tables* (versions by table name) the dataset's head, as :func:`put_head` does."""
+    generation = new_generation(dataset_id, tables=tables, n_images=n_images, config=config, summary=summary)
+    put_head(connection, generation)
+    return generation
+
+
+def put_head(connection: sa.Connection, generation: Generation) -> None:
+    """Make a new generation the head of its dataset, with the status and counts that follow.
 
     This is the only commit point: readers see the previous head until the surrounding transaction ends.
     """
-    generation = Generation(
-        id=new_id(),
-        dataset_id=dataset_id,
-        tables=tables,
-        n_images=n_images,
-        created_at=now(),
-        summary=summary,
-        embedding_config=config,
-    )
-    values = generation.model_dump() | {"embedding_config": config.model_dump(mode="json")}
-    connection.execute(generations.insert().values(**values))
+    assert generation.embedding_config is not None, "a new generation has a configuration"
+    config = generation.embedding_config.model_dump(mode="json")
+    connection.execute(generations.insert().values(**generation.model_dump() | {"embedding_config": config}))
     update_dataset(
         connection,
-        dataset_id,
+        generation.dataset_id,
         head=generation.id,
         status=generation.status,
         progress=100,
         n_images=generation.n_still_images,
         n_videos=generation.n_videos,
         n_objects=generation.n_objects,
-        embedding_config=config.model_dump(mode="json"),
+        embedding_config=config,
     )
-    note_change(connection, dataset_id)
-    return generation
+    note_change(connection, generation.dataset_id)
 
 
 def commit_early(

@@ -16,7 +16,7 @@ from framedex.records import FieldType
 from framedex.storage import tables
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.media import Media
-from framedex.storage.table_versions import edited_table
+from framedex.storage.table_versions import small_table
 
 TAGS, FIELDS = "tags", "fields"
 """Names of the tables; ``tags`` is also the media table's column with the tag numbers."""
@@ -46,6 +46,7 @@ _FIELDS_SCHEMA = pa.schema(
         pa.field("created_by", pa.string(), nullable=False),
     ]
 )
+_SCHEMAS = {TAGS: _TAGS_SCHEMA, FIELDS: _FIELDS_SCHEMA}
 _VALUES = {FieldType.FLOAT: pa.float64(), FieldType.DATETIME: _TIME}
 
 
@@ -158,8 +159,7 @@ def _read(table: Path, versions: Mapping[str, int], name: str, columns: ColumnCa
         return []
     if columns is not None:
         return columns.rows(_path(table, name), versions[name])
-    definitions = edited_table(_path(table, name), versions[name])
-    rows: list[dict[str, Any]] = definitions.scan(definitions.schema.names).read_all().to_pylist()
+    rows: list[dict[str, Any]] = small_table(_path(table, name), versions[name], _SCHEMAS[name].names).to_pylist()
     return rows
 
 

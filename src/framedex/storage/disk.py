@@ -9,9 +9,11 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 
 Inode = tuple[int, int]
@@ -20,8 +22,94 @@ _REMOVED = ".removed"
 _AT_ONCE = 8  # files that are synced at the same time
 
 
+@dataclass(frozen=True)
+class UnsyncedTree:
+    """The parts of a folder that are not synced to disk yet.
+
+    Attributes:
+        files, folders: their paths.
+        remember: called once they are synced.
+    """
+
+    files: Sequence[str]
+    folders: Sequence[str]
+    remember: Callable[[], None]
+
+    def sync(self) -> None:
+        """Sync them; files that are removed or renamed meanwhile are left out."""
+        sync_all(self.files, self.folders, missing_ok=True)
+        self.remember()
+
+
+class DeferredSyncs:
+    """Files and folders that are to be synced to disk before a commit, each once and several at the same time."""
+
+    def __init__(self) -> None:
+        self._files, self._folders = dict[str, None](), dict[str, None]()  # in the order of the requests
+        self._trees = dict[Path, Callable[[], UnsyncedTree]]()
+
+    def add(self, other: "DeferredSyncs") -> None:
+        """Add those of other changes."""
+        self._files |= other._files
+        self._folders |= other._folders
+        self._trees |= other._trees
+
+    def run(self) -> None:
+        """Sync all of them.
+
+        Raises:
+            OSError: one of them cannot be synced.
+        """
+        with syncing_at_once():
+            trees = [unsynced() for unsynced in self._trees.values()]
+            files = {file for tree in trees for file in tree.files} - self._files.keys()
+            folders = self._folders | {folder: None for tree in trees for folder in tree.folders}
+            sync_all([*self._files], [])
+            UnsyncedTree([*files], [*folders], lambda: None).sync()
+            for tree in trees:
+                tree.remember()
+
+
+_DEFERRED: ContextVar[DeferredSyncs | None] = ContextVar("deferred syncs", default=None)
+
+
+@contextmanager
+def deferring_syncs() -> Iterator[DeferredSyncs]:
+    """Yield what collects the files and folders that the block syncs on its thread, instead of syncing them.
+
+    The caller syncs them before the commit of what was written.
+    """
+    syncs = DeferredSyncs()
+    token = _DEFERRED.set(syncs)
+    try:
+        yield syncs
+    finally:
+        _DEFERRED.reset(token)
+
+
+@contextmanager
+def syncing_at_once() -> Iterator[None]:
+    """Sync files and folders at once in the block, although a surrounding one defers it."""
+    token = _DEFERRED.set(None)
+    try:
+        yield
+    finally:
+        _DEFERRED.reset(token)
+
+
+def sync_tree(folder: Path, unsynced: Callable[[], UnsyncedTree]) -> None:
+    """Sync what is not synced yet of a folder; if syncs are deferred, what is not synced then."""
+    if (deferred := _DEFERRED.get()) is not None:
+        deferred._trees[folder] = unsynced
+    else:
+        unsynced().sync()
+
+
 def sync_file(path: str | os.PathLike[str]) -> None:
     """Sync the content of a file to disk."""
+    if (deferred := _DEFERRED.get()) is not None:
+        deferred._files[os.fspath(path)] = None
+        return
     try:
         _sync(path, os.O_RDONLY)
     except OSError as error:
@@ -32,24 +120,37 @@ def sync_file(path: str | os.PathLike[str]) -> None:
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
     """Sync the names in a folder to disk; do nothing on systems that cannot open folders (Windows)."""
+    if (deferred := _DEFERRED.get()) is not None:
+        deferred._folders[os.fspath(path)] = None
+        return
     with suppress(PermissionError):
         _sync(path, os.O_RDONLY)
 
 
-def sync_all(files: Sequence[str], folders: Sequence[str]) -> None:
+def sync_all(files: Sequence[str], folders: Sequence[str], *, missing_ok: bool = False) -> None:
     """Sync the content of files, and then the names in folders, to disk; several at the same time.
+
+    Args:
+        files: paths of files.
+        folders: paths of folders.
+        missing_ok: whether files that do not exist are left out.
 
     Raises:
         OSError: one of them cannot be synced.
     """
+
+    def sync(file: str) -> None:
+        with suppress(*[FileNotFoundError] * missing_ok):
+            sync_file(file)
+
     if len(files) + len(folders) < _AT_ONCE:
         for file in files:
-            sync_file(file)
+            sync(file)
         for folder in folders:
             sync_folder(folder)
         return
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(sync_file, files))
+        list(pool.map(sync, files))
         list(pool.map(sync_folder, folders))
 
 

@@ -14,7 +14,7 @@ from framedex.core.forks import cached_property
 from framedex.records import LabelDecision
 from framedex.storage import tables
 from framedex.storage.table_names import LABEL_DECISIONS
-from framedex.storage.table_versions import Table
+from framedex.storage.table_versions import small_table
 
 _SCHEMA = pa.schema(
     [
@@ -122,7 +122,7 @@ def read_label_decisions(media: Path, versions: Mapping[str, int]) -> LabelDecis
     """
     if LABEL_DECISIONS not in versions:
         return NO_LABEL_DECISIONS
-    rows = Table(_path(media), versions[LABEL_DECISIONS]).scan(_SCHEMA.names).read_all()
+    rows = small_table(_path(media), versions[LABEL_DECISIONS], _SCHEMA.names)
     return LabelDecisions(rows.cast(_SCHEMA))
 
 

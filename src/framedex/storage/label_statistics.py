@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from framedex.storage import tables
 from framedex.storage.table_names import LABEL_STATISTICS
-from framedex.storage.table_versions import Table
+from framedex.storage.table_versions import small_table
 
 _Numbers = npt.NDArray[np.float64]
 _SCHEMA = pa.schema(
@@ -50,7 +50,7 @@ def read_label_statistics(
     """
     if LABEL_STATISTICS not in versions:
         return None
-    rows = Table(_path(media), versions[LABEL_STATISTICS]).scan(_SCHEMA.names).read_all()
+    rows = small_table(_path(media), versions[LABEL_STATISTICS], _SCHEMA.names)
     places = pc.index_in(names.cast(pa.string()), value_set=rows["label"].combine_chunks())
     typical, limits = (
         np.asarray(rows[name].combine_chunks().take(places).to_numpy(zero_copy_only=False), dtype=np.float64)

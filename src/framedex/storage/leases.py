@@ -22,6 +22,7 @@ from framedex.storage.datasets import now
 from framedex.storage.owners import has_died, this_process
 from framedex.storage.row_values import reading_row
 from framedex.storage.schema import leases
+from framedex.storage.turns import Turn
 
 _WAIT_S = 60.0
 _BEAT_S = 5.0
@@ -43,19 +44,25 @@ class Lease:
         self._ended = threading.Event()
 
     @contextmanager
-    def commit(self) -> Iterator[sa.Connection]:
+    def commit(self, *, end: bool = True) -> Iterator[sa.Connection]:
         """Yield a transaction that commits what was written and ends the lease.
+
+        Args:
+            end: False keeps the lease.
 
         Raises:
             Conflict: another process took the lease over, as this one was silent; nothing is committed.
         """
+        mine = leases.c.token == self._token
         with self._catalog.write() as connection:
-            if not connection.execute(leases.delete().where(leases.c.token == self._token)).rowcount:
+            row = leases.delete().where(mine) if end else leases.update().where(mine).values(heartbeat_at=now())
+            if not connection.execute(row).rowcount:
                 raise Conflict(
                     f"Operation '{self._operation}' was given up while this process did not run; nothing was changed"
                 )
             yield connection
-        self._ended.set()
+        if end:
+            self._ended.set()
 
     def end(self) -> None:
         """End the lease, unless it was committed.
@@ -97,26 +104,36 @@ def leased(
     """
     catalog.check_writable()
     with _turn(catalog, dataset_id, operation):
-        token = new_id()
-        with _unheld(catalog, dataset_id, operation) as connection:
-            check(connection)
-            time_now = now()
-            connection.execute(
-                leases.insert().values(
-                    dataset_id=dataset_id,
-                    token=token,
-                    owner=this_process(),
-                    operation=operation,
-                    since=time_now,
-                    heartbeat_at=time_now,
-                )
-            )
-        lease = Lease(catalog, token, operation)
+        lease = take_lease(catalog, dataset_id, operation, check)
         try:
-            threading.Thread(target=lease.beat, name="framedex-lease", daemon=True).start()
             yield lease
         finally:
             lease.end()
+
+
+def take_lease(catalog: Catalog, dataset_id: str, operation: str, check: Callable[[sa.Connection], object]) -> Lease:
+    """Wait for the lease of a dataset, in the turn of this thread, and take it; as :func:`leased`."""
+    token = new_id()
+    with _unheld(catalog, dataset_id, operation) as connection:
+        check(connection)
+        time_now = now()
+        connection.execute(
+            leases.insert().values(
+                dataset_id=dataset_id,
+                token=token,
+                owner=this_process(),
+                operation=operation,
+                since=time_now,
+                heartbeat_at=time_now,
+            )
+        )
+    lease = Lease(catalog, token, operation)
+    try:
+        threading.Thread(target=lease.beat, name="framedex-lease", daemon=True).start()
+    except BaseException:
+        lease.end()
+        raise
+    return lease
 
 
 @contextmanager
@@ -137,13 +154,29 @@ def forget_leases(connection: sa.Connection) -> None:
     connection.execute(leases.delete())
 
 
+def wait_for_turn(turn: Turn, operation: str) -> None:
+    """Wait for the turn of this thread.
+
+    Raises:
+        Conflict: it did not come within a minute.
+    """
+    if not turn.wait(_WAIT_S):
+        raise Conflict(f"Operation '{operation}' is blocked: other threads did not finish within {_WAIT_S:g} s")
+
+
 @contextmanager
 def _turn(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[None]:
+    """Wait for the turn of this thread; edits that wait for their commit are committed first."""
+    turns = catalog.turns_of(dataset_id)
+    turn = turns.request()
     try:
-        with catalog.turns_of(dataset_id).turn(timeout_s=_WAIT_S):
-            yield
-    except TimeoutError as error:
-        raise Conflict(f"Operation '{operation}' is blocked: {error}") from error
+        wait_for_turn(turn, operation)
+        if (edits := turns.baton) is not None:
+            turns.baton = None
+            edits.finish()
+        yield
+    finally:
+        turn.end()
 
 
 @contextmanager

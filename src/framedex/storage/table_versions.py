@@ -27,6 +27,7 @@ ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 2**20
 _TABLES, _EDITED_TABLES = 16, 4  # tables that a cache keeps open
+_CONTENT_BYTES, _CONTENT_SHARE = 2**24, 16  # memory for the rows of small tables; a table may take this part of it
 
 
 class Table:
@@ -66,6 +67,20 @@ class Table:
         except BaseException:
             with own_errors(f"read {self.path}"):
                 raise
+
+    def with_edits(self, version: int, handle: Any, overlay: Overlay) -> "Table":
+        """Return the table at a later version that has the same files and another overlay.
+
+        Args:
+            version: the version.
+            handle: of the engine, at that version.
+            overlay: its edited values.
+        """
+        table = Table(self.path, version, handle)
+        table.__dict__["overlay"] = overlay
+        if "layout" in self.unedited.__dict__:
+            table.unedited.__dict__["layout"] = self.unedited.layout
+        return table
 
     def renew(self) -> None:
         """Discard the handle in the child of a fork."""
@@ -310,6 +325,10 @@ class TableCache:
     def __init__(self, count: int = _TABLES) -> None:
         self._tables: LruCache[tuple[Path, int, tuple[int, int] | None], Table] = LruCache(count)
 
+    def put(self, table: Table) -> None:
+        """Add an open table."""
+        self._tables.put((table.path, table.version, _folder(table.path)), table)
+
     def open(self, path: Path, version: int) -> Table:
         """Return a table at a version.
 
@@ -330,6 +349,29 @@ class TableCache:
 _OPENED, _EDITED = TableCache(), TableCache(_EDITED_TABLES)
 
 
+_CONTENTS: LruCache[tuple[Path, int, tuple[int, int] | None], pa.Table] = LruCache(_CONTENT_BYTES)
+
+
+def small_table(path: Path, version: int, columns: Sequence[str]) -> pa.Table:
+    """Return the rows of a table of definitions or decisions, from memory if possible.
+
+    Args:
+        path: folder of the table.
+        version: the version to read.
+        columns: names of its columns, the same in each call for a table.
+
+    Raises:
+        NotFound: the version does not exist.
+        WorkspaceError: the table is damaged.
+    """
+    key = path, version, _folder(path)
+    if (rows := _CONTENTS.get(key)) is None:
+        rows = Table(path, version).scan(columns).read_all()
+        if rows.nbytes <= _CONTENT_BYTES // _CONTENT_SHARE:
+            _CONTENTS.put(key, rows, weight=rows.nbytes + 1)
+    return rows
+
+
 def _opened(path: Path, version: int) -> Table:
     """Return a table of another process."""
     return _OPENED.open(path, version)
@@ -342,6 +384,11 @@ def edited_table(path: Path, version: int) -> Table:
         NotFound: the version does not exist.
     """
     return _EDITED.open(path, version)
+
+
+def keep_edited(table: Table) -> None:
+    """Keep a table that an edit wrote for :func:`edited_table`."""
+    _EDITED.put(table)
 
 
 def _folder(path: Path) -> tuple[int, int] | None:

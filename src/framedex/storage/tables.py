@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table
 from framedex.storage.overlay import CONFIG_KEY, REMOVED, ROW_NUMBERS, Values
 from framedex.storage.row_numbers import RowNumbers
-from framedex.storage.table_versions import ROW_ID, Table
+from framedex.storage.table_versions import ROW_ID, Table, keep_edited
 
 _GONE = "__gone"
 _MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows per file
@@ -124,6 +125,7 @@ def put_values(table: Table, changes: Mapping[str, Values]) -> int:
     overlay = table.overlay.with_values(changes)
     dataset = table._lance.checkout_version(table.version)
     dataset.update_config({CONFIG_KEY: overlay.config})
+    keep_edited(table.with_edits(int(dataset.version), dataset, overlay))
     return int(dataset.version)
 
 
@@ -248,6 +250,10 @@ def sync(path: Path) -> None:
     of files after a thousand edits. The others are synced at the same time, which file systems do in one turn: a
     deletion writes a file for each fragment.
     """
+    disk.sync_tree(path, partial(_unsynced_tree, path))
+
+
+def _unsynced_tree(path: Path) -> disk.UnsyncedTree:
     synced, found = _SYNCED.pop(path, {}), dict[str, _Synced]()
     unsynced_files, unsynced_folders, pending = list[str](), list[str](), [os.fspath(path)]
     while pending:
@@ -260,8 +266,11 @@ def sync(path: Path) -> None:
             unsynced_folders.append(folder)
         found[folder] = known
         pending += known.folders
-    disk.sync_all(unsynced_files, unsynced_folders)
-    _SYNCED[path] = found
+
+    def remember() -> None:
+        _SYNCED[path] = found
+
+    return disk.UnsyncedTree(unsynced_files, unsynced_folders, remember)
 
 
 @dataclass(frozen=True)

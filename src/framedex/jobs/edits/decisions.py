@@ -27,7 +27,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES
 from framedex.storage.overlay import Values
 from framedex.storage.table_names import MEDIA
-from framedex.storage.table_versions import Table
+from framedex.storage.table_versions import small_table
 
 DECISIONS = "decisions"
 Rows = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ def read_decisions(table: Path, versions: Mapping[str, int]) -> list[DuplicateDe
     """
     if DECISIONS not in versions:
         return []
-    rows = Table(_path(table), versions[DECISIONS]).scan(_SCHEMA.names).read_all().to_pylist()
+    rows = small_table(_path(table), versions[DECISIONS], _SCHEMA.names).to_pylist()
     return [DuplicateDecision(**row) for row in rows]
 
 

@@ -65,15 +65,18 @@ class NewStep:
         settings, before = job.settings, job.head.id if self.is_state else None
 
         def record(connection: Any) -> int:
-            head = datasets.head(connection, job.dataset_id)
-            assert head is not None, "it was committed"
+            change = self.change
+            if self.is_state:
+                head = datasets.head(connection, job.dataset_id)
+                assert head is not None, "it was committed"
+                change = {"head": head.id}
             step = journal_rows.insert_step(
                 connection,
                 job.dataset_id,
                 operation=self.operation,
                 created_by=settings.user,
                 n_media=self.n_media,
-                change={"head": head.id} if self.is_state else self.change,
+                change=change,
                 file=None if file is None else file.name,
                 digest=None if file is None else file.digest,
                 n_bytes=0 if file is None else file.n_bytes,
@@ -132,7 +135,7 @@ def edited_values(
         return NewStep(operation, n_media, change, reason=too_many(n_media))
     after = edited_table(media.table.path, version)
     row_ids = read_row_ids(media)[rows]
-    old, new = (_values(table, row_ids.tolist(), columns, after.schema) for table in (media.table, after))
+    old, new = (_values(each, row_ids.tolist(), columns, after.schema) for each in (media, replace(media, table=after)))
     pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
     changed = [place for place, (one, other) in enumerate(pairs) if one != other]
     chosen = pa.array(changed, pa.int64())
@@ -148,9 +151,9 @@ def too_many(n_media: int) -> str:
     return f"it changed {n_media:,} media, more than the {MOST_MEDIA:,} whose values the journal keeps"
 
 
-def _values(table: Table, row_ids: list[int], columns: Sequence[str], schema: pa.Schema) -> pa.Table:
-    names = [name for name in columns if name in table.schema.names]
-    present = table.take(row_ids, names) if names else pa.table({})
+def _values(media: Media, row_ids: list[int], columns: Sequence[str], schema: pa.Schema) -> pa.Table:
+    names = [name for name in columns if name in media.table.schema.names]
+    present = media.take(row_ids, names) if names else pa.table({})
     missing = {name: pa.nulls(len(row_ids), schema.field(name).type) for name in columns if name not in names}
     return pa.table({name: missing[name] if name in missing else present[name] for name in columns})
 
@@ -236,7 +239,7 @@ def _with_values(media: Media, head: Generation, state: NewState, values: pa.Tab
     row_ids = read_row_ids(media)[positions]
     ordered = values.take(order).combine_chunks()
     expected, wanted = _renamed(ordered, old, names), _renamed(ordered, new, names)
-    present = _values(media.table, row_ids.tolist(), names, expected.schema)
+    present = _values(media, row_ids.tolist(), names, expected.schema)
     if present.to_pylist() != expected.to_pylist():
         raise Conflict("a later edit changed the same values of the same media")
     if TAGS in names:

@@ -14,7 +14,6 @@ from framedex.jobs.edits.rows import are_few, read_batches, read_row_ids, write_
 from framedex.storage import tables
 from framedex.storage.definitions import TAGGED_SCHEMA, TAGS
 from framedex.storage.media import Media
-from framedex.storage.table_versions import Table
 
 
 def with_tag(media: Media, rows: Mask, number: int, at: datetime) -> int:
@@ -121,7 +120,7 @@ def _rewrite_tags(media: Media, rows: Mask, change: Callable[[_Tagged, Mask], _T
     table, selected = media.table, np.flatnonzero(rows)
     if are_few(table, len(selected)):
         row_ids = read_row_ids(media)[selected]
-        before = _Tagged.of(_tags_at(table, row_ids))
+        before = _Tagged.of(_tags_at(media, row_ids))
         after = change(before, np.ones(len(selected), dtype=bool))
         changed = np.flatnonzero(after.lengths != before.lengths)
         return write_few(table, row_ids[changed], after.batch().take(pa.array(changed)))
@@ -133,9 +132,9 @@ def _rewrite_tags(media: Media, rows: Mask, change: Callable[[_Tagged, Mask], _T
     return tables.put_columns(table, batches(), TAGGED_SCHEMA)
 
 
-def _tags_at(table: Table, row_ids: RowIds) -> pa.RecordBatch:
-    if TAGS not in table.schema.names:
+def _tags_at(media: Media, row_ids: RowIds) -> pa.RecordBatch:
+    if TAGS not in media.table.schema.names:
         nulls = [pa.nulls(len(row_ids), field.type) for field in TAGGED_SCHEMA]
         return pa.RecordBatch.from_arrays(nulls, schema=TAGGED_SCHEMA)
-    taken = table.take(row_ids.tolist(), TAGGED_SCHEMA.names).combine_chunks()
+    taken = media.take(row_ids.tolist(), TAGGED_SCHEMA.names, keep=True).combine_chunks()
     return pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.columns], schema=TAGGED_SCHEMA)

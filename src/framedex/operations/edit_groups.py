@@ -1,0 +1,175 @@
+"""Groups of edits: edits of waiting threads that one transaction commits, under one lease of their dataset.
+
+Each edit of a group begins with the state that the one before it wrote, so it has table versions, a generation and a
+step in the journal of its own. An edit that raises leaves the group as it was. The commit covers all of them: their
+files are synced at the same time, and a process that ends before it leaves none of them.
+
+The first edit of a group requests a second turn, behind the threads that wait at that moment, and then commits all that
+they wrote. So nobody waits for later requests. If they take long, it commits what there is while they go on.
+"""
+
+import copy
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from framedex.errors import Error, WorkspaceError
+from framedex.jobs.context import JobContext
+from framedex.storage.disk import DeferredSyncs, syncing_at_once
+from framedex.storage.generation import Generation
+from framedex.storage.leases import Lease
+from framedex.storage.turns import Turn, Turns
+
+_PATIENCE_S = 0.25  # time for which an edit waits for others to be committed with
+
+
+@dataclass(eq=False)
+class PreparedEdit:
+    """An edit whose tables are written, and which is not committed.
+
+    Attributes:
+        write: writes its rows into the transaction of the commit.
+        tidy: removes what the journal does not keep, in the same transaction; called for the last edit of a group.
+        syncs: the files that it wrote.
+    """
+
+    write: Callable[[Any], None]
+    tidy: Callable[[Any], None]
+    syncs: DeferredSyncs
+    _done: threading.Event = field(default_factory=threading.Event)
+    _error: BaseException | None = None
+
+    def end(self, error: BaseException | None) -> None:
+        """Let the thread of the edit go on, with the error of the commit or None."""
+        self._error = error
+        self._done.set()
+
+    def wait(self) -> None:
+        """Wait for the commit.
+
+        Raises:
+            Error: the commit failed.
+        """
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+
+
+def _for_each_thread(error: BaseException | None) -> BaseException | None:
+    """Return the error of a commit for one of several threads, which each have a traceback of their own."""
+    if error is None or isinstance(error, Error):
+        return copy.copy(error)
+    if isinstance(error, Exception):
+        return WorkspaceError(f"the commit failed: {error}; nothing was changed")
+    return WorkspaceError("the commit was interrupted in another thread; nothing was changed")
+
+
+class EditGroup:
+    """A lease, and the edits under it that are not committed.
+
+    Args:
+        lease: the lease of the dataset.
+        turns: the turns of the threads of this process.
+
+    Attributes:
+        last: the state before the last prepared edit, and the generation after it; None before the first one.
+        is_clean: whether the newest versions of the tables are those of that generation.
+    """
+
+    def __init__(self, lease: Lease, turns: Turns) -> None:
+        self.last: tuple[JobContext, Generation] | None = None
+        self.is_clean = False
+        self._lease, self._turns, self._is_last = lease, turns, False
+        self._lock, self._prepared = threading.Lock(), list[PreparedEdit]()
+        self._committing = threading.Lock()
+        self._error: BaseException | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a commit failed, so that the state for later edits does not exist."""
+        return self._error is not None
+
+    def commit(self, edit: PreparedEdit, turn: Turn, *, alone: bool = False) -> None:
+        """Commit a prepared edit, together with those of the threads that wait.
+
+        Args:
+            edit: the edit.
+            turn: of this thread; it may end, so that the next edit begins.
+            alone: commit it at once, in a transaction of its own, because it may be refused there.
+
+        Raises:
+            Error: the commit failed.
+        """
+        if alone:
+            self._commit(end=False)
+        with self._lock:
+            self._prepared.append(edit)
+            is_first = len(self._prepared) == 1
+        if alone or self._is_last or not turn.is_awaited:
+            self.finish()
+        elif is_first:
+            self._commit_with_others(turn)
+        else:
+            turn.end()
+        edit.wait()
+
+    def _commit_with_others(self, turn: Turn) -> None:
+        last = self._turns.request()
+        try:
+            turn.end()
+            if last.wait(_PATIENCE_S):
+                self.finish()
+            else:
+                self._is_last = True  # the edit in progress ends the group, as other processes wait
+                self._commit(end=False)
+        except BaseException:
+            self._commit(end=self._turns.baton is not self)
+            raise
+        finally:
+            last.end()
+
+    def leave(self) -> None:
+        """End the group unless there are prepared edits; called in turn after an edit that was not prepared."""
+        with self._lock:
+            is_empty = not self._prepared
+        if is_empty:
+            self.finish()
+
+    def finish(self) -> None:
+        """Commit the prepared edits and end the lease, in turn; errors reach the threads of the edits."""
+        if self._turns.baton is self:
+            self._turns.baton = None
+        self._commit(end=True)
+
+    def _commit(self, *, end: bool) -> None:
+        """Commit the prepared edits; errors reach their threads.
+
+        Args:
+            end: end the lease; the caller has the turn.
+        """
+        with self._committing:
+            with self._lock:
+                edits, self._prepared = self._prepared, []
+            try:
+                if edits and self._error is None:
+                    self._write(edits, end=end)
+            except BaseException as error:
+                self._error = error
+                if not isinstance(error, Exception):
+                    raise
+            finally:
+                if end:
+                    self._lease.end()
+                for each in edits:
+                    each.end(self._error if len(edits) == 1 else _for_each_thread(self._error))
+
+    def _write(self, edits: list[PreparedEdit], *, end: bool) -> None:
+        syncs = DeferredSyncs()
+        for each in edits:
+            syncs.add(each.syncs)
+        syncs.run()
+        with syncing_at_once(), self._lease.commit(end=end) as connection:
+            for each in edits:
+                each.write(connection)
+            edits[-1].tidy(connection)
