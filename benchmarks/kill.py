@@ -221,11 +221,11 @@ def _watch_writes(point: Point | None) -> list[bool]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
-    def watched(catalog: Any) -> Iterator[Any]:
+    def watched(catalog: Any, **options: Any) -> Iterator[Any]:
         number = len(writes)
         writes.append(True)
         reach(number, "before")
-        with write(catalog) as connection:
+        with write(catalog, **options) as connection:
             yield connection
             reach(number, "in")
         reach(number, "after")

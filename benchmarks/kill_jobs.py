@@ -3,7 +3,9 @@
 A job is a function of an open workspace. It looks up what it needs, and returns the change that will be killed.
 """
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -119,6 +121,37 @@ def _delete_field(workspace: Any) -> Change:
 
 def _limit(workspace: Any) -> Change:
     return partial(_pets(workspace).set_limits, outliers=0.5, blur=0.2)
+
+
+def _edit_by_threads(workspace: Any) -> Change:
+    """Return edits of threads that wait for each other, so that they are one group."""
+    from framedex.operations import edit_groups
+    from framedex.operations.short_edits import editing
+
+    dataset, ids = _pets(workspace), _ids(workspace)
+    edits: list[Change] = [
+        partial(dataset.tag, ids[::2], "even"),
+        partial(dataset.set_labels, ids[:40:3], ["third"]),
+        partial(dataset.set_captions, dict.fromkeys(ids[:20], "a caption")),
+        partial(dataset.untag, ids[:5], "first"),
+        partial(dataset.basket.add, ids[::4]),
+        partial(dataset.rename_tag, "first", "earliest"),
+    ]
+    turns = dataset._context.catalog.turns_of(dataset.id)
+
+    def change() -> None:
+        edit_groups._PATIENCE_S = 60.0
+        with ThreadPoolExecutor(len(edits)) as threads:
+            with editing(dataset._context, dataset.id, "tag"):
+                ends = []
+                for edit in edits:
+                    ends.append(threads.submit(edit))
+                    while len(turns._queue) <= len(ends):
+                        time.sleep(0.001)
+            for end in ends:
+                end.result()
+
+    return change
 
 
 # Decisions
@@ -317,6 +350,8 @@ KINDS: dict[str, Kind] = {
     "set_labels": Kind(_label),
     "set_labels of many": Kind(_label_all, seems="large"),
     "set_captions": Kind(_caption),
+    "edits of threads": Kind(_edit_by_threads),
+    "edits of threads, while another process waits": Kind(_edit_by_threads, waiting=_put_aside),
     "basket": Kind(_put_aside),
     "add_field": Kind(_add_field),
     "set_field": Kind(_set_field),

@@ -47,9 +47,9 @@ class Longest:
         write = catalog.Catalog.write
 
         @contextmanager
-        def measured(catalog_: Any) -> Iterator[Any]:
+        def measured(catalog_: Any, **options: Any) -> Iterator[Any]:
             began = time.monotonic()
-            with write(catalog_) as connection:
+            with write(catalog_, **options) as connection:
                 self.wait_s = max(self.wait_s, time.monotonic() - began)
                 yield connection
 

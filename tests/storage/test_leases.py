@@ -12,6 +12,7 @@ from framedex.errors import Conflict, ReadOnly
 from framedex.storage import datasets, leases, owners
 from framedex.storage.catalog import Catalog, open_catalog
 from framedex.storage.leases import Lease, is_leased, leased, unleased
+from framedex.storage.schema import lease_requests as requests
 from framedex.storage.schema import leases as rows
 from tests.processes import start
 
@@ -159,6 +160,73 @@ def test_leased__of_a_killed_process(catalog: Catalog, dataset_id: str, tmp_path
     with leased(catalog, dataset_id, "edit", nothing) as lease, lease.commit():
         pass
     process.communicate()
+
+
+def requested(catalog: Catalog) -> list[str]:
+    """Return the owners of the requests for leases, in their order."""
+    with catalog.read() as connection:
+        return list(connection.execute(sa.select(requests.c.owner).order_by(requests.c.id)).scalars())
+
+
+def test_leased__by_processes_in_turn(catalog: Catalog, dataset_id: str, tmp_path: Path) -> None:
+    """Processes get a lease in the order of their requests: one that just had it does not get it before the others."""
+    other, order = open_catalog(tmp_path / "catalog.db", read_only=False), list[str]()
+
+    def edit_other() -> None:
+        with leased(other, dataset_id, "edit", nothing):
+            order.append("other")
+            while not requested(catalog):
+                pass
+
+    thread = threading.Thread(target=edit_other)
+    with leased(catalog, dataset_id, "edit", nothing) as lease:
+        thread.start()
+        while not requested(catalog):
+            pass
+        assert lease.is_requested()
+        with lease.commit():
+            pass
+    with leased(catalog, dataset_id, "edit", nothing) as lease:
+        order.append("first")
+        assert not lease.is_requested()
+    thread.join(60)
+    assert (order, requested(catalog)) == (["other", "first"], [])
+    other.close()
+
+
+def test_leased__before_a_process_that_does_not_take_its_turn(
+    catalog: Catalog, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request of a process that has ended or is stopped is passed over."""
+    monkeypatch.setattr(leases, "_GRACE_S", 0.05)
+    ended = start("from framedex.storage.owners import this_process; print(this_process())")
+    owner = ended.communicate()[0].strip()
+    for each in (owner, "elsewhere:1:2:3"):
+        with catalog.write() as connection:
+            connection.execute(requests.insert().values(dataset_id=dataset_id, owner=each))
+    with leased(catalog, dataset_id, "edit", nothing):
+        assert requested(catalog) == []
+
+
+def test_leased__of_a_request_that_is_refused(catalog: Catalog, dataset_id: str, tmp_path: Path) -> None:
+    """A request leaves nothing if its operation may not start in its turn, or waited too long."""
+    other = open_catalog(tmp_path / "catalog.db", read_only=False)
+
+    def refuse(_connection: sa.Connection) -> None:
+        raise Conflict("a task is in progress")
+
+    def be_refused() -> None:
+        with pytest.raises(Conflict, match="in progress"), leased(other, dataset_id, "edit", refuse):
+            pass
+
+    thread = threading.Thread(target=be_refused)
+    with leased(catalog, dataset_id, "edit", nothing):
+        thread.start()
+        while not requested(catalog):
+            pass
+    thread.join(60)
+    assert requested(catalog) == []
+    other.close()
 
 
 def test_leased__of_another_process_that_lives(

@@ -106,7 +106,7 @@ class EditGroup:
         with self._lock:
             self._prepared.append(edit)
             is_first = len(self._prepared) == 1
-        if alone or self._is_last or not turn.is_awaited:
+        if alone or not turn.is_awaited or (self._is_last and self._lease.is_requested()):
             self.finish()
         elif is_first:
             self._commit_with_others(turn)
@@ -118,10 +118,10 @@ class EditGroup:
         last = self._turns.request()
         try:
             turn.end()
-            if last.wait(_PATIENCE_S):
+            if last.wait(_PATIENCE_S) and (not last.is_awaited or self._lease.is_requested()):
                 self.finish()
             else:
-                self._is_last = True  # the edit in progress ends the group, as other processes wait
+                self._is_last = True  # the next edit ends the group if other processes wait
                 self._commit(end=False)
         except BaseException:
             self._commit(end=self._turns.baton is not self)

@@ -20,7 +20,7 @@ CATALOG = Schema(
     "catalog",
     metadata,
     "framedex.storage:migrations",
-    ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009"),
+    ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010"),
 )
 _RESERVE_BYTES = LITTLE_BYTES
 

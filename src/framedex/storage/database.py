@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -96,8 +96,12 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
+    def write(self, *, durable: bool = True) -> Iterator[sa.Connection]:
         """Yield a connection in a transaction, which is committed at the end or rolled back if the block raises.
+
+        Args:
+            durable: whether it is on the disk after the block. Else it is lost if the power fails before a later
+                durable transaction, as suits what concerns running processes alone.
 
         Raises:
             ReadOnly: the workspace was opened for reading.
@@ -108,15 +112,16 @@ class Database:
         with self._turn(), self._connection("write") as connection:
             if (fault := _fault_of(connection)) is not None:
                 raise WorkspaceError(f"cannot write {self._name}: {failure_reason(fault, self._path)}")
-            # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            try:
-                with self._committing(connection) as commit:
-                    yield connection
-                    commit()
-            except BaseException:
-                connection.rollback()
-                raise
+            with _unsynced(connection) if not durable else nullcontext():
+                # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                try:
+                    with self._committing(connection) as commit:
+                        yield connection
+                        commit()
+                except BaseException:
+                    connection.rollback()
+                    raise
 
     @contextmanager
     def _committing(self, connection: sa.Connection) -> Iterator[Callable[[], None]]:
@@ -251,6 +256,16 @@ class Database:
                 f"{self._path} has the older schema revision {revision!r}; open it once for writing to update it"
             )
         migrate(self._engine, self._schema)
+
+
+@contextmanager
+def _unsynced(connection: sa.Connection) -> Iterator[None]:
+    """Commit without syncing the log to disk in the block; the log stays consistent."""
+    connection.exec_driver_sql("PRAGMA synchronous=NORMAL")
+    try:
+        yield
+    finally:
+        connection.exec_driver_sql("PRAGMA synchronous=FULL")
 
 
 class _Connection(sqlite3.Connection):

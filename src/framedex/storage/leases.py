@@ -4,6 +4,9 @@ Tables are written under a lease; the transaction that commits them also ends it
 each other, and readers never wait. The lease of a process that ended is taken over at once; the lease of a process that
 is stopped or on another machine, once it was silent for 30 seconds. The late commit of such a process is refused.
 
+Processes get the lease in the order of their requests, which are rows of the catalog. A process that does not take it
+within a second of its turn loses its place.
+
 A task needs no lease: its row and the status of the dataset keep others away. It starts while nobody has one.
 """
 
@@ -12,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -19,14 +23,16 @@ from framedex.core.ids import new_id
 from framedex.errors import Conflict, WorkspaceError
 from framedex.storage.catalog import Catalog
 from framedex.storage.datasets import now
-from framedex.storage.owners import has_died, this_process
+from framedex.storage.owners import has_died, is_gone, this_process
 from framedex.storage.row_values import reading_row
-from framedex.storage.schema import leases
+from framedex.storage.schema import lease_requests, leases
 from framedex.storage.turns import Turn
 
 _WAIT_S = 60.0
 _BEAT_S = 5.0
-_PAUSE_S = (0.002, 0.05)  # the shortest and the longest pause between two looks at a lease of another process
+_PAUSE_S = (0.003, 0.05)  # the shortest and the longest pause between two looks at a lease of another process
+_PAUSE_SHARE = 20  # divisor: in between it is this part of the time that was waited
+_GRACE_S = 1.0  # time in which the first process in turn takes a lease
 _ENDED: set[str] = set()  # tokens of leases of this process whose row could not be deleted, as on a full disk
 
 
@@ -64,6 +70,12 @@ class Lease:
         if end:
             self._ended.set()
 
+    def is_requested(self) -> bool:
+        """Return whether another process waits for the lease."""
+        with self._catalog.read() as connection:
+            own = sa.select(leases.c.dataset_id).where(leases.c.token == self._token).scalar_subquery()
+            return connection.execute(_requests(own)).first() is not None
+
     def end(self) -> None:
         """End the lease, unless it was committed.
 
@@ -80,7 +92,7 @@ class Lease:
     def beat(self) -> None:
         """Write heartbeats until the lease ends."""
         while not self._ended.wait(_BEAT_S):
-            with suppress(WorkspaceError), self._catalog.write() as connection:
+            with suppress(WorkspaceError), self._catalog.write(durable=False) as connection:
                 connection.execute(leases.update().where(leases.c.token == self._token).values(heartbeat_at=now()))
 
 
@@ -152,6 +164,7 @@ def is_leased(connection: sa.Connection, dataset_id: str) -> bool:
 def forget_leases(connection: sa.Connection) -> None:
     """Delete all leases, as in a copy of the catalog, which no process of theirs changes."""
     connection.execute(leases.delete())
+    connection.execute(lease_requests.delete())
 
 
 def wait_for_turn(turn: Turn, operation: str) -> None:
@@ -181,24 +194,101 @@ def _turn(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[None]:
 
 @contextmanager
 def _unheld(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[sa.Connection]:
-    """Yield a transaction in which nobody holds the lease; that of a process that has ended is removed."""
-    deadline, pause_s = time.monotonic() + _WAIT_S, _PAUSE_S[0]
-    while True:
-        with catalog.read() as connection:
-            held_by = _holder(connection, dataset_id)
-        if held_by is None:
-            with catalog.write() as connection:
-                held_by = _holder(connection, dataset_id)
-                if held_by is None:
-                    connection.execute(leases.delete().where(leases.c.dataset_id == dataset_id))
-                    yield connection
+    """Yield a transaction in which nobody holds the lease and it is the turn of this process.
+
+    The lease of a process that has ended is removed.
+    """
+    began, request = time.monotonic(), _Request(catalog, dataset_id)
+    try:
+        while True:
+            with catalog.read() as connection:
+                is_next = request.is_next(connection)
+            if is_next:
+                with catalog.write() as connection:
+                    if is_next := request.is_next(connection):
+                        connection.execute(leases.delete().where(leases.c.dataset_id == dataset_id))
+                        request.remove(connection)
+                        yield connection
+                if is_next:
+                    request.is_removed = True
                     return
-        if time.monotonic() > deadline:
-            raise Conflict(
-                f"Operation '{operation}' is blocked: another process has been doing '{held_by}' for {_WAIT_S:g} s"
-            )
+            request.wait(time.monotonic() - began)
+            if time.monotonic() > began + _WAIT_S:
+                raise Conflict(
+                    f"Operation '{operation}' is blocked: another process has been doing '{request.holder}' for "
+                    f"{_WAIT_S:g} s"
+                )
+    finally:
+        request.withdraw()
+
+
+class _Request:
+    """The request of this process for the lease of a dataset; it is stored once it has to wait.
+
+    Args:
+        catalog: the catalog.
+        dataset_id: the dataset.
+
+    Attributes:
+        holder: the operation under the lease when it was last looked at.
+        is_removed: whether the transaction that met the request was committed.
+    """
+
+    def __init__(self, catalog: Catalog, dataset_id: str) -> None:
+        self.holder: str | None = None
+        self._catalog, self._dataset_id = catalog, dataset_id
+        self.is_removed = False
+        self._id: int | None = None
+        self._place, self._first, self._since = 0, 0, 0.0  # the request before which this one waits, and since when
+
+    def is_next(self, connection: sa.Connection) -> bool:
+        """Return whether nobody holds the lease and no other process is before this one."""
+        self.holder = _holder(connection, self._dataset_id)
+        ids = [row.id for row in connection.execute(_requests(self._dataset_id)).all()]
+        if self._id is not None and self._id not in ids:
+            self._id = None  # this process was stopped, and lost its place
+        self._place = ids.index(self._id) if self._id is not None else len(ids)
+        first = ids[0] if self._place and self.holder is None else 0
+        if first != self._first:
+            self._first, self._since = first, time.monotonic()
+        return self.holder is None and not self._place
+
+    def wait(self, waited_s: float) -> None:
+        """Wait a little; remove the request of a process that has ended or does not take its turn."""
+        if self._first:
+            self._remove_first()
+        if self._id is None:
+            with self._catalog.write(durable=False) as connection:
+                row = lease_requests.insert().values(dataset_id=self._dataset_id, owner=this_process())
+                self._id = int(connection.execute(row.returning(lease_requests.c.id)).scalar_one())
+        pause_s = min(max(_PAUSE_S[0] * (1 + self._place), waited_s / _PAUSE_SHARE), _PAUSE_S[1])
         time.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - so that processes do not look in step
-        pause_s = min(2 * pause_s, _PAUSE_S[1])
+
+    def _remove_first(self) -> None:
+        is_late = time.monotonic() > self._since + _GRACE_S
+        first = lease_requests.c.id == self._first
+        with self._catalog.read() as connection:
+            owner = connection.execute(sa.select(lease_requests.c.owner).where(first)).scalar()
+        if owner is not None and (is_late or is_gone(owner)):
+            with self._catalog.write(durable=False) as connection:
+                connection.execute(lease_requests.delete().where(first))
+
+    def remove(self, connection: sa.Connection) -> None:
+        """Remove the request in the transaction that meets it."""
+        if self._id is not None:
+            connection.execute(lease_requests.delete().where(lease_requests.c.id == self._id))
+
+    def withdraw(self) -> None:
+        """Remove the request, unless it was met."""
+        if self._id is not None and not self.is_removed:
+            with suppress(WorkspaceError), self._catalog.write(durable=False) as connection:
+                connection.execute(lease_requests.delete().where(lease_requests.c.id == self._id))
+
+
+def _requests(dataset_id: Any) -> sa.Select[Any]:
+    """Return the query of the requests for the lease of a dataset, in their order."""
+    query = sa.select(lease_requests.c.id).where(lease_requests.c.dataset_id == dataset_id)
+    return query.order_by(lease_requests.c.id)
 
 
 def _holder(connection: sa.Connection, dataset_id: str) -> str | None:

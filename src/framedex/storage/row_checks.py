@@ -171,6 +171,7 @@ _RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "exports": lambda plain: ExportStatus(plain["status"]),
     "uploads": _check_upload,
     "leases": lambda _plain: None,
+    "lease_requests": lambda _plain: None,
     "journal": _check_step,
     "saved_views": _check_view,
     "trend_points": _check_point,

@@ -142,6 +142,14 @@ leases = sa.Table(
     sa.Column("heartbeat_at", Timestamp, nullable=False),
 )
 
+lease_requests = sa.Table(
+    "lease_requests",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),  # in the order of the requests
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("owner", sa.String(255), nullable=False),
+)
+
 uploads = sa.Table(
     "uploads",
     metadata,
