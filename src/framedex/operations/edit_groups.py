@@ -87,7 +87,7 @@ class EditGroup:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a commit failed, so that the state for later edits does not exist."""
+        """True if a commit failed, so that the state for later edits does not exist."""
         return self._error is not None
 
     def commit(self, edit: PreparedEdit, turn: Turn, *, alone: bool = False) -> None:

@@ -35,7 +35,7 @@ class Turn:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether another thread waits behind this one."""
+        """True if another thread waits behind this one."""
         with self._turns._lock:
             return self._turns._queue[-1] is not self
 
