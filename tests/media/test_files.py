@@ -1,5 +1,6 @@
 """Bytes are read through one door, wherever they are; what is no file is said to be none, at once."""
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.errors import CannotDecode
+from framedex.errors import CannotDecode, Unavailable
 from framedex.media.files import Reader, below, locate
 from framedex.settings import Settings
-from tests.buckets import Service
+from tests.buckets import Service, Wire
 
 SETTINGS = Settings(max_file_bytes=1000)
 
@@ -32,6 +33,52 @@ def test_reader__files_and_objects(tmp_path: Path, service: Service) -> None:
     with reader.open("s3://door/a.jpg") as (modified_s, file):
         assert (modified_s, file.read()) == ((modified_ns or 0) / 1e9, b"object")
     reader.check_any_read()
+
+
+def test_open__in_parts(service: Service) -> None:
+    """Of an object only what is read is fetched, from wherever; at its end there is nothing more."""
+    content = bytes(range(256)) * 8192
+    service.put("parts/film.mp4", content)
+    wire = Wire(service)
+    reader = Reader(service.settings(s3_endpoint=wire.address, max_file_bytes=1000))
+    with reader.open("s3://parts/film.mp4", in_parts=True) as (modified_s, file):
+        assert modified_s is not None
+        assert [method for method, _ in wire.asked] == ["HEAD"]
+        assert file.seek(0, io.SEEK_END) == len(content)
+        assert file.read(10) == b""
+        file.seek(1_000_000)
+        assert file.read(300) == content[1_000_000:1_000_300]
+        assert file.read() == content[1_000_300:]
+        file.seek(0)
+        assert file.read(2) == content[:2]
+    assert [method for method, _ in wire.asked] == ["HEAD", "GET", "GET"]
+
+
+def test_open__in_parts_of_a_replaced_object(service: Service) -> None:
+    """What is read of an object is all of one version: one that is replaced meanwhile is an error."""
+    service.put("parts/replaced", b"a" * 2**20)
+    with Reader(service.settings()).open("s3://parts/replaced", in_parts=True) as (_, file):
+        assert file.read(1) == b"a"
+        service.put("parts/replaced", b"b" * 2**20)
+        file.seek(2**19)
+        with pytest.raises(Unavailable, match="read on"):
+            file.read(1)
+
+
+def test_open__in_parts_after_a_broken_connection(service: Service) -> None:
+    """An answer that breaks off is asked for again, from where it broke."""
+    content = bytes(range(256)) * 8192
+    service.put("parts/long", content)
+    wire, seen = Wire(service), list[str]()
+
+    def cut(method: str, _path: str) -> bool:
+        seen.append(method)
+        return seen.count("GET") == 1 and method == "GET"
+
+    wire.cut = cut
+    with Reader(service.settings(s3_endpoint=wire.address)).open("s3://parts/long", in_parts=True) as (_, file):
+        assert file.read() == content
+    assert seen == ["HEAD", "GET", "GET"]
 
 
 def test_reader__limits(tmp_path: Path) -> None:

@@ -44,16 +44,21 @@ class Reader:
         return status.st_mtime_ns, data
 
     @contextmanager
-    def open(self, location: str) -> Iterator[tuple[float | None, BinaryIO]]:
+    def open(self, location: str, *, in_parts: bool = False) -> Iterator[tuple[float | None, BinaryIO]]:
         """Yield the modification time (seconds since 1970) and the content as a file. Files may have any size.
+
+        Args:
+            location: the path or the URI.
+            in_parts: fetch only what is read of an object, which may then have any size; else it is fetched at once.
 
         Raises:
             CannotDecode: the file or object does not exist or cannot be opened, or the object is too large.
-            Unavailable: as in :meth:`read`.
+            Unavailable: as in :meth:`read`; with *in_parts* also while the file is read.
         """
         if is_remote(location):
-            modified_ns, data = self.read(location)
-            yield (None if modified_ns is None else modified_ns / 1e9), BytesIO(data)
+            modified_ns, content = self._objects.open(location) if in_parts else self._whole(location)
+            with content:
+                yield (None if modified_ns is None else modified_ns / 1e9), content
             return
         try:
             with _restricted(self._allowed):
@@ -62,6 +67,10 @@ class Reader:
             raise _cannot_decode(error) from None
         with file:
             yield os.fstat(file.fileno()).st_mtime, file
+
+    def _whole(self, location: str) -> tuple[int | None, BinaryIO]:
+        modified_ns, data = self.read(location)
+        return modified_ns, BytesIO(data)
 
     def check_any_read(self) -> None:
         """Check that at least one object could be read. Files do not count: an unreadable file is always broken.

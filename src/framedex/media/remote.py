@@ -1,13 +1,16 @@
 """Access to objects in S3 buckets. URIs are ``s3://bucket/key``, unescaped."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
 
 import pyarrow as pa
 
 from framedex.core import forks
 from framedex.errors import CannotDecode, Forbidden, InvalidInput, Unavailable
 from framedex.media import s3
+from framedex.media.object_files import open_object
 from framedex.media.s3 import BucketAccess
 
 SCHEME = "s3://"
@@ -72,12 +75,28 @@ class ObjectStore:
             CannotDecode: the object does not exist, is too large, or cannot be read although others can.
             Unavailable: the service cannot be reached, or denies access.
         """
+        with self._reading(uri):
+            return s3.client(self._access).read(*_parts(uri), max_bytes)
+
+    def open(self, uri: str) -> tuple[int | None, BufferedReader]:
+        """Return the modification time of an object, and the object as an open file of which only parts are fetched.
+
+        Raises:
+            CannotDecode: as :meth:`read`, but the size does not matter.
+            Unavailable: as :meth:`read`; while the file is read, also if the object was replaced.
+        """
+        with self._reading(uri):
+            return open_object(s3.client(self._access), *_parts(uri))
+
+    @contextmanager
+    def _reading(self, uri: str) -> Iterator[None]:
+        """Convert the errors of a request for an object, and count it."""
         if not self._is_allowed(uri):
             raise CannotDecode(f"cannot be read: {OUTSIDE_BUCKETS}")
         if _ODD_KEY.search(uri.removeprefix(SCHEME)):
             raise CannotDecode("cannot be requested: its key has parts that are empty, '.' or '..'")
         try:
-            result = s3.client(self._access).read(*_parts(uri), max_bytes)
+            yield
         except s3.Missing:
             raise CannotDecode("cannot be read: there is no such object") from None
         except s3.BadCredentials as error:
@@ -86,7 +105,6 @@ class ObjectStore:
             raise self._failure(uri, error) from None
         with self._lock:
             self._read, self._consecutive = self._read + 1, 0
-        return result
 
     def check_any_read(self) -> None:
         """Check that at least one object could be read, if any was requested.

@@ -92,6 +92,38 @@ class ListedObject(NamedTuple):
     modified_ns: int
 
 
+class ObjectStat(NamedTuple):
+    """An object: its size, its modification time in nanoseconds since 1970 if it is known, and its entity tag."""
+
+    size_bytes: int
+    modified_ns: int | None
+    etag: str
+
+
+class ObjectAnswer:
+    """The bytes of an object from a position on, as they arrive.
+
+    Args:
+        body: the answer of the engine.
+    """
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def read(self, size: int) -> bytes:
+        """Return up to *size* bytes; none at the end.
+
+        Raises:
+            S3Error: the answer breaks off.
+        """
+        with _own_errors():
+            return bytes(self._body.read(size))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._body.close()
+
+
 class S3Client:
     """A client for the buckets of one service. Safe to share between threads; each process needs its own.
 
@@ -123,6 +155,19 @@ class S3Client:
                 if attempt == self._attempts:
                     raise
         raise AssertionError("there is at least one attempt")
+
+    def stat(self, bucket: str, key: str) -> ObjectStat:
+        """Return the size, the time and the entity tag of an object."""
+        with _own_errors():
+            answer = self._engine.head_object(Bucket=bucket, Key=key)
+        modified_ns = _ns(answer["LastModified"]) if "LastModified" in answer else None
+        return ObjectStat(int(answer["ContentLength"]), modified_ns, str(answer["ETag"]))
+
+    def answer_from(self, bucket: str, key: str, start: int, *, etag: str) -> ObjectAnswer:
+        """Request the bytes of an object from a position on, unless it has another entity tag."""
+        with _own_errors():
+            answer = self._engine.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-", IfMatch=etag)
+        return ObjectAnswer(answer["Body"])
 
     def check_object(self, bucket: str, key: str) -> None:
         """Check that an object exists."""

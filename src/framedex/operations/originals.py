@@ -78,7 +78,8 @@ def open_original(media: Media, media_id: str, settings: Settings) -> MediaFile:
         raise NotFound(_MISSING)
     with ExitStack() as opened:
         try:
-            modified_s, content = opened.enter_context(Reader(settings, media.role_of(row)).open(location))
+            reader = Reader(settings, media.role_of(row))
+            modified_s, content = opened.enter_context(reader.open(location, in_parts=True))
             _check(content, location, media, row, settings)
         except CannotDecode:
             raise NotFound(_MISSING) from None
@@ -106,7 +107,7 @@ def _check(content: BinaryIO, location: str, media: Media, row: Mapping[str, Any
     """
     try:
         status = os.fstat(content.fileno())
-    except OSError:  # an object, in memory
+    except OSError:  # an object
         return
     root = None if row["root"] is None else media.roots[row["root"]]
     folder = root if root is not None and os.path.isabs(root) else None  # noqa: PTH117 - any bytes
