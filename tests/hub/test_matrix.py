@@ -248,6 +248,8 @@ CALLS: Mapping[str, Call] = {
     "AdminSettings.change": Call(
         (A.ADMIN_SETTINGS,), lambda w, a: w.hub.admin_settings.change(a, "ADD_MEDIA_ENABLED", True)
     ),
+    "Identities.resolve": Call((A.USERS_READ,), lambda w, a: w.hub.identities.resolve(a, w.user())),
+    "Identities.of_users": Call((A.USERS_READ,), lambda w, a: w.hub.identities.of_users(a, [w.user()])),
     "Hub.profile": Call((A.OWN_ACCOUNT,), lambda w, a: w.hub.profile(a)),
     "Sessions.change_password": Call(
         (A.OWN_PASSWORD,),

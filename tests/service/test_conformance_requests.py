@@ -13,6 +13,8 @@ _SNAPSHOT = _DATASET + "/snapshot"
 _VIEWS = _DATASET + "/views"
 _NOTIFICATIONS = "/api/v1/notifications"
 _METADATA = "/api/v1/datasets/{dataset_id}/custom_metadata"
+_MANAGE = "/api/v1/manage/{dataset_id}"
+_USERS = "/api/v1/keycloak/admin/users"
 _ENTITY = "entity_type:IMAGES|OBJECTS|VIDEOS='IMAGES'"
 _EXPORT = f"export_format:string='json' include_images:boolean=False {_ENTITY}"
 REQUESTS: list[tuple[str, str, int, str, str]] = [
@@ -104,6 +106,41 @@ REQUESTS: list[tuple[str, str, int, str, str]] = [
     ("GET", "/api/v1/tasks/filters", 200, "start_time_from:string? start_time_to:string?", ""),
     ("POST", "/api/v1/tasks/{task_id}/abort", 200, "", ""),
     ("POST", "/api/v1/tasks/{task_id}/retry", 200, "", ""),
+    ("PUT", f"{_MANAGE}/invite", 200, "", "grant_to_user_email:string! role:viewer|editor='viewer'"),
+    ("GET", f"{_MANAGE}/share", 200, "", ""),
+    ("DELETE", f"{_MANAGE}/share", 200, "email:string!", ""),
+    ("POST", f"{_DATASET}/share", 200, "", "user_email:string!"),
+    (
+        "GET",
+        _USERS,
+        200,
+        "search:string='' max_results:integer[1..1000]=100 first:integer[0..2147483648]=0",
+        "",
+    ),
+    ("GET", f"{_USERS}/{{user_id}}", 200, "", ""),
+    (
+        "POST",
+        _USERS,
+        201,
+        "",
+        "username:string! password:string! firstName:string! lastName:string! enabled:boolean=True "
+        "workspace_role:Role='viewer'",
+    ),
+    ("PATCH", f"{_USERS}/{{user_id}}", 200, "", "username:string? enabled:boolean?"),
+    ("DELETE", f"{_USERS}/{{user_id}}", 200, "", ""),
+    ("POST", f"{_USERS}/{{user_id}}/reset-password", 200, "", "password:string!"),
+    ("POST", f"{_USERS}/{{user_id}}/logout", 200, "", ""),
+    ("GET", f"{_USERS}/{{user_id}}/sessions", 200, "", ""),
+    ("PUT", f"{_USERS}/{{user_id}}/roles", 200, "", "roles:[string]!"),
+    ("GET", "/api/v1/workspaces", 200, "organization_id:string?", ""),
+    ("GET", "/api/v1/workspaces/{workspace_id}", 200, "", ""),
+    ("GET", "/api/v1/workspace/members", 200, "workspace_id:string?", ""),
+    ("PUT", "/api/v1/workspace/members/{member_user_id}/role", 200, "", "role:Role! workspace_id:string?"),
+    ("GET", "/api/v1/workspace/settings/access", 200, "workspace_id:string?", ""),
+    ("GET", "/api/v1/organizations", 200, "", ""),
+    ("GET", "/api/v1/organizations/{organization_id}", 200, "", ""),
+    ("GET", "/api/v1/admin/settings", 200, "key:string?", ""),
+    ("POST", "/api/v1/admin/settings", 200, "", "key:string! value:any!"),
     (
         "POST",
         f"{_METADATA}/tasks",
@@ -143,12 +180,12 @@ def _kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
         return "|".join(schemas[name]["enum"]) if name == "EntityType" else name
     if "enum" in schema:
         return "|".join(schema["enum"])
-    if schema["type"] == "array":
+    if schema.get("type") == "array":
         return f"[{_kind(schema['items'], schemas)}]"
     if schema.get("format") == "binary" or "contentMediaType" in schema:
         return "file"
     bounds = f"[{schema['minimum']}..{schema['maximum']}]" if "maximum" in schema else ""
-    return str(schema["type"]) + bounds
+    return str(schema.get("type", "any")) + bounds
 
 
 def fields_of(operation: dict[str, Any], schemas: dict[str, Any], kind: str) -> set[str]:

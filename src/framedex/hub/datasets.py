@@ -1,15 +1,17 @@
 """Datasets of users: to whom they belong, who may see them, and with whom they are shared."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from framedex.access import Action, Actor, DatasetSubject, Role, TenantSubject, allowed, require
 from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
 from framedex.core.ids import is_dataset_id
-from framedex.errors import Error, Forbidden, InvalidInput, NotFound
+from framedex.errors import Error, Forbidden, InvalidInput, NotFound, TooManyAttempts
 from framedex.hub.actors import own_id, present_actor
 from framedex.hub.context import HubContext
 from framedex.records import DatasetMember, DatasetRecord
@@ -20,6 +22,7 @@ from framedex.storage.service_db.homes import Home
 _LIBRARY = Home(DEFAULT_ID)
 """The home of datasets that the library or the command line made."""
 _NOT_FOUND = "Dataset not found"
+_INVITATIONS, _PERIOD = 30, timedelta(hours=1)
 
 
 class OpenedDataset(NamedTuple):
@@ -253,21 +256,29 @@ class Datasets:
             NotFound: there is no such dataset or user.
             Forbidden: the actor may not share the dataset, or the settings do not allow sharing.
             InvalidInput: the role cannot be granted, or the user owns the dataset.
+            TooManyAttempts: the actor has invited 30 times within an hour.
         """
         with self._sharing(actor, dataset_id, address) as connection:
             if not self._context.workspace.settings.dataset_share_enabled:
                 raise Forbidden("Dataset sharing is not enabled")
             if role not in (Role.VIEWER, Role.EDITOR):
                 raise InvalidInput(f"a dataset is shared with a viewer or an editor, not {role!r}")
+            _check_invitations(connection, own_id(actor))
             user = accounts.user_addressed(connection, address)
-            if user is None:
-                raise NotFound("No registered account has this e-mail address")
-            if _owns(connection, dataset_id, user.id):
+            if user is not None and _owns(connection, dataset_id, user.id):
                 raise InvalidInput("The owner of a dataset has all rights already")
-            homes.put_grant(connection, dataset_id, user.id, Role(role), own_id(actor))
+            if user is not None:
+                homes.put_grant(connection, dataset_id, user.id, Role(role), own_id(actor))
             audit.insert_entry(
-                connection, actor.user_id, f"dataset.share {role}", target=user.id, dataset_id=dataset_id
+                connection,
+                actor.user_id,
+                f"dataset.share {role}",
+                target=address if user is None else user.id,
+                dataset_id=dataset_id,
+                outcome="refused" if user is None else "done",
             )
+        if user is None:
+            raise NotFound("No registered account has this e-mail address")
 
     def unshare(self, actor: Actor, dataset_id: str, address: str) -> None:
         """Take back what a user may do with a dataset; this is allowed even where the settings forbid sharing.
@@ -326,6 +337,20 @@ class Datasets:
                 if homes.find_home(connection, dataset_id) is None:
                     homes.put_home(connection, dataset_id, home.tenant_id, None)
         return len(gone)
+
+
+def _check_invitations(connection: Any, user_id: str | None) -> None:
+    """Check that a user does not invite too often, because the answers say who has an account.
+
+    Raises:
+        TooManyAttempts: the user does.
+    """
+    if user_id is None:
+        return
+    count, age = audit.recent(connection, user_id, "dataset.share", _PERIOD)
+    if count >= _INVITATIONS:
+        seconds = math.ceil((_PERIOD - age).total_seconds())
+        raise TooManyAttempts(f"Too many invitations; try again in {seconds} s", seconds)
 
 
 def _primary(connection: Any, actor: Actor) -> str:

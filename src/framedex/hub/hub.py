@@ -17,6 +17,7 @@ from framedex.hub.datasets import Datasets
 from framedex.hub.events import Events
 from framedex.hub.exports import HubExports
 from framedex.hub.external import ExternalAccounts
+from framedex.hub.identities import Identities
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.notifications import Notifications
@@ -66,6 +67,7 @@ class Hub:
         sessions: log-ins.
         credentials: API keys.
         external: accounts of people whom an identity provider knows.
+        identities: ids of accounts at identity providers.
         admin_settings: settings that change while the hub is open.
         results: results and clean-up plans that are kept for users.
         events: what changes, for listeners.
@@ -100,7 +102,7 @@ class Hub:
         self.notifications = Notifications(context, self.datasets)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.external = ExternalAccounts(context)
-        self.admin_settings = AdminSettings(context)
+        self.identities, self.admin_settings = Identities(context), AdminSettings(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
     def profile(self, actor: Actor) -> Profile:

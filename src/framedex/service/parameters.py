@@ -40,6 +40,11 @@ async def _task(request: Request) -> Task:
     return task
 
 
+def _user_id(request: Request, user_id: str) -> str:
+    found: str = request.app.state.service.hub.identities.resolve(request.state.actor, user_id)
+    return found
+
+
 async def _links(request: Request) -> Links:
     return Links(request.app.state.service, request.state.actor, str(request.base_url))
 
@@ -70,5 +75,7 @@ OpenedRecord = Annotated[DatasetRecord, Depends(_record)]
 """The record of the dataset of ``dataset_id`` in the path, as it was when the route's action was checked."""
 OpenedTask = Annotated[Task, Depends(_task)]
 """The task of ``task_id``; the route's action on it is allowed."""
+UserId = Annotated[str, Depends(_user_id)]
+"""The id of the user of ``user_id``, which may also be that of the account at the identity provider."""
 FileLinks = Annotated[Links, Depends(_links)]
 """Makes URIs of files."""

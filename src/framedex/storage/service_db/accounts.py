@@ -107,6 +107,25 @@ def users_of_provider_session(connection: sa.Connection, issuer: str, provider_s
     return list(connection.execute(query).scalars())
 
 
+def subjects_of(connection: sa.Connection, user_ids: Collection[str]) -> dict[str, str]:
+    """Return the ids of users' accounts at identity providers by the ids of the users; the first one of several."""
+    query = sa.select(identities.c.user_id, identities.c.subject).where(identities.c.user_id.in_(list(user_ids)))
+    found: dict[str, str] = {}
+    for user_id, subject in connection.execute(query.order_by(identities.c.issuer)).all():
+        found.setdefault(user_id, subject)
+    return found
+
+
+def user_of_subject(connection: sa.Connection, subject: str) -> str | None:
+    """Return the id of the one user who has an account of an id at any identity provider; None without one."""
+    query = sa.select(identities.c.user_id).where(identities.c.subject == subject).distinct()
+    try:
+        found = connection.execute(query).scalars().all()
+    except UnicodeEncodeError:  # half of a surrogate pair, so nobody's id
+        return None
+    return found[0] if len(found) == 1 else None
+
+
 def find_user(connection: sa.Connection, user_id: str) -> sa.Row[Any]:
     """Return the row of a user.
 

@@ -1,12 +1,14 @@
 """Rows of the audit: who did what. Each function takes an open connection of the service's database."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
 from framedex.records import AuditEntry
 from framedex.storage.datasets import now
 from framedex.storage.service_db.schema import audit
+
+_LONGEST_TARGET = 320
 
 
 def insert_entry(
@@ -19,7 +21,9 @@ def insert_entry(
     ip: str | None = None,
     outcome: str = "done",
 ) -> None:
-    """Add an entry."""
+    """Add an entry; of a long target its beginning, and lone surrogates, which are no text, as escapes."""
+    if target is not None:
+        target = target[:_LONGEST_TARGET].encode("utf-8", "backslashreplace").decode()
     connection.execute(
         audit.insert().values(
             at=now(), user_id=user_id, action=action, target=target, dataset_id=dataset_id, ip=ip, outcome=outcome
@@ -31,6 +35,21 @@ def list_entries(connection: sa.Connection, *, limit: int, offset: int = 0) -> l
     """Return a page of entries, the newest first."""
     rows = connection.execute(sa.select(audit).order_by(audit.c.number.desc()).limit(limit).offset(offset)).all()
     return [AuditEntry.model_validate({name: row._mapping[name] for name in AuditEntry.model_fields}) for row in rows]
+
+
+def recent(connection: sa.Connection, user_id: str, action: str, period: timedelta) -> tuple[int, timedelta]:
+    """Return the number of a user's entries of an action within a period until now, and the age of the oldest one.
+
+    Args:
+        connection: of the service's database.
+        user_id: the user.
+        action: the beginning of the action's name.
+        period: the length of the period.
+    """
+    time = now()
+    own = (audit.c.at > time - period, audit.c.user_id == user_id, audit.c.action.startswith(action, autoescape=True))
+    times = connection.execute(sa.select(audit.c.at).where(*own)).scalars().all()
+    return len(times), time - min(times, default=time)
 
 
 def delete_old(connection: sa.Connection, before: datetime) -> int:
