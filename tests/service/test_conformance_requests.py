@@ -89,6 +89,7 @@ REQUESTS: list[tuple[str, str, int, str, str]] = [
         "dataset_id:string?",
         "",
     ),
+    ("GET", f"{_NOTIFICATIONS}/stream", 200, "dataset_id:string?", ""),
     ("GET", f"{_NOTIFICATIONS}/unread-count", 200, "dataset_id:string?", ""),
     ("POST", f"{_NOTIFICATIONS}/{{notification_id}}/read", 200, "", ""),
     ("POST", f"{_NOTIFICATIONS}/read-all", 200, "dataset_id:string?", ""),

@@ -17,7 +17,7 @@ from framedex.api.changes import WorkspaceChanges
 from framedex.errors import TooManyAttempts
 from framedex.hub import Hub
 from framedex.hub.events import MOST_WAITING, Event, Listener
-from framedex.service.routes import events
+from framedex.service import streams
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
 from tests.service.client import PASSWORD
@@ -142,7 +142,7 @@ def test_events__end_with_the_session(
     workspace: Workspace, hub: Hub, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream ends once its user has logged out."""
-    monkeypatch.setattr(events, "_CHECK_S", 0.5)
+    monkeypatch.setattr(streams, "CHECK_S", 0.5)
     with (
         live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _),
         log_in(url, "vic") as client,

@@ -21,7 +21,7 @@ from tests.service.conftest import OPERATOR
 from tests.service.test_server import Served, served
 
 EXAMPLES = 12
-ENDLESS = {"/api/v1/events"}
+ENDLESS = {"/api/v1/events", "/api/v1/notifications/stream"}
 """Paths whose answers have no end."""
 KEPT = {("DELETE", "/api/v1/dataset/{dataset_id}")}
 """Operations that get no id that exists, as they would take the dataset from all others."""

@@ -17,6 +17,7 @@ from framedex.hub.datasets import Datasets
 from framedex.hub.events import Events
 from framedex.hub.exports import HubExports
 from framedex.hub.external import ExternalAccounts
+from framedex.hub.feed import Feed
 from framedex.hub.identities import Identities
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
@@ -64,6 +65,7 @@ class Hub:
         exports: exports of datasets, and their files.
         views: saved views of datasets.
         notifications: what users were notified of.
+        feed: delivers alerts, and wakes those who listen for notifications.
         sessions: log-ins.
         credentials: API keys.
         external: accounts of people whom an identity provider knows.
@@ -100,6 +102,7 @@ class Hub:
         self.exports = HubExports(context, self.datasets)
         self.views = SavedViews(context, self.datasets)
         self.notifications = Notifications(context, self.datasets)
+        self.feed = Feed(context, self.notifications)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.external = ExternalAccounts(context)
         self.identities, self.admin_settings = Identities(context), AdminSettings(context)
@@ -184,6 +187,7 @@ class Hub:
 
     def close(self) -> None:
         """Close the database; the workspace stays open."""
+        self.feed.close()
         self.events.close()
         self._database.close()
         if self._temporary is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from framedex.access import LOCAL_USER_ID, Action, Actor, DatasetSubject, Via, allowed
 from framedex.core.checks import check_integer
 from framedex.errors import NotFound
-from framedex.hub.actors import actor_of_row
+from framedex.hub.actors import actor_of_row, present_actor
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
 from framedex.records import Alert, Notification, NotificationPage
@@ -98,7 +98,15 @@ class Notifications:
     def after(
         self, actor: Actor, number: int, dataset_id: str | None = None, *, limit: int = MOST_OF_PAGE
     ) -> list[tuple[int, Notification]]:
-        """Return an actor's notifications with greater numbers, oldest first, each with its number."""
+        """Return an actor's notifications with greater numbers, oldest first, each with its number.
+
+        What the actor may view is that of this moment, so that a stream follows changes of roles and grants.
+
+        Raises:
+            NotAuthenticated: the user was deleted or disabled meanwhile.
+        """
+        with self._context.database.read() as connection:
+            actor = present_actor(connection, actor)
         inbox = self._inbox(actor, dataset_id)
         with self._context.database.read() as connection:
             return notifications.notifications_after(connection, inbox, number, limit=limit)

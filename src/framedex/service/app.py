@@ -69,6 +69,7 @@ def create_app(
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await anyio.to_thread.run_sync(remove_staged, workspace.path)
         maintenance.start()
+        hub.feed.start()
         try:
             yield
         finally:

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
@@ -84,7 +85,7 @@ def serve(
     ):
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
-        app = create_app(workspace, hub, settings, host=host, oidc=oidc, on_stop=lambda: workspace.close(_STOPPED))
+        app = create_app(workspace, hub, settings, host=host, oidc=oidc, on_stop=partial(_close, workspace, hub))
         config = server_config(app, host=host, port=port)
         listener = _bind(config, host, port)
         bound_port = listener.getsockname()[1]
@@ -114,6 +115,12 @@ def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         proxy_headers=False,
     )
+
+
+def _close(workspace: Workspace, hub: Hub) -> None:
+    """Close what a service uses, once its last request has ended."""
+    hub.feed.close()
+    workspace.close(_STOPPED)
 
 
 @contextmanager

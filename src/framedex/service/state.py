@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,30 @@ COOKIE = "SESSION"
 """The name of a session's cookie."""
 MIN_FREE_BYTES = 64 * 2**20
 """The least free space of the disk with which the service is ready."""
+
+
+class StopSignal(threading.Event):
+    """An event that also calls functions once it is set, on the thread that sets it, which may run a signal handler."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: set[Callable[[], None]] = set()
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Call a function once the event is set, or now."""
+        self._calls.add(function)
+        if self.is_set():
+            function()
+
+    def forget(self, function: Callable[[], None]) -> None:
+        """Do not call a function any more."""
+        self._calls.discard(function)
+
+    def set(self) -> None:
+        """Set the event."""
+        super().set()
+        for function in list(self._calls):
+            function()
 
 
 @dataclass(frozen=True)
@@ -52,7 +76,7 @@ class ServiceState:
     heavy: anyio.CapacityLimiter
     sign_on: "SingleSignOn | None" = None
     takes_passwords: bool = True
-    stopping: threading.Event = field(default_factory=threading.Event)
+    stopping: StopSignal = field(default_factory=StopSignal)
 
     def can_read(self) -> bool:
         """Return whether the catalog can be read."""

@@ -72,6 +72,11 @@ class Database:
         forks.renew_after_forks(self)
 
     @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    @property
     def read_only(self) -> bool:
         """True if the database refuses writes."""
         return self._read_only or self._is_forked
