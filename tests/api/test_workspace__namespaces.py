@@ -132,3 +132,15 @@ def test_namespaces__the_database_keeps_names_unique(workspace: Workspace) -> No
                            "NULL, NULL, 'other', 0, '', NULL FROM datasets")  # fmt: skip
         with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
             connection.execute("UPDATE datasets SET namespace = ''")
+
+
+def test_find_dataset__by_its_id_alone(workspace: Workspace) -> None:
+    """A dataset of any namespace is found by its id with its record; a name finds nothing, even one like an id."""
+    mine = workspace.in_namespace("a team").create_draft("mine")
+    found = workspace.find_dataset(mine.id)
+    assert (found.dataset.id, found.record, found.namespace) == (mine.id, mine.info, "a team")
+    other = "00000000-0000-4000-8000-000000000000"
+    workspace.create_draft(other)
+    for missing in ("mine", other, ""):
+        with pytest.raises(NotFound, match=repr(missing)):
+            workspace.find_dataset(missing)
