@@ -26,6 +26,16 @@ const LOADERS: Record<string, () => Promise<{ default: Page }>> = {
   tasks: () => import("./pages/Tasks"),
   overview: () => import("./pages/Overview"),
   pictures: () => import("./pages/Pictures"),
+  clusters: () => import("./pages/Clusters"),
+  duplicates: () => import("./pages/Duplicates"),
+  labels: () => import("./pages/Labels"),
+  issues: () => import("./pages/Issues"),
+  cleanup: () => import("./pages/Cleanup"),
+  history: () => import("./pages/History"),
+  views: () => import("./pages/Views"),
+  settings: () => import("./pages/Settings"),
+  m: () => import("./pages/Viewer"),
+  import: () => import("./pages/Import"),
 };
 const loaded = signal<Record<string, Page>>({});
 

@@ -20,6 +20,7 @@ import { changeTileSize, fillsTiles, showsInspector, TILE_SIZES, tileSize } from
 import type { Results } from "../state/results";
 import { heads } from "../state/tasks";
 import { t } from "../texts";
+import { askSaveView } from "./Views";
 
 /** The grid of the images that pass the filter and the search. */
 export default function Pictures() {
@@ -62,6 +63,9 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
         <h1 class="visually-hidden">{t.pictures.title}</h1>
         <FilterBar results={results} />
         <Sorting />
+        <Button kind="quiet" onClick={() => askSaveView(of)}>
+          {t.actions.saveView}
+        </Button>
         <span class="grow" />
         <span class="count" role="status">
           {info ? t.pictures.count(info.count, of.n_images) : ""}

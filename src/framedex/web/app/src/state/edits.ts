@@ -5,8 +5,8 @@
  * generation that the user saw, so that they never overwrite what others did since.
  */
 import { signal } from "@preact/signals";
-import { ApiError, post } from "../api/http";
-import type { ActionOutcome, Row } from "../api/types";
+import { ApiError, get, post } from "../api/http";
+import type { ActionOutcome, JournalPage, Row } from "../api/types";
 import { count } from "../lib/format";
 import { t } from "../texts";
 import { pendingChanges, say } from "./notices";
@@ -131,6 +131,16 @@ async function target(results: Results, on: Targets, rest: readonly string[]): P
   const ids = [...(on.ids ?? []), ...rest];
   const made = await post<{ rid: string }>(`/dataset/${results.datasetId}/results`, { ids });
   return { rid: made.rid };
+}
+
+/** Make the last step of the journal, if it is of an operation, one that this page can undo; say what was done. */
+export async function remember(datasetId: string, operation: string, words: string): Promise<void> {
+  const page = await get<JournalPage>(`/dataset/${datasetId}/journal`, { limit: 1 });
+  const last = page.steps[0];
+  const isUndoable = last?.operation === operation && last.reason === null;
+  if (isUndoable) done.push({ datasetId, token: String(last.step), words });
+  say(isUndoable ? `${words}. ${t.edits.undoHint}` : words);
+  editVersion.value++;
 }
 
 /** Undo the last step of this page in a dataset. */

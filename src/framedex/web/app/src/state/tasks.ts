@@ -1,12 +1,13 @@
 /** Tasks that are in progress, as events tell it, and changes of datasets by others. */
 import { computed, signal } from "@preact/signals";
 import { listen } from "../api/events";
-import { get, post } from "../api/http";
+import { ApiError, get, post } from "../api/http";
 import type { Task, TaskPage } from "../api/types";
 import { route } from "../router";
 import { dataset, loadDataset, loadDatasets, loadStats } from "./datasets";
 import { editVersion } from "./edits";
 
+const POLL_MS = 500;
 const ENDED = ["COMPLETED", "FAILED", "ABORTED"];
 /** Tasks by id: those in progress, and those that ended while the page was open. */
 export const tasks = signal<ReadonlyMap<string, Task>>(new Map());
@@ -65,5 +66,36 @@ async function refresh(id: string, all: boolean): Promise<void> {
   } catch {
     // a deleted dataset, or no server: the list is read again once it answers
     await loadDatasets().catch(() => {});
+  }
+}
+
+/** Wait until a task has ended; throw its error if it failed. */
+export async function waitForTask(id: string): Promise<void> {
+  for (;;) {
+    const task = tasks.peek().get(id) ?? (await readTask(id));
+    if (task && ENDED.includes(task.status)) {
+      if (task.status !== "COMPLETED") throw new ApiError(409, task.error_message ?? task.status_message);
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    const found = await readTask(id);
+    if (found) put(found);
+  }
+}
+
+async function readTask(id: string): Promise<Task | undefined> {
+  const page = await get<TaskPage>("/tasks", { page_size: 50 });
+  return page.tasks.find((task) => task.task_id === id);
+}
+
+/** Wait until no task of a dataset is in progress; throw the error of the last one if it failed. */
+export async function waitForTasksOf(datasetId: string): Promise<void> {
+  for (;;) {
+    const page = await get<TaskPage>("/tasks", { dataset_id: datasetId, page_size: 1 });
+    const task = page.tasks[0];
+    if (!task) return;
+    put(task);
+    if (ENDED.includes(task.status)) return waitForTask(task.task_id);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

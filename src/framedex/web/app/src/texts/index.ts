@@ -1,6 +1,8 @@
 /** All texts of the app, by part. */
 import { edits } from "./edits";
 import { pages } from "./pages";
+import { places } from "./places";
+import { queues } from "./queues";
 import { shell } from "./shell";
 
-export const t = { edits, ...pages, ...shell } as const;
+export const t = { edits, ...pages, ...places, ...queues, ...shell } as const;

@@ -1,0 +1,236 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useId, useMemo, useRef } from "preact/hooks";
+import { get, post } from "../api/http";
+import type { DatasetStatus, ValueHistogram } from "../api/types";
+import { useKeys } from "../keys/dispatcher";
+import { count, number } from "../lib/format";
+import { Button } from "../parts/Button";
+import { datasetPage } from "../parts/DatasetPage";
+import { Histogram } from "../parts/Histogram";
+import { PartialBar } from "../parts/PartialBar";
+import { useResource } from "../parts/Resource";
+import { Thumb } from "../parts/Thumb";
+import { navigate, pathOf, route } from "../router";
+import { addressOf, loadStats, stats } from "../state/datasets";
+import { type ActionName, change, editVersion, undo } from "../state/edits";
+import { sayError } from "../state/notices";
+import { Queue } from "../state/queue";
+import { readRows } from "../state/rows";
+import { t } from "../texts";
+
+const PART = 60;
+
+interface Finding {
+  media_id: string;
+  image_filename: string;
+  v: string | null;
+  width: number | null;
+  value: number;
+}
+
+export default datasetPage(Issues);
+
+/** The images with an issue, the worst first, and the limit from which they have it. */
+function Issues({ dataset: of }: { dataset: DatasetStatus }) {
+  const types = (stats.value?.issues ?? []).filter((each) => !["duplicates", "mislabels"].includes(each.issue_type));
+  const chosen = route.value.rest ?? types.find((each) => each.count > 0)?.issue_type ?? types[0]?.issue_type;
+  const name = addressOf(of);
+  return (
+    <div class="page queue">
+      <PartialBar dataset={of} />
+      <h1>{t.navigation.issues}</h1>
+      <nav aria-label={t.issues.types} class="tabs">
+        {types.map((each) => (
+          <a
+            key={each.issue_type}
+            href={pathOf(name, "issues", each.issue_type)}
+            aria-current={each.issue_type === chosen ? "page" : undefined}
+          >
+            {t.issueNames[each.issue_type] ?? each.issue_type} <span class="number">{count(each.count)}</span>
+          </a>
+        ))}
+      </nav>
+      {chosen && <OneType key={chosen} dataset={of} type={chosen} />}
+    </div>
+  );
+}
+
+function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }) {
+  const queue = useMemo(() => new Queue(reader(of, type)), [of.id, type]);
+  useEffect(() => void queue.load(), [queue, editVersion.value]);
+  const okTag = t.issues.okTag(type);
+  const decide = async (
+    action: ActionName,
+    args: Record<string, unknown>,
+    words: (n: number) => string,
+  ): Promise<void> => {
+    const item = queue.current;
+    if (!item) return;
+    const putBack = queue.remove(item);
+    try {
+      await change({ datasetId: of.id, action, on: { ids: [item.media_id] }, args, words });
+    } catch {
+      putBack();
+    }
+  };
+  const accept = (): void => void decide("basket_add", {}, t.edits.basketAdded);
+  const reject = (): void => void decide("tag", { tag: okTag }, t.edits.tagged(okTag));
+  const limit = useRef<HTMLInputElement>(null);
+  useKeys("issues", {
+    next: () => queue.move(1),
+    previous: () => queue.move(-1),
+    accept,
+    reject,
+    limit: () => limit.current?.focus(),
+    open: () => queue.current && navigate(pathOf(addressOf(of), "m", queue.current.media_id)),
+    undo: () => void undo(of.id),
+  });
+  const summary = stats.value?.issues.find((each) => each.issue_type === type);
+  return (
+    <>
+      <p class="hint">{summary?.note ?? summary?.meaning}</p>
+      {summary?.threshold !== null && (
+        <Limit dataset={of} type={type} input={limit} onChange={() => void queue.load()} />
+      )}
+      {queue.isLoading.value && queue.items.value.length === 0 && <div class="skeleton" aria-busy="true" />}
+      {queue.error.value && (
+        <p class="problem" role="alert">
+          {queue.error.value.message}
+        </p>
+      )}
+      {queue.items.value.length === 0 && !queue.isLoading.value && <p>{t.issues.none}</p>}
+      <ul class="worst">
+        {queue.items.value.map((item, index) => (
+          <li key={item.media_id}>
+            <button
+              type="button"
+              class={`member ${index === queue.index.value ? "focused" : ""}`}
+              aria-pressed={index === queue.index.value}
+              onClick={() => {
+                queue.index.value = index;
+              }}
+            >
+              <Thumb datasetId={of.id} row={item} size={144} alt={item.image_filename} />
+              <span>{number(item.value)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      <div class="queue-actions">
+        <Button kind="main" hint="Enter" onClick={accept}>
+          {t.issues.accept}
+        </Button>
+        <Button hint="Backspace" onClick={reject}>
+          {t.issues.reject}
+        </Button>
+      </div>
+    </>
+  );
+}
+
+/** Images with the issue that are neither in the basket nor tagged as right. */
+function reader(of: DatasetStatus, type: string) {
+  return async (offset: number) => {
+    const vql = [{ issues: { op: "issue", value: type } }, { not: { tags: { op: "is", value: "basket" } } }] as Record<
+      string,
+      unknown
+    >[];
+    const known = await get<{ name: string }[]>(`/dataset/${of.id}/tags`);
+    const ok = t.issues.okTag(type);
+    if (known.some((tag) => tag.name === ok)) vql.push({ not: { tags: { op: "is", value: ok } } });
+    const hasValues = type !== "corrupted";
+    const above = stats.peek()?.issues.find((each) => each.issue_type === type);
+    const columns = ["media_id", "image_filename", "v", "width", ...(hasValues ? [type] : [])];
+    const sort = hasValues ? { column: type, descending: await isAbove(of, above?.issue_type ?? type) } : null;
+    const { rows, info } = await readRows(of.id, { vql, sort }, columns, offset + PART);
+    const items: Finding[] = rows.slice(offset).map((row) => ({
+      media_id: row.media_id,
+      image_filename: row.image_filename,
+      v: row.v,
+      width: row.width,
+      value: hasValues ? Number(row[type] ?? 0) : 1,
+    }));
+    return { items, hasMore: info.count > offset + PART };
+  };
+}
+
+async function isAbove(of: DatasetStatus, type: string): Promise<boolean> {
+  const limits = await get<{ issue_type: string; above: boolean }[]>(`/dataset/${of.id}/limits`);
+  return limits.find((each) => each.issue_type === type)?.above ?? true;
+}
+
+interface LimitProps {
+  dataset: DatasetStatus;
+  type: string;
+  input: { current: HTMLInputElement | null };
+  onChange: () => void;
+}
+
+/** The histogram of an issue's values, and its limit, which is moved with the pointer or the arrows. */
+function Limit({ dataset: of, type, input, onChange }: LimitProps) {
+  const value = useSignal<number | null>(null);
+  const id = useId();
+  const found = useResource(
+    async (signal) => {
+      const page = await get<{ histograms: ValueHistogram[] }>(
+        `/dataset/${of.id}/quality`,
+        { column: type, bins: 60 },
+        signal,
+      );
+      return page.histograms[0] ?? null;
+    },
+    [of.id, type, editVersion.value],
+  );
+  const histogram = found.value;
+  if (!histogram) return null;
+  const limit = value.value ?? histogram.limit;
+  const [first, last] = [histogram.edges[0] ?? 0, histogram.edges.at(-1) ?? 1];
+  const set = async (body: unknown): Promise<void> => {
+    try {
+      await post(`/dataset/${of.id}/limits`, body);
+      value.value = null;
+      editVersion.value++;
+      await loadStats(of.id);
+      onChange();
+    } catch (error) {
+      sayError(error);
+    }
+  };
+  return (
+    <section class="limit" aria-label={t.issues.limit}>
+      <Histogram histogram={histogram} limit={limit} />
+      <label for={id}>{t.issues.limitOf(t.issueNames[type] ?? type)}</label>
+      <input
+        id={id}
+        ref={input}
+        type="range"
+        min={first}
+        max={last}
+        step={(last - first) / 200 || 0.01}
+        value={limit ?? first}
+        onInput={(event) => {
+          value.value = Number(event.currentTarget.value);
+        }}
+      />
+      <output for={id}>{limit === null ? "" : number(limit)}</output>
+      <span class="hint">{limit !== null && t.issues.chosen(beyond(histogram, limit))}</span>
+      <Button
+        onClick={() => void set({ limits: { [type]: limit } })}
+        disabledReason={value.value === null ? t.issues.limit : null}
+      >
+        {t.issues.apply}
+      </Button>
+      <Button kind="quiet" onClick={() => void set({ reset: [type] })}>
+        {t.issues.reset}
+      </Button>
+    </section>
+  );
+}
+
+/** About how many images are beyond a limit, by the histogram. */
+function beyond(histogram: ValueHistogram, limit: number): number {
+  return histogram.counts.reduce((sum, n, index) => {
+    const middle = ((histogram.edges[index] ?? 0) + (histogram.edges[index + 1] ?? 0)) / 2;
+    return (histogram.above ? middle >= limit : middle <= limit) ? sum + n : sum;
+  }, 0);
+}
