@@ -100,4 +100,4 @@ def _served(home: Path) -> Iterator[Site]:
     ):
         dataset = workspace.create_dataset("pets", home / "gallery")
         with live_service(workspace, hub, ServiceSettings()) as (url, state):
-            yield Site(url, workspace, dataset, state)
+            yield Site(url, workspace, dataset, home / "gallery", state)

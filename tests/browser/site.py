@@ -1,6 +1,7 @@
 """A service whose pages a browser shows."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from framedex import Dataset, Workspace
 from framedex.service.state import ServiceState
@@ -14,10 +15,12 @@ class Site:
         url: its address.
         workspace: what it serves.
         dataset: the dataset ``pets``.
+        gallery: the folder of its images.
         state: the open parts of the service.
     """
 
     url: str
     workspace: Workspace
     dataset: Dataset
+    gallery: Path
     state: ServiceState

@@ -9,6 +9,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.site import Site
 
 Open = Callable[..., Page]
+PATHS = ["/", "/tasks", "/import", "/d/pets", *(f"/d/pets/{page}" for page in (
+    "pictures", "clusters", "duplicates", "labels", "issues/dark", "cleanup", "history", "views", "settings",
+))]  # fmt: skip
 
 
 def test_home__lists_datasets(site: Site, open_page: Open) -> None:
@@ -67,7 +70,7 @@ def test_keys__are_listed(site: Site, open_page: Open) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["/", "/d/pets", "/d/pets/pictures", "/tasks"])
+@pytest.mark.parametrize("path", PATHS)
 def test_pages__are_accessible(site: Site, open_page: Open, path: str, theme: str) -> None:
     """Checks by axe find nothing, in both themes."""
     from axe_playwright_python.sync_playwright import Axe

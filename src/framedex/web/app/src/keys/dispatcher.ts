@@ -92,7 +92,7 @@ function handle(text: string, pressed: string): boolean {
   const isModal = document.querySelector("dialog[open]") !== null;
   const ordered = [...bindings].sort((a, b) => SCOPES.indexOf(a.scope) - SCOPES.indexOf(b.scope));
   for (const binding of ordered) {
-    if (isModal && binding.scope !== "dialog") continue;
+    if (isModal !== (binding.scope === "dialog")) continue;
     for (const key of matches(binding.scope, text)) {
       const handler = binding.handlers()[key.id];
       if (handler) {

@@ -205,7 +205,12 @@ function Card({ dataset: of, cluster, index, isFocused, onOpen }: CardProps) {
       <button type="button" class="card-open" data-cluster={index} tabIndex={isFocused ? 0 : -1} onClick={onOpen}>
         <span class="cluster-images" aria-hidden="true">
           {cluster.previews.slice(0, MOST_PREVIEWS).map((each) => (
-            <Thumb key={each.media_id} datasetId={of.id} row={{ ...each, image_filename: each.file_name, v: null }} size={128} />
+            <Thumb
+              key={each.media_id}
+              datasetId={of.id}
+              row={{ ...each, image_filename: each.file_name, v: null }}
+              size={128}
+            />
           ))}
         </span>
         <strong>{nameOf(cluster)}</strong>
