@@ -182,12 +182,12 @@ def test_tokens__that_are_refused(client: Client, provider: HostileProvider) -> 
 
 
 def test_provider__that_is_down(client: Client, provider: HostileProvider) -> None:
-    """While the provider is down a log-in is a 502, whether it was down before or after the browser was there."""
+    """While the provider is down after the browser was there, the log-in is a 502 and begins no session."""
     answer = provider.authorize(begin(client))
     provider.answers[TOKEN] = lambda _handler: (503, {}, b"")
     broken = finish(client, answer)
     assert (broken.status_code, broken.json()["code"]) == (502, "unavailable")
-    provider.answers[DISCOVERY] = lambda _handler: (404, {}, b"")
+    assert "SESSION" not in client.cookies
 
 
 def test_provider__that_cannot_be_discovered(serve: Serve, provider: HostileProvider) -> None:
