@@ -1,5 +1,7 @@
 """The command that serves a workspace over HTTP."""
 
+import sys
+import webbrowser
 from typing import Annotated
 
 import typer
@@ -7,6 +9,7 @@ import typer
 from framedex.cli.options import WorkspaceOption, existing_folder, open_workspace, workspace_folder
 from framedex.cli.output import say
 from framedex.errors import MissingDependency, WorkspaceError
+from framedex.web import BUILD_HINT, AppPages
 
 
 def serve(
@@ -14,8 +17,12 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8765,
     read_only: Annotated[bool, typer.Option("--read-only", help="Change nothing in the workspace.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the app in a browser.")] = False,
 ) -> None:
-    """Serve a workspace over HTTP until Ctrl-C: the API of docs/service.md. A missing or empty folder becomes one."""
+    """Serve a workspace until Ctrl-C: the web app, and the API. A missing or empty folder becomes one.
+
+    In a terminal the app opens in a browser.
+    """
     try:
         from framedex.service.server import serve as run
     except ImportError as error:
@@ -30,6 +37,14 @@ def serve(
             raise
         with open_workspace(workspace, create=True):
             is_new = True
+
+    def announce(url: str) -> None:
+        say(f"Framedex serves {folder}{', a new workspace,' if is_new else ''} at {url} (Ctrl-C stops it)")
+        if not AppPages().exist:
+            say(f"warning: {BUILD_HINT}")
+        elif sys.stdout.isatty() and not no_browser:
+            webbrowser.open(url)
+
     run(
         folder,
         load_service_settings(),
@@ -37,8 +52,6 @@ def serve(
         port=port,
         oidc=load_oidc_settings(),
         read_only=read_only,
-        announce=lambda url: say(
-            f"Framedex serves {folder}{', a new workspace,' if is_new else ''} at {url} (Ctrl-C stops it)"
-        ),
+        announce=announce,
         warn=lambda sentence: say(f"warning: {sentence}"),
     )
