@@ -75,6 +75,51 @@ def test_turn__one_at_a_time() -> None:
     assert (len(most), max(most)) == (400, 1)
 
 
+class Work:
+    """Work in progress that writes down when it is finished."""
+
+    def __init__(self, order: list[str]) -> None:
+        self.order = order
+
+    def finish(self) -> None:
+        """Write it down."""
+        self.order.append("finished")
+
+
+def _baton(turns: Turns) -> object:
+    return turns.baton
+
+
+def test_end__finishes_the_work_of_the_last_thread() -> None:
+    """Work in progress is finished by the last thread, once, and passed on by all others."""
+    turns, order = Turns(), list[str]()
+    first, second = turns.request(), turns.request()
+    turns.baton = Work(order)
+    first.end()
+    assert (order, second.wait(0), second.is_awaited) == ([], True, False)
+    second.end()
+    second.end()
+    assert (order, _baton(turns)) == (["finished"], None)
+
+
+@pytest.mark.parametrize("has_come", [False, True])
+def test_hand_over__before_the_next_turn(has_come: bool) -> None:
+    """Work is finished at the place of a turn that was handed over, before the thread behind it begins."""
+    turns, order = Turns(), list[str]()
+    first, mark, third = turns.request(), turns.request(), turns.request()
+    turns.baton = Work(order)
+    if has_come:
+        first.end()
+        mark.hand_over()
+    else:
+        mark.hand_over()
+        assert order == []
+        first.end()
+    assert (order, third.wait(0), _baton(turns)) == (["finished"], True, None)
+    third.end()
+    assert order == ["finished"]
+
+
 def test_turn__not_reentrant() -> None:
     """A thread that has the turn and requests it again times out."""
     turns = Turns()

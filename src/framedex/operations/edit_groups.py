@@ -5,7 +5,8 @@ step in the journal of its own. An edit that raises leaves the group as it was. 
 files are synced at the same time, and a process that ends before it leaves none of them.
 
 The first edit of a group requests a second turn, behind the threads that wait at that moment, and then commits all that
-they wrote. So nobody waits for later requests. If they take long, it commits what there is while they go on.
+they wrote. So nobody waits for later requests. If they take long, it commits what there is while they go on; the last
+of them then ends the group. Where no other process waits for the lease, the next group keeps it.
 """
 
 import copy
@@ -45,6 +46,10 @@ class PreparedEdit:
         self._error = error
         self._done.set()
 
+    def wait_for(self, time_s: float) -> bool:
+        """Wait for the commit, but no longer than some seconds; return whether it has ended."""
+        return self._done.wait(time_s)
+
     def wait(self) -> None:
         """Wait for the commit.
 
@@ -80,7 +85,9 @@ class EditGroup:
     def __init__(self, lease: Lease, turns: Turns) -> None:
         self.last: tuple[JobContext, Generation] | None = None
         self.is_clean = False
-        self._lease, self._turns, self._is_last = lease, turns, False
+        self._lease, self._turns = lease, turns
+        self._last: Turn | None = None  # the turn in which the group ends
+        self._has_ended = False
         self._lock, self._prepared = threading.Lock(), list[PreparedEdit]()
         self._committing = threading.Lock()
         self._error: BaseException | None = None
@@ -106,28 +113,38 @@ class EditGroup:
         with self._lock:
             self._prepared.append(edit)
             is_first = len(self._prepared) == 1
-        if alone or not turn.is_awaited or (self._is_last and self._lease.is_requested()):
+        if alone or not turn.is_awaited:
             self.finish()
-        elif is_first:
+        elif is_first and self._last is None:
             self._commit_with_others(turn)
         else:
             turn.end()
+            if is_first and not edit.wait_for(_PATIENCE_S):
+                self._commit(end=False)
         edit.wait()
 
     def _commit_with_others(self, turn: Turn) -> None:
-        last = self._turns.request()
+        """Request the turn in which the group ends, and commit it then, or before if that takes long."""
+        self._last = last = self._turns.request()
         try:
             turn.end()
-            if last.wait(_PATIENCE_S) and (not last.is_awaited or self._lease.is_requested()):
-                self.finish()
-            else:
-                self._is_last = True  # the next edit ends the group if other processes wait
+            has_come = last.wait(_PATIENCE_S)
+            if not has_come:
+                last.hand_over()
                 self._commit(end=False)
+            elif self._has_ended:
+                last.end()
+            elif last.is_awaited and not self._lease.is_requested():
+                self._last = None
+                self._commit(end=False)
+                last.end()
+            else:
+                self.finish()
+                last.end()
         except BaseException:
             self._commit(end=self._turns.baton is not self)
-            raise
-        finally:
             last.end()
+            raise
 
     def leave(self) -> None:
         """End the group unless there are prepared edits; called in turn after an edit that was not prepared."""
@@ -141,6 +158,9 @@ class EditGroup:
         if self._turns.baton is self:
             self._turns.baton = None
         self._commit(end=True)
+        self._has_ended = True
+        if self._last is not None:
+            self._last.wake()
 
     def _commit(self, *, end: bool) -> None:
         """Commit the prepared edits; errors reach their threads.

@@ -30,8 +30,8 @@ from framedex.storage.turns import Turn
 
 _WAIT_S = 60.0
 _BEAT_S = 5.0
-_PAUSE_S = (0.003, 0.05)  # the shortest and the longest pause between two looks at a lease of another process
-_PAUSE_SHARE = 20  # divisor: in between it is this part of the time that was waited
+_PAUSE_S = 0.05  # the longest pause between two looks at a lease of another process
+_GLANCE_S = 0.003  # the pause between two looks at whether the catalog has changed
 _GRACE_S = 1.0  # time in which the first process in turn takes a lease
 _ENDED: set[str] = set()  # tokens of leases of this process whose row could not be deleted, as on a full disk
 
@@ -198,7 +198,7 @@ def _unheld(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[sa.Co
 
     The lease of a process that has ended is removed.
     """
-    began, request = time.monotonic(), _Request(catalog, dataset_id)
+    until, request = time.monotonic() + _WAIT_S, _Request(catalog, dataset_id)
     try:
         while True:
             with catalog.read() as connection:
@@ -212,8 +212,8 @@ def _unheld(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[sa.Co
                 if is_next:
                     request.is_removed = True
                     return
-            request.wait(time.monotonic() - began)
-            if time.monotonic() > began + _WAIT_S:
+            request.wait()
+            if time.monotonic() > until:
                 raise Conflict(
                     f"Operation '{operation}' is blocked: another process has been doing '{request.holder}' for "
                     f"{_WAIT_S:g} s"
@@ -239,10 +239,12 @@ class _Request:
         self._catalog, self._dataset_id = catalog, dataset_id
         self.is_removed = False
         self._id: int | None = None
+        self._state = 0, 0
         self._place, self._first, self._since = 0, 0, 0.0  # the request before which this one waits, and since when
 
     def is_next(self, connection: sa.Connection) -> bool:
         """Return whether nobody holds the lease and no other process is before this one."""
+        self._state = self._catalog.log_state()  # before the look, so that no change is missed
         self.holder = _holder(connection, self._dataset_id)
         ids = [row.id for row in connection.execute(_requests(self._dataset_id)).all()]
         if self._id is not None and self._id not in ids:
@@ -253,16 +255,18 @@ class _Request:
             self._first, self._since = first, time.monotonic()
         return self.holder is None and not self._place
 
-    def wait(self, waited_s: float) -> None:
-        """Wait a little; remove the request of a process that has ended or does not take its turn."""
+    def wait(self) -> None:
+        """Wait for a change; remove the request of a process that has ended or does not take its turn."""
         if self._first:
             self._remove_first()
         if self._id is None:
-            with self._catalog.write(durable=False) as connection:
+            # A deleted dataset has no lease, so the next look is the last one.
+            with suppress(sa.exc.IntegrityError), self._catalog.write(durable=False) as connection:
                 row = lease_requests.insert().values(dataset_id=self._dataset_id, owner=this_process())
                 self._id = int(connection.execute(row.returning(lease_requests.c.id)).scalar_one())
-        pause_s = min(max(_PAUSE_S[0] * (1 + self._place), waited_s / _PAUSE_SHARE), _PAUSE_S[1])
-        time.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - so that processes do not look in step
+        until, state = time.monotonic() + _PAUSE_S, self._state
+        while time.monotonic() < until and self._catalog.log_state() == state:
+            time.sleep(_GLANCE_S * random.uniform(0.5, 1.0))  # noqa: S311 - so that processes do not look in step
 
     def _remove_first(self) -> None:
         is_late = time.monotonic() > self._since + _GRACE_S

@@ -23,7 +23,7 @@ class Turn:
     """
 
     def __init__(self, turns: "Turns") -> None:
-        self._turns, self._event = turns, threading.Event()
+        self._turns, self._event, self._is_handed_over = turns, threading.Event(), False
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the turn comes; return whether it has come.
@@ -33,6 +33,10 @@ class Turn:
         """
         return self._event.wait(timeout_s)
 
+    def wake(self) -> None:
+        """End the wait of the thread, although its turn may not have come."""
+        self._event.set()
+
     @property
     def is_awaited(self) -> bool:
         """True if another thread waits behind this one."""
@@ -41,16 +45,15 @@ class Turn:
 
     def end(self) -> None:
         """End the turn, or the wait for it. The last thread finishes the work in progress."""
-        baton = None
+        self._turns._end(self)
+
+    def hand_over(self) -> None:
+        """Have the thread before this turn finish the work in progress and end it; the caller waits no more."""
         with self._turns._lock:
-            if self in self._turns._queue:
-                self._turns._queue.remove(self)
-            if self._turns._queue:
-                self._turns._queue[0]._event.set()
-            else:
-                baton, self._turns.baton = self._turns.baton, None
-        if baton is not None:
-            baton.finish()
+            self._is_handed_over = True
+            has_come = self._turns._queue[0] is self
+        if has_come:
+            self._turns._end(self, finish=True)
 
 
 class Turns:
@@ -66,6 +69,34 @@ class Turns:
         self._lock = threading.Lock()
         self._queue = deque[Turn]()  # the first one holds the lock
         self.baton: Baton | None = None
+
+    def _end(self, turn: Turn, *, finish: bool = False) -> None:
+        """End a turn, and those behind it that were handed over.
+
+        Args:
+            turn: the turn.
+            finish: finish the work in progress first; the turn has come.
+        """
+        while True:
+            if finish:
+                self._finish()
+            with self._lock:
+                if turn in self._queue:
+                    self._queue.remove(turn)
+                if not self._queue:
+                    baton, self.baton = self.baton, None
+                    break
+                turn = self._queue[0]
+                if not (finish := turn._is_handed_over):
+                    turn._event.set()
+                    return
+        if baton is not None:
+            baton.finish()
+
+    def _finish(self) -> None:
+        if (baton := self.baton) is not None:
+            self.baton = None
+            baton.finish()
 
     def request(self) -> Turn:
         """Return a new turn, behind all others; the caller must end it."""
