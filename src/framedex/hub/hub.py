@@ -1,6 +1,6 @@
 """The hub: a workspace with users, who have roles in tenants and share datasets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +10,8 @@ from framedex.access import Action, Actor, Role, Subject, Via
 from framedex.api.workspace import Workspace
 from framedex.core.checks import check_integer
 from framedex.hub.admin_settings import SERVICE, AdminSettings
+from framedex.hub.alert_calls import AlertCalls
+from framedex.hub.alert_targets import AlertTarget
 from framedex.hub.context import HubContext
 from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
@@ -53,6 +55,7 @@ class Hub:
         provider: where accounts live beside the database; by default nowhere.
         ingest_path_role: the least role, editor or admin, with which members create datasets from folders of the
             server.
+        on_alert: receivers of alerts beside the users.
         clock: returns the present time in UTC.
 
     Attributes:
@@ -65,6 +68,7 @@ class Hub:
         exports: exports of datasets, and their files.
         views: saved views of datasets.
         notifications: what users were notified of.
+        calls: passes alerts to receivers beside the users.
         feed: delivers alerts, and wakes those who listen for notifications.
         sessions: log-ins.
         credentials: API keys.
@@ -86,6 +90,7 @@ class Hub:
         is_multi: bool | None = None,
         provider: IdentityProvider | None = None,
         ingest_path_role: Role = Role.ADMIN,
+        on_alert: Sequence[AlertTarget] = (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         passwords, self._temporary = Passwords(), _folder_without_users(workspace)
@@ -101,7 +106,8 @@ class Hub:
         self.metadata = Metadata(context, self.datasets)
         self.exports = HubExports(context, self.datasets)
         self.views = SavedViews(context, self.datasets)
-        self.notifications = Notifications(context, self.datasets)
+        self.calls = AlertCalls(context, on_alert)
+        self.notifications = Notifications(context, self.datasets, self.calls)
         self.feed = Feed(context, self.notifications)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.external = ExternalAccounts(context)
@@ -182,12 +188,14 @@ class Hub:
         self.metadata.sweep()
         self.exports.sweep()
         self.notifications.deliver()
+        self.calls.sweep()
         with self._database.write() as connection:
             audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
 
     def close(self) -> None:
         """Close the database; the workspace stays open."""
         self.feed.close()
+        self.calls.close()
         self.events.close()
         self._database.close()
         if self._temporary is not None:

@@ -8,6 +8,7 @@ from framedex.access import LOCAL_USER_ID, Action, Actor, DatasetSubject, Via, a
 from framedex.core.checks import check_integer
 from framedex.errors import NotFound
 from framedex.hub.actors import actor_of_row, present_actor
+from framedex.hub.alert_calls import AlertCalls
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
 from framedex.records import Alert, Notification, NotificationPage
@@ -28,10 +29,11 @@ class Notifications:
     Args:
         context: the open parts of the hub.
         datasets: the datasets of the hub.
+        calls: calls of the operator's own command or URL.
     """
 
-    def __init__(self, context: HubContext, datasets: Datasets) -> None:
-        self._context, self._datasets = context, datasets
+    def __init__(self, context: HubContext, datasets: Datasets, calls: AlertCalls) -> None:
+        self._context, self._datasets, self._calls = context, datasets, calls
 
     def search(
         self,
@@ -139,12 +141,14 @@ class Notifications:
             self._notify(queued)
             with catalog.write() as connection:
                 alert_queue.remove_queued(connection, [each.alert for each in queued])
+            self._calls.wake()
             count += len(queued)
 
     def _notify(self, queued: Iterable[QueuedAlert]) -> None:
         time = self._context.clock()
         with self._context.database.write() as connection:
             for alert, creator_id in queued:
+                self._calls.put(connection, alert)
                 for user_id in self._recipients(connection, alert, creator_id):
                     notifications.put_notification(connection, user_id, alert, message=_message(alert), time=time)
 

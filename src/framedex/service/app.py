@@ -70,6 +70,7 @@ def create_app(
         await anyio.to_thread.run_sync(remove_staged, workspace.path)
         maintenance.start()
         hub.feed.start()
+        hub.calls.start()
         try:
             yield
         finally:

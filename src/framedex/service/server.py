@@ -23,7 +23,7 @@ from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.middleware import JsonFormatter
 from framedex.service.protocol import MAX_HEAD_BYTES, JsonProtocol
-from framedex.service.settings import OidcSettings, ServiceSettings, auth_is_off, is_loopback
+from framedex.service.settings import OidcSettings, ServiceSettings, alert_targets, auth_is_off, is_loopback
 from framedex.service.state import ServiceState
 
 logger = logging.getLogger("framedex.service")
@@ -81,7 +81,7 @@ def serve(
     with (
         _only_server(folder),
         Workspace(folder, read_only=read_only) as workspace,
-        Hub(workspace, ingest_path_role=settings.ingest_path_role) as hub,
+        Hub(workspace, ingest_path_role=settings.ingest_path_role, on_alert=alert_targets(settings)) as hub,
     ):
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
@@ -120,6 +120,7 @@ def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
 def _close(workspace: Workspace, hub: Hub) -> None:
     """Close what a service uses, once its last request has ended."""
     hub.feed.close()
+    hub.calls.close()
     workspace.close(_STOPPED)
 
 

@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from framedex.hub.alert_targets import AlertTarget, CommandTarget, UrlTarget
 from framedex.settings.model import load
 from framedex.settings.oidc import OidcSettings, is_loopback
+from framedex.settings.registry import definitions
 from framedex.settings.service import RunMode, ServiceSettings
 
 __all__ = [
     "OidcSettings",
     "RunMode",
     "ServiceSettings",
+    "alert_targets",
     "auth_is_off",
     "host_is_allowed",
     "is_loopback",
@@ -65,3 +68,18 @@ def host_is_allowed(settings: ServiceSettings, host: str, *, bound: Sequence[str
     except ValueError:
         return False
     return not all(is_loopback(each) for each in bound)
+
+
+def alert_targets(settings: ServiceSettings) -> list[AlertTarget]:
+    """Return the receivers of alerts that the settings name.
+
+    Raises:
+        InvalidInput: the command cannot be used.
+    """
+    found: list[AlertTarget] = []
+    if settings.on_alert_command is not None:
+        secrets = frozenset(name for each in definitions() if each.is_secret for name in each.names)
+        found.append(CommandTarget(settings.on_alert_command, without=secrets))
+    if settings.on_alert_url is not None:
+        found.append(UrlTarget(settings.on_alert_url, allow_private=settings.on_alert_private))
+    return found

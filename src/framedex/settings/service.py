@@ -38,6 +38,20 @@ def _base_url(value: str | None) -> str | None:
     return value.rstrip("/")
 
 
+def _target_url(value: str | None) -> str | None:
+    """Return an http URL with a host, and without a name of a user."""
+    if value is None:
+        return None
+    try:
+        parts = urlsplit(value)
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_complete = False
+    if not is_complete or parts.username is not None or parts.fragment:
+        raise ValueError("it must be a URL such as https://hooks.example.com/alerts")
+    return value
+
+
 _Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_texts)]
 
 
@@ -115,6 +129,25 @@ class ServiceSettings(BaseSettings):
         default_factory=lambda: 2 * (os.cpu_count() or 1),
         gt=0,
         le=256,
+    )
+    on_alert_command: str | None = define(
+        Group.SERVICE,
+        "program with its arguments that gets each alert of a saved view as JSON on its standard input",
+        default_text="none",
+        default=None,
+    )
+    on_alert_url: Annotated[str | None, AfterValidator(_target_url)] = define(
+        Group.SERVICE,
+        "URL that gets each alert of a saved view as the JSON body of a POST",
+        default_text="none",
+        default=None,
+        is_secret=True,
+        repr=False,
+    )
+    on_alert_private: bool = define(
+        Group.SERVICE,
+        "whether `FRAMEDEX_ON_ALERT_URL` may lead to an address that is not public, such as one of this machine",
+        default=False,
     )
     admin_password: str | None = define(
         Group.SERVICE,

@@ -190,6 +190,19 @@ notifications = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# Alerts for a command or a URL of the operator.
+alert_calls = sa.Table(
+    "alert_calls",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("target", sa.String(16), primary_key=True),
+    sa.Column("body", sa.JSON, nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    # Null once it is done; the row stays for a time, so that it is not made again.
+    sa.Column("next_at", Timestamp, nullable=True, index=True),
+)
+
 settings = sa.Table(
     "settings",
     metadata,
