@@ -165,11 +165,13 @@ class Run:
 
     Attributes:
         wall_s: from its start to its end.
+        processor_s: user and system time, with that of the processes it started.
         peak_mib: most memory that it, or the largest of the processes it started, had at a time.
         result: what the worker returned; ``seconds`` is its main call alone, without imports.
     """
 
     wall_s: float
+    processor_s: float
     peak_mib: float
     result: dict[str, Any]
 
@@ -177,6 +179,11 @@ class Run:
     def call_s(self) -> float:
         """Seconds of the main call."""
         return float(self.result["seconds"])
+
+    @property
+    def call_processor_s(self) -> float:
+        """Processor seconds of the main call, for workers that return them."""
+        return float(self.result["processor_s"])
 
 
 def run_worker(python: Path, task: str, source: Path, *, script: Path = WORKERS) -> Run:
@@ -196,7 +203,8 @@ def run_worker(python: Path, task: str, source: Path, *, script: Path = WORKERS)
             tail = log.read_text("utf-8", "replace")[-4000:]
             sys.exit(f"The worker {task!r} ended with exit status {process.returncode}. The end of its output:\n{tail}")
         unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes on macOS, in KiB on Linux
-        return Run(wall, usage.ru_maxrss * unit / 2**20, json.loads(answer.read_text("utf-8")))
+        processor = usage.ru_utime + usage.ru_stime
+        return Run(wall, processor, usage.ru_maxrss * unit / 2**20, json.loads(answer.read_text("utf-8")))
 
 
 def median(values: Iterable[float]) -> float:

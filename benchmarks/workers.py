@@ -19,15 +19,29 @@ DECODING_THREADS = 2
 MOST_DISTANT = 12  # of 64 bits of a perceptual hash
 
 
+class Clock:
+    """Seconds, and processor seconds of this process and of those that it started, since the clock was made."""
+
+    def __init__(self) -> None:
+        self._started, self._processor = time.perf_counter(), self._processor_s()
+
+    @staticmethod
+    def _processor_s() -> float:
+        return sum(os.times()[:4])
+
+    def read(self) -> Answer:
+        """Return both times."""
+        return {"seconds": time.perf_counter() - self._started, "processor_s": self._processor_s() - self._processor}
+
+
 def framedex(source: Path, work: Path) -> Answer:
     """Make a Framedex dataset with everything in it."""
     from framedex import Workspace
 
-    started = time.perf_counter()
+    clock = Clock()
     with Workspace(work / "workspace") as workspace:
         dataset = workspace.create_dataset("bench", source, encoder="gist")
-        seconds = time.perf_counter() - started
-        return {"seconds": seconds, "images": dataset.count()}
+        return {**clock.read(), "images": dataset.count()}
 
 
 def framedex_unverified(source: Path, work: Path) -> Answer:
@@ -42,59 +56,57 @@ def framedex_warm(source: Path, work: Path) -> Answer:
 
     with Workspace(work / "workspace") as workspace:
         workspace.create_dataset("first", source, encoder="gist")
-        started = time.perf_counter()
+        clock = Clock()
         dataset = workspace.create_dataset("bench", source, encoder="gist")
-        seconds = time.perf_counter() - started
-        return {"seconds": seconds, "images": dataset.count()}
+        return {**clock.read(), "images": dataset.count()}
 
 
 def fastdup(source: Path, work: Path) -> Answer:
     """Run fastdup with its defaults."""
     import fastdup
 
-    started = time.perf_counter()
+    clock = Clock()
     found = fastdup.create(str(work / "fastdup"), str(source))
     found.run(overwrite=True)
-    seconds = time.perf_counter() - started
-    return {"seconds": seconds, "images": len(found.annotations(valid_only=True))}
+    return {**clock.read(), "images": len(found.annotations(valid_only=True))}
 
 
 def cleanvision(source: Path, work: Path) -> Answer:
     """Find issues with CleanVision's defaults."""
-    seconds, lab = _find_issues(source)
-    return {"seconds": seconds, "images": len(lab.issues)}
+    times, lab = _find_issues(source)
+    return {**times, "images": len(lab.issues)}
 
 
 def cleanvision_scores(source: Path, work: Path) -> Answer:
     """Return all of CleanVision's scores and flags by file name, and its sets of duplicates."""
-    seconds, lab = _find_issues(source)
+    times, lab = _find_issues(source)
     names = [Path(path).name for path in lab.issues.index]
     columns = {name: lab.issues[name].tolist() for name in lab.issues.columns}
     sets = {
         kind: [[Path(path).name for path in each] for each in lab.info[kind]["sets"]]
         for kind in ("exact_duplicates", "near_duplicates")
     }
-    return {"seconds": seconds, "names": names, "columns": columns, "sets": sets}
+    return {**times, "names": names, "columns": columns, "sets": sets}
 
 
 def cleanvision_flags(source: Path, work: Path) -> Answer:
     """Return the paths that CleanVision flags, by issue."""
-    seconds, lab = _find_issues(source)
+    times, lab = _find_issues(source)
     prefix, end = "is_", "_issue"
     names = [name for name in lab.issues.columns if name.startswith(prefix) and name.endswith(end)]
     flags = {
         name[len(prefix) : -len(end)]: [str(path) for path in lab.issues.index[lab.issues[name]]] for name in names
     }
-    return {"seconds": seconds, "flags": flags}
+    return {**times, "flags": flags}
 
 
-def _find_issues(source: Path) -> tuple[float, Any]:
+def _find_issues(source: Path) -> tuple[Answer, Any]:
     from cleanvision import Imagelab
 
-    started = time.perf_counter()
+    clock = Clock()
     lab = Imagelab(data_path=str(source))
     lab.find_issues()
-    return time.perf_counter() - started, lab
+    return clock.read(), lab
 
 
 def phash_pairs(source: Path, work: Path) -> Answer:
@@ -117,10 +129,10 @@ def decode(source: Path, work: Path) -> Answer:
 
     cv2.setNumThreads(1)
     paths = sorted(os.fspath(path) for path in source.iterdir())
-    started = time.perf_counter()
+    clock = Clock()
     with ThreadPoolExecutor(DECODING_THREADS) as pool:
         decoded = sum(pool.map(lambda path: cv2.imread(path) is not None, paths))
-    return {"seconds": time.perf_counter() - started, "images": decoded}
+    return {**clock.read(), "images": decoded}
 
 
 TASKS: dict[str, Callable[[Path, Path], Answer]] = {
