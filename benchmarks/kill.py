@@ -129,10 +129,12 @@ def _run(function: Callable[..., None], connection: Connection, *arguments: Any)
 
 def do(connection: Connection, kind: Kind, home: Path, point: Point | None) -> None:
     """Do a job on the dataset of a workspace; send when it begins, and at its end the number of its transactions."""
+    from framedex.storage.catalog import Catalog
+
     _seem(kind)
     with _opened(home) as workspace:
         change = kind.job(workspace)
-        writes = _watch_writes(point)
+        writes = watch_writes(point, Catalog)
         connection.send("begun")
         change()
         connection.send(len(writes))
@@ -209,11 +211,9 @@ def _seem(kind: Kind) -> None:
         ingest._COMMITTED = 8
 
 
-def _watch_writes(point: Point | None) -> list[bool]:
-    """Return a list that grows by each write of the catalog; at a point the process ends itself by SIGKILL."""
-    from framedex.storage.catalog import Catalog
-
-    write, writes = Catalog.write, list[bool]()
+def watch_writes(point: Point | None, database: Any) -> list[bool]:
+    """Return a list that grows by each write of a class of databases; at a point the process kills itself."""
+    write, writes = database.write, list[bool]()
 
     def reach(number: int, place: str) -> None:
         if point is not None and (point.write, point.place) == (number, place):
@@ -221,16 +221,16 @@ def _watch_writes(point: Point | None) -> list[bool]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
-    def watched(catalog: Any, **options: Any) -> Iterator[Any]:
+    def watched(opened: Any, **options: Any) -> Iterator[Any]:
         number = len(writes)
         writes.append(True)
         reach(number, "before")
-        with write(catalog, **options) as connection:
+        with write(opened, **options) as connection:
             yield connection
             reach(number, "in")
         reach(number, "after")
 
-    Catalog.write = watched  # type: ignore[assignment] # the same, and watched
+    database.write = watched
     return writes
 
 
@@ -247,7 +247,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-kill-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         (home / "base").mkdir()
-        assert _result(send_prepared, home / "base") == "done"
+        assert result_of(send_prepared, home / "base") == "done"
         _import_all(home / "base")
         for name in options.jobs:
             row, of_kind = _trials(home, name, options.moments)
@@ -264,7 +264,7 @@ def main() -> None:
 
 def _import_all(home: Path) -> None:
     """Import what children have imported in the end, but for Lance, whose threads do not survive a fork."""
-    for name in _result(send_modules, home):
+    for name in result_of(send_modules, home):
         if not name.partition(".")[0].startswith(("lance", "__")):
             with suppress(Exception):
                 importlib.import_module(name)
@@ -276,7 +276,7 @@ def _trials(home: Path, name: str, moments: int) -> tuple[list[Any], list[Trial]
     kind, began = KINDS[name], time.monotonic()
     base = _copy(home / "base", home / "base of one")
     if kind.before is not None:
-        _result(do_before, kind, base)
+        result_of(do_before, kind, base)
     expected, took_s, writes = _undisturbed(home, base, kind)
     waits_s = _WAITS_S if kind.waiting is not None else 0.0
     points: list[Point | None] = [
@@ -311,14 +311,14 @@ def _undisturbed(home: Path, base: Path, kind: Kind) -> tuple[Expected, float, i
             waiting.send("now")
             waiting.wait()
             waiting.end()
-        before = _result(send_state, kind, where, False)
+        before = result_of(send_state, kind, where, False)
         child = Child(do, kind, where, None)
         child.wait()
         began = time.monotonic()
         writes = child.wait()
         times_s.append(time.monotonic() - began)
         child.end()
-        after = _result(send_state, kind, where, True)
+        after = result_of(send_state, kind, where, True)
         shutil.rmtree(where)
     expected = Expected(
         before.before, before.made_before if kind.makes else None, after.after, after.status, after.views, before.tasks
@@ -350,7 +350,7 @@ def _trial(home: Path, base: Path, kind: Kind, expected: Expected, point: Point 
             faults.append(f"the process that waited failed: {error}")
         waiting.end()
     try:
-        outcome = _result(send_outcome, kind, where, expected)
+        outcome = result_of(send_outcome, kind, where, expected)
     except RuntimeError as error:
         outcome = Outcome("not done", [str(error)])
     outcome.faults += faults
@@ -358,8 +358,8 @@ def _trial(home: Path, base: Path, kind: Kind, expected: Expected, point: Point 
     return Trial(point, after_s, is_inside, outcome)
 
 
-def _result(function: Callable[..., None], *arguments: Any) -> Any:
-    """Run a function in a child, and return its message."""
+def result_of(function: Callable[..., None], *arguments: Any) -> Any:
+    """Return the message of a function that runs in a child."""
     child = Child(function, *arguments)
     try:
         return child.wait()
