@@ -11,8 +11,9 @@ ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
 _BELOW = "/api/v1/dataset/{dataset_id}/"
 _OF_SERVICE = (
-    "api_credentials/rotate", "datasets/sample_data", "enrichment/{dataset_id}/{enrichment_context_id}", "events",
-    "healthcheck", "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "user_config", "vql",
+    "admin/audit", "api_credentials/rotate", "datasets/sample_data",
+    "enrichment/{dataset_id}/{enrichment_context_id}", "events", "healthcheck",
+    "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "user_config", "vql",
 )  # fmt: skip
 _OF_DATASETS = (
     "actions", "cleanup", "decisions", "duplicates", "embeddings", "export", "fields", "issues", "journal", "labels",

@@ -250,6 +250,7 @@ CALLS: Mapping[str, Call] = {
     ),
     "Identities.resolve": Call((A.USERS_READ,), lambda w, a: w.hub.identities.resolve(a, w.user())),
     "Identities.of_users": Call((A.USERS_READ,), lambda w, a: w.hub.identities.of_users(a, [w.user()])),
+    "Trail.page": Call((A.ADMIN_SETTINGS,), lambda w, a: w.hub.trail.page(a)),
     "Hub.profile": Call((A.OWN_ACCOUNT,), lambda w, a: w.hub.profile(a)),
     "Sessions.change_password": Call(
         (A.OWN_PASSWORD,),
@@ -286,7 +287,9 @@ LISTS = {
 """Methods that leave out what the actor must not see; tests below compare them with the rules."""
 OF_THE_OPERATOR = {"Tenants.create", "Tenants.create_organization", "Tenants.add_member"}
 UNCHECKED = {
+    "Trail.note": "notes what was allowed and done",
     "Hub.check": "is the check itself",
+    "Datasets.adopt": "stores what was allowed and done",
     "Datasets.subject": "returns the subject of a check",
     "Tenants.primary": "is about the actor alone",
     **{

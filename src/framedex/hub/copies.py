@@ -59,5 +59,5 @@ class Copies:
         tenant_id = self._datasets.subject(actor, dataset_id).tenant_id
         self._context.require(actor, Action.TENANT_CREATE_DATASET, TenantSubject(tenant_id))
         copy = start(source)
-        self._datasets.adopt(copy.id, tenant_id, own_id(actor))
+        self._datasets.adopt(copy.id, tenant_id, own_id(actor), actor=actor)
         return copy

@@ -231,8 +231,14 @@ class Datasets:
             homes.forget_dataset(connection, dataset_id)
             audit.insert_entry(connection, actor.user_id, "dataset.delete", dataset_id=dataset_id)
 
-    def adopt(self, dataset_id: str, tenant_id: str, owner_id: str | None) -> None:
+    def adopt(self, dataset_id: str, tenant_id: str, owner_id: str | None, *, actor: Actor | None = None) -> None:
         """Store to whom a new dataset belongs.
+
+        Args:
+            dataset_id: the dataset.
+            tenant_id: the tenant.
+            owner_id: the user who owns it; None for no owner.
+            actor: who created it, for the audit; None for no entry.
 
         Raises:
             NotFound: the tenant or the user does not exist.
@@ -242,6 +248,8 @@ class Datasets:
             if owner_id is not None:
                 accounts.find_user(connection, owner_id)
             homes.put_home(connection, dataset_id, tenant_id, owner_id)
+            if actor is not None:
+                audit.insert_entry(connection, actor.user_id, "dataset.create", dataset_id=dataset_id)
 
     def share(self, actor: Actor, dataset_id: str, address: str, role: Role = Role.VIEWER) -> None:
         """Share a dataset with a user; again, to change the role.

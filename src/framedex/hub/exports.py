@@ -18,7 +18,7 @@ from framedex.errors import Conflict, InvalidInput, NotFound, ReadOnly, TooManyA
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
 from framedex.records import DatasetStatus, EntityType, ExportRecord, ExportStatus
-from framedex.storage.service_db import export_files
+from framedex.storage.service_db import audit, export_files
 from framedex.storage.service_db.export_files import ExportFile
 from framedex.tasks import ExportTask
 
@@ -149,6 +149,7 @@ class HubExports:
                         created + timedelta(days=days),
                     ),
                 )
+                audit.insert_entry(connection, actor.user_id, "export.start", target=file_name, dataset_id=dataset.id)
         except BaseException:
             with suppress(Conflict):
                 task.abort()

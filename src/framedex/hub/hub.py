@@ -1,15 +1,14 @@
 """The hub: a workspace with users, who have roles in tenants and share datasets."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from framedex.access import Action, Actor, Role, Subject, Via
 from framedex.api.workspace import Workspace
-from framedex.core.checks import check_integer
-from framedex.hub.admin_settings import SERVICE, AdminSettings
+from framedex.hub.admin_settings import AdminSettings
 from framedex.hub.alert_calls import AlertCalls
 from framedex.hub.alert_targets import AlertTarget
 from framedex.hub.context import HubContext
@@ -30,14 +29,12 @@ from framedex.hub.results import Results
 from framedex.hub.sessions import Sessions
 from framedex.hub.tasks import Tasks
 from framedex.hub.tenants import Tenants
+from framedex.hub.trail import Trail
 from framedex.hub.users import Users
 from framedex.hub.views import SavedViews
 from framedex.records import AuditEntry, Profile
-from framedex.storage.service_db import accounts, audit
+from framedex.storage.service_db import accounts
 from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME, open_service_db
-
-KEPT_DAYS = 90
-"""The number of days for which the audit is kept."""
 
 
 class Hub:
@@ -75,6 +72,7 @@ class Hub:
         external: accounts of people whom an identity provider knows.
         identities: ids of accounts at identity providers.
         admin_settings: settings that change while the hub is open.
+        trail: the audit.
         results: results and clean-up plans that are kept for users.
         events: what changes, for listeners.
 
@@ -112,6 +110,7 @@ class Hub:
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.external = ExternalAccounts(context)
         self.identities, self.admin_settings = Identities(context), AdminSettings(context)
+        self.trail = Trail(context)
         self.results, self.events = Results(), Events(context, self.datasets)
 
     def profile(self, actor: Actor) -> Profile:
@@ -157,11 +156,7 @@ class Hub:
             Forbidden: the actor is no admin of the default tenant.
             InvalidInput: the limit or the offset is out of range.
         """
-        self._context.require(actor, Action.ADMIN_SETTINGS, SERVICE)
-        check_integer("limit", limit, minimum=1, maximum=1000)
-        check_integer("offset", offset, minimum=0)
-        with self._database.read() as connection:
-            return audit.list_entries(connection, limit=limit, offset=offset)
+        return self.trail.page(actor, limit=limit, offset=offset).entries
 
     def check(self, actor: Actor, action: Action, subject: Subject = None) -> None:
         """Check that an actor may do something; the audit notes refusals of what matters for security.
@@ -189,8 +184,7 @@ class Hub:
         self.exports.sweep()
         self.notifications.deliver()
         self.calls.sweep()
-        with self._database.write() as connection:
-            audit.delete_old(connection, self._context.clock() - timedelta(days=KEPT_DAYS))
+        self.trail.sweep()
 
     def close(self) -> None:
         """Close the database; the workspace stays open."""

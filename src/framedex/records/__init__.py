@@ -43,6 +43,7 @@ from framedex.records.notifications import Notification, NotificationMetadata, N
 from framedex.records.people import (
     ApiCredentials,
     AuditEntry,
+    AuditPage,
     DatasetMember,
     Organization,
     Profile,
@@ -73,6 +74,7 @@ __all__ = [
     "ApiCredentials",
     "AppliedModels",
     "AuditEntry",
+    "AuditPage",
     "BackupDataset",
     "BackupResult",
     "CheckResult",

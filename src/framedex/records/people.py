@@ -121,12 +121,24 @@ class ApiCredentials(Record):
 
 
 class AuditEntry(Record):
-    """An action of a user, with its outcome: ``done`` or ``refused``. ``at`` is in UTC."""
+    """An action of a user, with its outcome: ``done`` or ``refused``. ``at`` is in UTC.
+
+    ``user_id`` is None for nobody, ``username`` also for a user who was deleted. ``target`` is the id of a user, or a
+    text that says what was changed.
+    """
 
     at: datetime
     user_id: str | None
+    username: str | None
     action: str
     dataset_id: str | None
     target: str | None
     ip: str | None
     outcome: str
+
+
+class AuditPage(Record):
+    """A page of the audit, the newest entry first, and the number of all entries that were found."""
+
+    entries: list[AuditEntry]
+    total: int

@@ -6,7 +6,7 @@ from fastapi import Query, Response
 
 from framedex.access import Action
 from framedex.errors import InvalidInput, NotFound
-from framedex.hub.actions import ActionOutcome, apply_action, redo_step, undo_step
+from framedex.hub.actions import ActionName, ActionOutcome, apply_action, redo_step, undo_step
 from framedex.records import Field, IssueLimit, Tag
 from framedex.service.actions import needs, routes
 from framedex.service.models_results import (
@@ -40,7 +40,10 @@ def act_on_media(
     if on is not None and (on.rid is None) == (on.ids is None):
         raise InvalidInput("an action is on either on.rid or on.ids")
     media = None if on is None else on.ids if on.rid is None else service.hub.results.get(actor, dataset, on.rid)
-    return apply_action(dataset, body.action, media, body.args, expect_generation=body.expect_generation)
+    outcome = apply_action(dataset, body.action, media, body.args, expect_generation=body.expect_generation)
+    if body.action is ActionName.DELETE:
+        service.hub.trail.note(actor, "media.delete", dataset_id=dataset.id, target=f"{outcome.count} media")
+    return outcome
 
 
 @router.post(_DATASET + "/undo")
@@ -123,9 +126,13 @@ def change_field(dataset_id: str, field: str, dataset: OpenedDataset, body: Fiel
 
 @router.delete(_DATASET + "/fields/{field}", response_class=Response)
 @needs(Action.DATASET_EDIT)
-def remove_field(dataset_id: str, field: str, dataset: OpenedDataset) -> Response:
+def remove_field(
+    dataset_id: str, field: str, service: Service, actor: CurrentActor, dataset: OpenedDataset
+) -> Response:
     """Delete a custom field, given by its id or its name, with all its values."""
-    dataset.delete_field(_field_named(dataset.fields(), field).field_name)
+    name = _field_named(dataset.fields(), field).field_name
+    dataset.delete_field(name)
+    service.hub.trail.note(actor, "field.delete", dataset_id=dataset.id, target=name)
     return Response()
 
 

@@ -185,7 +185,10 @@ def apply_cleanup_plan(
     plan = service.hub.results.plan(actor, dataset, body.plan_id)
     if not len(plan):
         return StartedTask(task_id=None)
-    return StartedTask(task_id=plan.start(delete_files=body.delete_files).id)
+    task = plan.start(delete_files=body.delete_files)
+    files = " and their files" if body.delete_files else ""
+    service.hub.trail.note(actor, "media.delete", dataset_id=dataset.id, target=f"{len(plan)} media{files}")
+    return StartedTask(task_id=task.id)
 
 
 def _view(service: ServiceState, actor: Any, dataset: Dataset, rid: str | None, entity_type: EntityType) -> View:

@@ -52,10 +52,13 @@ def patch_snapshot(dataset_id: str, snapshot_id: str, dataset: OpenedDataset, bo
 
 @router.post(_ONE + "/restore", status_code=202, response_class=Response)
 @needs(Action.DATASET_EDIT, feature=_FEATURE)
-def post_snapshot_restore(dataset_id: str, snapshot_id: str, dataset: OpenedDataset) -> Response:
+def post_snapshot_restore(
+    dataset_id: str, snapshot_id: str, service: Service, actor: CurrentActor, dataset: OpenedDataset
+) -> Response:
     """Start to restore a snapshot, or ``current``."""
     with _existing():
         dataset.restore(snapshot_id, wait=False)
+    service.hub.trail.note(actor, "snapshot.restore", dataset_id=dataset.id, target=snapshot_id)
     return Response(status_code=202)
 
 
@@ -72,10 +75,13 @@ def post_snapshot_clone(
 
 @router.delete(_ONE, response_class=Response)
 @needs(Action.DATASET_EDIT, feature=_FEATURE)
-def delete_snapshot_by_id(dataset_id: str, snapshot_id: str, dataset: OpenedDataset) -> Response:
+def delete_snapshot_by_id(
+    dataset_id: str, snapshot_id: str, service: Service, actor: CurrentActor, dataset: OpenedDataset
+) -> Response:
     """Delete a snapshot, except the current one."""
     with _existing():
         dataset.delete_snapshot(snapshot_id)
+    service.hub.trail.note(actor, "snapshot.delete", dataset_id=dataset.id, target=snapshot_id)
     return Response()
 
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from framedex.records import AuditEntry
 from framedex.storage.datasets import now
-from framedex.storage.service_db.schema import audit
+from framedex.storage.service_db.schema import audit, users
 
 _LONGEST_TARGET = 320
 
@@ -31,10 +31,47 @@ def insert_entry(
     )
 
 
-def list_entries(connection: sa.Connection, *, limit: int, offset: int = 0) -> list[AuditEntry]:
-    """Return a page of entries, the newest first."""
-    rows = connection.execute(sa.select(audit).order_by(audit.c.number.desc()).limit(limit).offset(offset)).all()
-    return [AuditEntry.model_validate({name: row._mapping[name] for name in AuditEntry.model_fields}) for row in rows]
+def list_entries(
+    connection: sa.Connection,
+    *,
+    limit: int,
+    offset: int = 0,
+    user_id: str | None = None,
+    action: str | None = None,
+    dataset_id: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> tuple[list[AuditEntry], int]:
+    """Return a page of entries, the newest first, and the number of all.
+
+    Args:
+        connection: of the service's database.
+        limit: of the page.
+        offset: of the page.
+        user_id: who did it; None for all, as for each further condition.
+        action: the beginning of the action's name.
+        dataset_id: the dataset.
+        since: the earliest time.
+        until: the time before which it was done.
+    """
+    equal = ((audit.c.user_id, user_id), (audit.c.dataset_id, dataset_id))
+    conditions = [column == value for column, value in equal if value is not None]
+    if action is not None:
+        conditions.append(audit.c.action.startswith(action, autoescape=True))
+    if since is not None:
+        conditions.append(audit.c.at >= since)
+    if until is not None:
+        conditions.append(audit.c.at < until)
+    query = (
+        sa.select(audit, users.c.username)
+        .join(users, users.c.id == audit.c.user_id, isouter=True)
+        .where(*conditions)
+        .order_by(audit.c.number.desc())
+    )
+    total = connection.execute(sa.select(sa.func.count()).select_from(audit).where(*conditions)).scalar_one()
+    rows = connection.execute(query.limit(limit).offset(offset)).all()
+    entries = [{name: row._mapping[name] for name in AuditEntry.model_fields} for row in rows]
+    return [AuditEntry.model_validate(entry) for entry in entries], int(total)
 
 
 def recent(connection: sa.Connection, user_id: str, action: str, period: timedelta) -> tuple[int, timedelta]:
