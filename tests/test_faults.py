@@ -28,6 +28,8 @@ from framedex import (
     Workspace,
     WorkspaceError,
 )
+from framedex.operations.backups.backup import make_backup
+from framedex.operations.backups.restore import restore_files
 from framedex.records import DatasetStatus, ExportStatus, TaskStatus
 from framedex.storage import datasets, export_rows, owners, task_rows
 from framedex.storage.catalog_checks import file_faults
@@ -159,6 +161,39 @@ def test_full_disk__creation(disk: Disk, folder: Path, left: int) -> None:
         else:
             workspace.create_dataset("new", folder)
         assert state_of(workspace.dataset("new")) == state_of(calm)
+
+
+@pytest.mark.slow
+def test_full_disk__backup_and_restore(disk: Disk, tmp_path: Path, folder: Path) -> None:
+    """A backup whose disk gets full is no backup, and goes on once there is space; so does a restore."""
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace, contextlib.ExitStack() as full:
+        dataset = workspace.create_dataset("pets", folder)
+        backup, target, before = disk.path / "backup", disk.path / "restored", state_of(dataset)
+        with disk.full(SPACES[1]), pytest.raises(WorkspaceError, match=r"(?i)full|no space left"):
+            workspace.backup(backup)
+        assert not backup.exists()
+
+        def fill_disk(stage: str, _share: float) -> None:
+            if stage == "files" and not is_full:
+                is_full.append(stage)
+                full.enter_context(disk.full(0))
+
+        is_full = list[str]()
+        with pytest.raises(WorkspaceError, match=r"(?i)full|no space left"):
+            make_backup(workspace._context, backup, progress=fill_disk)
+        assert is_full
+        full.close()
+        with pytest.raises(WorkspaceError, match="did not end"):
+            Workspace.restore_backup(backup, target)
+        workspace.backup(backup)
+        is_full.clear()
+        with pytest.raises(WorkspaceError, match=r"(?i)full|no space left"):
+            restore_files(backup, target, progress=fill_disk)
+        full.close()
+        assert list(target.iterdir()) == []
+        assert Workspace.restore_backup(backup, target, settings=SETTINGS).is_sound
+    with Workspace(target, settings=SETTINGS) as restored:
+        assert state_of(restored.dataset("pets")) == before
 
 
 @pytest.mark.slow

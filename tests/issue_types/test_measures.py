@@ -116,6 +116,13 @@ def test_brightness__of_plain_colours() -> None:
     assert measured(flat((128, 128, 128)))["highlights"] == pytest.approx(128 / 255, abs=0.01)
 
 
+def test_brightness__pale_images_are_not_overexposed() -> None:
+    """A pale scene without shadows, whose brightest parts stay below white, is not bright; with white parts it is."""
+    pale = photo(2, width=320, height=240) * 0.3 + 135
+    assert "bright" not in issues_of(np.asarray(pale, np.uint8))
+    assert "bright" in issues_of(np.asarray(np.clip(pale * 1.3, 0, 255), np.uint8))
+
+
 def test_brightness__overexposed_images_are_found() -> None:
     """Clipped and washed-out images are bright; a dark thing before a white wall is not, nor is a photo."""
     pixels = photo(2, width=320, height=240)
