@@ -6,7 +6,7 @@ import pytest
 from framedex.analysis import lookup
 from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.products import CpuProducts
-from tests.analysis.arrays import Vectors, clustered
+from tests.analysis.arrays import Vectors, clustered, unit
 
 MINIMUM = 0.5
 
@@ -40,3 +40,21 @@ def test_search__finds_neighbours_above_the_minimum(by_cells: bool, monkeypatch:
             expected += len(true)
         assert 0 < expected < 60 * len(queries)
         assert found >= (0.97 if by_cells else 1) * expected
+
+
+def test_search__of_few_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows find their neighbours even if a sample of the remaining vectors has none, once there were more of them."""
+    monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 0)
+    search = NeighbourSearch(recall=0.995, min_similarity=0.62, engine=CpuProducts(1))
+    search.nearest_of(np.arange(100), clustered(20_500, 64, centres=3000, spread=0.7), k=20)
+    random = np.random.default_rng(1)
+    alone = unit(random.standard_normal((10_000, 64)))
+    near = unit(alone[:8] + 1.1 * unit(random.standard_normal((8, 64))))
+    vectors = np.concatenate([alone, near])
+    queries = np.arange(len(alone), len(vectors))
+    scores = vectors[queries] @ vectors.T
+    scores[np.arange(len(queries)), queries] = -np.inf
+    best = scores.max(axis=1)
+    assert np.count_nonzero(best > 0.62) >= 4
+    _, similarity = search.nearest_of(queries, vectors, k=10)
+    np.testing.assert_allclose(similarity[:, 0], np.where(best > 0.62, best, -1), atol=1e-6)

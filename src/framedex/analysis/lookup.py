@@ -27,7 +27,7 @@ from framedex.core.progress import ShareProgress
 _QUERIES = 1024
 _TILE = 4096
 _COMPARED_PAIRS = 50_000_000  # up to this number of pairs, comparing all takes half a second or less
-_RENEWED = 0.8  # cells are found again if less than this share of the vectors remains
+_RENEWED = 0.5  # cells are found again if less than this share of the vectors remains
 _BUNDLE_PRODUCTS = 1 << 17  # minimum number of similarities that a thread computes at a time
 
 Rows = npt.NDArray[np.integer]
@@ -52,8 +52,9 @@ class Queries:
 class NeighbourSearch:
     """A repeated search of neighbours among vectors that become fewer.
 
-    Cells are found again only when a fifth of the vectors is gone. Until then the vectors are assigned to the same
-    centroids, and rows probe them within the same reach.
+    Cells are found again only when half of the vectors is gone. Until then the vectors are assigned to the same
+    centroids, and rows probe them within the same reach. A later reach is never smaller: the fewer vectors are similar
+    enough, the fewer of a sample have neighbours in other cells, and a sample without any has the reach 0.
 
     Args:
         recall: the requested share of true neighbours, if there are so many pairs that cells are used.
@@ -118,6 +119,7 @@ class NeighbourSearch:
                 random=random,
                 progress=ignore_progress,
             )
+            reach = reach if self._cells is None else max(reach, self._cells.reach)
             self._cells = Cells(centroids, assign(vectors, centroids, engine=engine), reach)
             return self._cells
         return replace(self._cells, of_row=assign(vectors, self._cells.centroids, engine=engine))
