@@ -36,6 +36,7 @@ DIMENSION = 64
 QUICK = ("status", "similar", "thumbnail, cached")
 AIM_MS, AIM_EXPLORE_MS = 3.0, 20.0
 AIM_GROWTH = 1.05
+_IDLE_S = 60  # less than the server keeps an idle connection
 _FIRST = 3  # calls before those that are measured
 
 
@@ -50,13 +51,17 @@ class Connection:
         self._parts = urlsplit(url)
         assert self._parts.hostname is not None
         self._connection = http.client.HTTPConnection(self._parts.hostname, self._parts.port, timeout=120)
+        self._used_at = time.monotonic()
 
     def send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
         """Return the body of the answer, which must be a good one."""
         headers = {} if body is None else {"Content-Type": kind}
+        if time.monotonic() - self._used_at > _IDLE_S:
+            self._connection.close()  # the next request opens another one
         self._connection.request(method, path, body=body, headers=headers)
         answer = self._connection.getresponse()
         data = answer.read()
+        self._used_at = time.monotonic()
         if answer.status >= 400:
             raise RuntimeError(f"{method} {path}: {answer.status} {data[:200]!r}")
         return data
@@ -259,12 +264,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="rounds of mixed load; memory is read after each")
     parser.add_argument("--megabytes", type=int, default=500, help="size of the upload")
     parser.add_argument("--photos", required=True, help="a folder of photographs")
+    parser.add_argument("--folder", type=Path, help="where the workspace is kept for further runs")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        with Workspace(Path(folder) / "ws") as workspace:
-            made(workspace, arguments.rows)
-            workspace.create_dataset("photos", arguments.photos)
-        with served(Path(folder) / "ws") as (url, pid), Workspace(Path(folder) / "ws") as workspace:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = (arguments.folder or Path(scratch)) / f"{arguments.rows}"
+        with Workspace(folder) as workspace:
+            if not workspace.datasets():
+                made(workspace, arguments.rows)
+                workspace.create_dataset("photos", arguments.photos)
+        with served(folder) as (url, pid), Workspace(folder) as workspace:
             vectors, photos = workspace.dataset("vectors"), workspace.dataset("photos")
             single = compare(url, pid, vectors, photos, arguments.times)
             show(single)
