@@ -99,7 +99,9 @@ RESOURCES = {
     "stats of a view": resource("ViewStats", "n_images:integer n_objects:integer n_video_frames:integer"),
     "list of views": resource("SavedViewList", "views:[SavedViewModel]"),
     "trend": resource("ViewTrendModel", "points:[TrendPointModel] total_results:integer last_results:time?"),
-    "trend point": resource("TrendPointModel", "timestamp:time batch_id:uuid count:integer cumulative:integer"),
+    "trend point": resource(
+        "TrendPointModel", "timestamp:time batch_id:uuid count:integer cumulative:integer", added="batch"
+    ),
     "alerting": resource("AlertingState", "alerting_enabled:boolean"),
     "notification": resource(
         "Notification",

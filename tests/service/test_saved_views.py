@@ -141,7 +141,7 @@ def test_trend__a_point_for_each_batch(served: Serving, dataset: Dataset) -> Non
     dataset.add_media(labelled(10, "aab"))
     dataset.add_media(labelled(13, "b"))
     trend = served.vic.get(url(dataset, f"/{view['id'].upper()}/trend")).json()
-    assert [each.keys() for each in trend["points"]] == [{"timestamp", "batch_id", "count", "cumulative"}] * 2
+    assert [each.keys() for each in trend["points"]] == [{"timestamp", "batch_id", "batch", "count", "cumulative"}] * 2
     assert [(each["batch_id"], each["count"], each["cumulative"]) for each in trend["points"]] == [
         (batch_id(dataset.id, 1), 2, 2), (batch_id(dataset.id, 2), 0, 2),
     ]  # fmt: skip

@@ -2,7 +2,17 @@
 
 from framedex.client.client import Client
 from framedex.client.dataset import ClientDataset
+from framedex.client.notifications import ClientNotifications
+from framedex.client.saved_views import ClientSavedView
 from framedex.client.view import ClientView
 from framedex.client.work import ClientExport, ClientTask
 
-__all__ = ["Client", "ClientDataset", "ClientExport", "ClientTask", "ClientView"]
+__all__ = [
+    "Client",
+    "ClientDataset",
+    "ClientExport",
+    "ClientNotifications",
+    "ClientSavedView",
+    "ClientTask",
+    "ClientView",
+]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from framedex.client import calls
 from framedex.client.connection import Connection
 from framedex.client.dataset import ClientDataset, dataset_record, local_files, send_files
+from framedex.client.notifications import ClientNotifications
 from framedex.client.work import ClientTask
 from framedex.core.ids import is_dataset_id
 from framedex.errors import NotFound
@@ -60,6 +61,11 @@ class Client:
             Unavailable: the service cannot be reached.
         """
         return Profile.model_validate(self._connection.json(calls.ME))
+
+    @property
+    def notifications(self) -> ClientNotifications:
+        """The notifications of the user: pages, marks of what was read, and a stream."""
+        return ClientNotifications(self._connection)
 
     @property
     def user(self) -> str:

@@ -131,6 +131,34 @@ class Connection:
         raise_for(answer)
         return answer
 
+    @contextmanager
+    def lines(
+        self, call: Call, /, *, query: Mapping[str, Any], headers: Mapping[str, str], silence_s: float
+    ) -> Iterator[Iterator[str]]:
+        """Yield the lines of an answer as they come; errors as of :meth:`json`.
+
+        Args:
+            call: the call.
+            query: the parameters; those that are None are left out.
+            headers: further headers.
+            silence_s: the number of seconds without a line after which the connection counts as broken.
+        """
+        given = _texts({name: value for name, value in query.items() if value is not None})
+        with (
+            _reaching(self.url),
+            self._http.stream(
+                call.method,
+                self.url + PREFIX + call.path,
+                params=given,
+                headers={**self._credentials(), **headers},
+                timeout=silence_s,
+            ) as answer,
+        ):
+            if answer.is_error:
+                answer.read()
+                raise_for(answer)
+            yield answer.iter_lines()
+
     def download(self, uri: str, target: Path) -> None:
         """Write the content of a URI of the service to a file, which appears when it is whole.
 

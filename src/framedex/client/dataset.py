@@ -1,5 +1,6 @@
 """Datasets of a service."""
 
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +12,11 @@ from framedex.client import calls
 from framedex.client.actions import upload_query
 from framedex.client.connection import Connection
 from framedex.client.edits import ClientEdits
+from framedex.client.parts import ViewParts
+from framedex.client.saved_views import ClientSavedView, saved_view_records
 from framedex.client.view import ClientReading, ClientView
 from framedex.client.work import ClientTask
+from framedex.core.naming import name_key
 from framedex.core.suffixes import is_media
 from framedex.errors import Error, InvalidInput, NotFound
 from framedex.records import (
@@ -74,6 +78,55 @@ class ClientDataset(ClientReading, ClientEdits):
         query = {"dataset_id": self.id, "page_size": 5}
         page = TaskPage.model_validate(self._connection.json(calls.TASKS, query=query))
         return page.tasks[0] if page.tasks else None
+
+    def save_view(
+        self,
+        name: str,
+        view: ClientView | None = None,
+        *,
+        caption: str | None = None,
+        threshold: float | None = None,
+        entity_type: str | None = None,
+    ) -> ClientSavedView:
+        """Save a view under a name; see :meth:`framedex.Dataset.save_view`.
+
+        Args:
+            name: 1 to 255 characters, unique in the dataset regardless of case.
+            view: filters of this dataset, as ``ds.where(…)`` or ``ds.objects.where(…)``; by default all media.
+            caption: a text that results have to match.
+            threshold: the smallest similarity to the caption, 0 to 1; None or 0 for the default.
+            entity_type: ``IMAGES``, ``OBJECTS`` or ``VIDEOS``; by default that of the view.
+
+        Raises:
+            InvalidInput: the name, the view or another argument cannot be used.
+            Conflict: a saved view has that name, or the dataset has 200.
+            Forbidden: the user may not edit the dataset.
+        """
+        view = self.view if view is None else view
+        if view._dataset_id != self.id or view._selection != ViewParts(vql=view._selection.vql):
+            raise InvalidInput("a view of filters alone of this dataset can be saved, as ds.where(…)")
+        vql = json.dumps(list(view._selection.vql)) if view._selection.vql else None
+        query = {
+            "vql": vql, "caption": caption, "threshold": threshold, "entity_type": str(entity_type or view.entity_type)
+        }  # fmt: skip
+        answer = self._connection.send(calls.SAVE_VIEW, query=query, form={"name": name}, dataset_id=self.id)
+        return ClientSavedView(self._connection, self.id, answer.json()["id"])
+
+    def views(self) -> list[ClientSavedView]:
+        """Return the saved views, newest first."""
+        records = saved_view_records(self._connection, self.id)
+        return [ClientSavedView(self._connection, self.id, each.id) for each in records]
+
+    def saved_view(self, name_or_id: str) -> ClientSavedView:
+        """Return a saved view by its name, in any case, or by its id.
+
+        Raises:
+            NotFound: the dataset has no such view.
+        """
+        for each in saved_view_records(self._connection, self.id):
+            if each.id == name_or_id or name_key(each.name) == name_key(name_or_id):
+                return ClientSavedView(self._connection, self.id, each.id)
+        raise NotFound(f"no saved view {name_or_id!r} in this dataset")
 
     def upload(self, query: Any, *, bounding_box: Any = None) -> str:
         """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``."""

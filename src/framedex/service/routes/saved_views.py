@@ -59,6 +59,7 @@ class TrendPointModel(BaseModel):
 
     timestamp: datetime
     batch_id: str
+    batch: int
     count: int
     cumulative: int
 
