@@ -79,11 +79,11 @@ class Server:
     url: str
 
 
-def server_of(folder: Path) -> Server:
-    """Serve a workspace in a process of its own."""
+def server_of(folder: Path, **environment: str) -> Server:
+    """Serve a workspace in a process of its own, with variables of the environment."""
     program = [sys.executable, "-m", "framedex", "serve", "--workspace", str(folder), "--port", "0"]
-    environment = {**os.environ, "LOG_LEVEL": "WARNING"}
-    process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment)
+    variables = {**os.environ, "LOG_LEVEL": "WARNING", **environment}
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=variables)
     assert process.stdout is not None
     url = re.search(r"http://\S+", process.stdout.readline())
     assert url is not None
@@ -91,9 +91,9 @@ def server_of(folder: Path) -> Server:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, int]]:
+def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
     """Serve a workspace in a process of its own; yield its URL and the id of the process."""
-    server = server_of(folder)
+    server = server_of(folder, **environment)
     try:
         yield server.url, server.process.pid
     finally:
