@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.analysis.labels import LabelStatistics, label_quality
 from framedex.core.arrays import RowIds
 from framedex.issue_types import JudgedBy, LabelLimits, issue_types
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, graph_part
-from framedex.jobs.edits.rows import are_few, write_few
+from framedex.jobs.edits.rows import are_few, read_row_ids, write_few
 from framedex.jobs.index.columns import (
+    IndexedRows,
+    indexed_columns,
     label_codes,
     label_columns,
     label_limits,
@@ -21,11 +24,13 @@ from framedex.jobs.index.columns import (
     to_batches,
 )
 from framedex.storage import tables
+from framedex.storage.column_keys import columns_key
 from framedex.storage.generation import Generation
 from framedex.storage.label_decisions import LabelDecisions, read_label_decisions
 from framedex.storage.label_statistics import read_label_statistics, write_label_statistics
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_schema
+from framedex.storage.overlay import REMOVED
 from framedex.storage.table_names import LABEL_STATISTICS, MEDIA
 from framedex.storage.table_versions import Table
 
@@ -47,7 +52,12 @@ class Judged:
 
 
 def judge_labels(
-    table: Table, limits: LabelLimits, decisions: LabelDecisions, *, agreement: float | None = None
+    table: Table,
+    limits: LabelLimits,
+    decisions: LabelDecisions,
+    *,
+    agreement: float | None = None,
+    media: Media | None = None,
 ) -> Judged:
     """Compute the label issues of all media, or objects, from their stored neighbours.
 
@@ -56,25 +66,60 @@ def judge_labels(
         limits: limits of the issues.
         decisions: decisions that labels are right.
         agreement: the agreement of the labels with the neighbours, if they have not changed; None to compute it.
+        media: the media of the table where few labels have changed; None writes the issues of all rows.
 
     Returns:
         The version of the table, under the name ``media``, and that of the statistics of the labels of media if they
         have changed.
     """
-    indexed = read_indexed_rows(table, None, 0.0)
+    indexed = read_indexed_rows(table, None, 0.0) if media is None else _indexed(media)
     labelled = read_label_codes(table, indexed.positions, decisions)
     quality = label_quality(indexed.graph, indexed.inverse, labelled.labels, limits=limits, agreement=agreement)
     count = table.count()
     columns = label_columns(quality, labelled, indexed.positions, count)
     names = _names()
     schema = pa.schema([index_schema().field(name) for name in names])
-    versions = {MEDIA: tables.put_columns(table, to_batches(columns, count, names), schema)}
+    version = None if media is None else _write_changed(media, to_batch(columns, names))
+    if version is None:
+        version = tables.put_columns(table, to_batches(columns, count, names), schema)
+    versions = {MEDIA: version}
     if table.path.stem == MEDIA and agreement is None:
         statistics = quality.statistics
         versions[LABEL_STATISTICS] = write_label_statistics(
             table.path, labelled.names, statistics.typical, statistics.limit
         )
     return Judged(versions, quality.agreement)
+
+
+def _indexed(media: Media) -> IndexedRows:
+    """Return the indexed rows of media, from memory if possible, as edits of labels leave them as they are."""
+    if media.columns is None:
+        return read_indexed_rows(media.table, None, 0.0)
+    key = "indexed rows", columns_key(media.table, indexed_columns() | {REMOVED})
+    indexed: IndexedRows = media.columns.hold(key, lambda: read_indexed_rows(media.table, None, 0.0))
+    return indexed
+
+
+def _write_changed(media: Media, values: pa.RecordBatch) -> int | None:
+    """Write the rows of columns that differ from those of the table; return its version, None if they are many.
+
+    Args:
+        media: the media, whose table is at its newest version.
+        values: the columns of all rows.
+    """
+    table, names = media.table, values.schema.names
+    if not set(names) <= set(table.schema.names):
+        return None
+    stored = pa.Table.from_batches(media.scan(names)).combine_chunks()
+    changed = np.zeros(values.num_rows, dtype=bool)
+    for name in names:
+        old, new = stored[name].combine_chunks(), values[name]
+        differs = pc.or_kleene(pc.not_equal(old, new), pc.xor(old.is_null(), new.is_null()))
+        changed |= np.asarray(differs.fill_null(False).to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(changed)
+    if not are_few(table, len(rows)):
+        return None
+    return write_few(table, read_row_ids(media)[rows], values.take(pa.array(rows)))
 
 
 def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
@@ -90,10 +135,10 @@ def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
     """
     table, limits = media.table, label_limits(head.summary.limits)
     decisions = read_label_decisions(table.path, head.tables)
-    if not _has_statistics(table, head):
-        return judge_labels(table, limits, decisions)
     if "labels" not in table.overlay.columns:  # the edits were many, and are in the files
         return judge_labels(table, limits, decisions)
+    if not _has_statistics(table, head):
+        return judge_labels(table, limits, decisions, media=media)
     around = Neighbourhood(media)
     sources = _sources(around, around.numbered.numbers(edited))
     changing = np.union1d(sources, around.listing(sources))

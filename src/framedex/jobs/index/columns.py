@@ -284,6 +284,17 @@ class IndexedRows:
     inverse: Positions
     columns: Columns
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the arrays."""
+        graph = (self.graph.rows, self.graph.similarity)
+        return sum(each.nbytes for each in (self.positions, self.first, self.inverse, *graph, *self.columns.values()))
+
+
+def indexed_columns() -> frozenset[str]:
+    """Return the columns that :func:`read_indexed_rows` reads."""
+    return frozenset(index_schema().names) - {*judged_columns(), *STANDING}
+
 
 def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> IndexedRows:
     """Read the index columns of a table, without rows that were appended after indexing.
@@ -293,8 +304,8 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
         centroids: float32, shape (C, D): the centroids of the graph's cells; None if all rows were compared.
         reach: the reach of the cells.
     """
-    computed_columns = {*judged_columns(), *_LISTS, *STANDING}
-    names = [name for name in index_schema().names if name not in computed_columns]
+    columns_read = indexed_columns() - {*_LISTS}
+    names = [name for name in index_schema().names if name in columns_read]
     rows_read = table.scan(names).read_all()
     rows = len(rows_read) - rows_read.column(CLUSTERS[0]).null_count
     rows_read = rows_read.slice(0, rows)
