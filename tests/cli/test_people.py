@@ -209,3 +209,129 @@ def test_multi_workspace__is_a_setting(run: Run, monkeypatch: pytest.MonkeyPatch
     assert run("users", "list")[1].count(": admin") == 2
     monkeypatch.setenv("FRAMEDEX_MULTI_WORKSPACE", "perhaps")
     assert "FRAMEDEX_MULTI_WORKSPACE is 'perhaps'" in run("users", "list")[2]
+
+
+def test_users__one_is_shown_and_changed(run: Run, at: Path) -> None:
+    """A user is shown, renamed, disabled and enabled, by name, address or id."""
+    create(run, "ann", "--admin", "--email", "ann@example.org")
+    create(run, "bob", "--first-name", "Bob")
+    shown = run("users", "show", "ANN@example.org")[1]
+    assert all(part in shown for part in ("ann", "Default Workspace: admin", "manage-users"))
+    user = printed(run, "users", "show", "bob")
+    assert (user["username"], user["firstName"], user["enabled"]) == ("bob", "Bob", True)
+    assert run("users", "rename", user["id"], "rob")[1] == "bob is now rob\n"
+    assert run("users", "disable", "rob")[1] == "rob is logged out and cannot log in\n"
+    assert printed(run, "users", "show", "rob")["enabled"] is False
+    assert run("users", "enable", "rob")[1] == "rob can log in\n"
+    for arguments, reason in (
+        (["show", "bob"], "User not found"),
+        (["rename", "rob", "ann"], "Username 'ann' is already taken"),
+        (["rename", "rob", "r"], "3 to 255 characters"),
+        (["disable", "ann"], "The last admin cannot be disabled"),
+        (["delete", "ann", "--yes"], "The last admin cannot be deleted"),
+    ):
+        status, _, err = run("users", *arguments)
+        assert (status, reason in err) == (1, True), (arguments, err)
+    with Workspace(at) as workspace, Hub(workspace) as hub:
+        hub.sessions.log_in("rob", PASSWORD)
+
+
+def test_users_delete__asks(run: Run, at: Path) -> None:
+    """A deletion needs --yes without a terminal; the datasets go to the admin."""
+    create(run, "ann", "--admin")
+    create(run, "bob", "--role", "editor")
+    with Workspace(at) as workspace, Hub(workspace) as hub:
+        bob = hub.sessions.actor(hub.sessions.log_in("bob", PASSWORD).token)
+        dataset_id = hub.datasets.create(bob, "pets").id
+    status, _, err = run("users", "delete", "bob")
+    assert (status, "give --yes to confirm" in err) == (1, True)
+    assert run("users", "delete", "bob", "--yes")[1] == "deleted bob\n"
+    assert [each["username"] for each in printed(run, "users", "list")] == ["ann"]
+    assert printed(run, "share", dataset_id) == [{"email": "ann", "role": "owner"}]
+
+
+def test_users__sessions_end(run: Run, at: Path) -> None:
+    """The sessions of a user are listed, and end with a log-out."""
+    create(run, "ann")
+    with Workspace(at) as workspace, Hub(workspace) as hub:
+        for _ in range(2):
+            hub.sessions.log_in("ann", PASSWORD, ip="192.0.2.1")
+    assert [each["ipAddress"] for each in printed(run, "users", "sessions", "ann")] == ["192.0.2.1"] * 2
+    assert run("users", "sessions", "ann")[1].count("192.0.2.1") == 2
+    assert run("users", "log-out", "ann")[1] == "ended 2 sessions of ann\n"
+    assert printed(run, "users", "sessions", "ann") == []
+
+
+def test_users_roles__are_replaced(run: Run) -> None:
+    """Roles are shown without arguments and replaced by those that are given; unknown ones are refused here."""
+    create(run, "ann", "--admin")
+    create(run, "bob")
+    assert run("users", "roles", "bob")[1] == "bob: no roles\n"
+    assert run("users", "roles", "bob", "query-groups", "view-users")[1] == "bob: view-users, query-groups\n"
+    assert printed(run, "users", "roles", "bob") == ["view-users", "query-groups"]
+    assert run("users", "roles", "bob", "--none")[1] == "bob: no roles\n"
+    for arguments, reason in ((["owner"], "no role 'owner'"), (["view-users", "--none"], "either roles or --none")):
+        status, _, err = run("users", "roles", "bob", *arguments)
+        assert (status, reason in err) == (1, True)
+
+
+def test_workspaces__roles_of_members(run: Run) -> None:
+    """The members of a workspace are listed, and their roles changed, with all that follows."""
+    create(run, "ann", "--admin")
+    create(run, "bob", "--email", "bob@example.org")
+    assert run("workspaces", "set-role", "Default Workspace", "bob", "editor")[1] == (
+        "bob is editor of 'Default Workspace'\n"
+    )
+    assert run("workspaces", "set-role", "Default Workspace", "bob@example.org", "admin")[1].splitlines() == [
+        "bob is admin of 'Default Workspace'",
+        "ann is now editor instead of admin, and logged out",
+    ]
+    found = printed(run, "workspaces", "members", "Default Workspace")
+    assert {each["username"]: each["role"] for each in found} == {"ann": "editor", "bob": "admin"}
+    assert "bob@example.org" in run("workspaces", "members", "Default Workspace")[1]
+    for arguments in (["bob", "owner"], ["bob", "viewer"], ["nobody", "viewer"]):
+        assert run("workspaces", "set-role", "Default Workspace", *arguments)[0] == 1
+
+
+def test_share__with_a_user(run: Run, at: Path) -> None:
+    """A dataset is shared by its name or id, the role changes, and sharing ends."""
+    create(run, "ann", "--admin")
+    create(run, "bob", "--email", "bob@example.org")
+    with Workspace(at) as workspace:
+        workspace.create_draft("pets")
+    assert run("share", "pets", "bob")[1] == "pets is shared with bob as viewer\n"
+    assert printed(run, "share", "pets", "BOB@example.org", "--role", "editor") == [
+        {"email": "bob@example.org", "role": "editor"}
+    ]
+    assert "bob@example.org" in run("share", "pets")[1]
+    assert run("share", "pets", "bob", "--remove")[1] == "pets is no longer shared with bob\n"
+    assert printed(run, "share", "pets") == []
+    for arguments, reason in (
+        (["pets", "--remove"], "--remove needs a user"),
+        (["pets", "nobody"], "No registered account"),
+        (["pets", "bob", "--role", "admin"], "a viewer or an editor"),
+        (["pets", "bob", "--role", "owner"], "not 'owner'"),
+        (["cats", "bob"], "cats"),
+    ):
+        status, _, err = run("share", *arguments)
+        assert (status, reason in err) == (1, True), (arguments, err)
+
+
+def test_audit__lists_who_did_what(run: Run, at: Path) -> None:
+    """The audit has the newest entry first, and is chosen by user, action, dataset and time."""
+    create(run, "ann", "--admin")
+    create(run, "bob")
+    with Workspace(at) as workspace, Hub(workspace) as hub:
+        ann = hub.sessions.actor(hub.sessions.log_in("ann", PASSWORD, ip="192.0.2.1").token)
+        dataset_id = hub.datasets.create(ann, "pets").id
+    out = run("audit")[1]
+    assert [line.split()[3] for line in out.splitlines()[1:]] == [
+        "dataset.create", "log_in", "users.create", "users.create",
+    ]  # fmt: skip
+    assert "192.0.2.1" in out
+    assert [each["action"] for each in printed(run, "audit", "--user", "ann")] == ["dataset.create", "log_in"]
+    assert [each["username"] for each in printed(run, "audit", "--action", "users")] == ["local", "local"]
+    assert [each["action"] for each in printed(run, "audit", "--dataset", dataset_id)] == ["dataset.create"]
+    assert printed(run, "audit", "--until", "2020-01-01") == []
+    assert "3 older entries are left out" in run("audit", "--limit", "1")[1]
+    assert run("audit", "--since", "soon")[0] == 1

@@ -228,6 +228,46 @@ def add_member(
                 say(f"{other} is now {now} instead of {before[other]}, and logged out")
 
 
+@workspaces.command("members")
+def list_members(
+    tenant: Annotated[str, typer.Argument(metavar="WORKSPACE", help=_NAMED)],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the members of a workspace of users, by username."""
+    with open_hub(workspace) as (hub, operator):
+        members = hub.tenants.members(operator, hub.tenants.find(operator, tenant).id)
+    if as_json:
+        print_json(members)
+    else:
+        print_table(("user", "role", "e-mail", "id"), [(m.username, m.role, m.email or "", m.user_id) for m in members])
+
+
+@workspaces.command("set-role")
+def set_role(
+    tenant: Annotated[str, typer.Argument(metavar="WORKSPACE", help=_NAMED)],
+    user: UserArgument,
+    role: Annotated[str, typer.Argument(help="Role in the workspace: viewer, editor or admin.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change the role of a member; a new admin takes the place of the former."""
+    from framedex.hub.tenants import checked_role
+
+    with open_hub(workspace) as (hub, operator):
+        found = hub.tenants.find(operator, tenant)
+        user_id = hub.users.find(operator, user).id
+        before = _roles(hub, operator, found.id)
+        member = hub.tenants.set_role(operator, user_id, checked_role(role), tenant_id=found.id)
+        if as_json:
+            print_json(member)
+            return
+        say(f"{member.username} is {member.role} of {found.name!r}")
+        for other, now in _roles(hub, operator, found.id).items():
+            if other != member.username and before[other] != now:
+                say(f"{other} is now {now} instead of {before[other]}, and logged out")
+
+
 @workspaces.command("list")
 def list_workspaces(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List the workspaces of users, the oldest first."""

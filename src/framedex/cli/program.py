@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from framedex import __version__
+from framedex.cli.accounts import users
 from framedex.cli.backups import backup, restore_backup
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
 from framedex.cli.decisions import decisions, label_is_right, withdraw_decision
@@ -18,11 +19,12 @@ from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
 from framedex.cli.options import NAMESPACE
 from framedex.cli.output import printable, say
-from framedex.cli.people import organizations, users, workspaces
+from framedex.cli.people import organizations, workspaces
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
 from framedex.cli.serve import serve
 from framedex.cli.settings import settings
+from framedex.cli.sharing import audit, share
 from framedex.cli.tasks import retry, tasks
 from framedex.cli.uploads import upload, uploads
 from framedex.cli.views import trend, views
@@ -37,7 +39,7 @@ for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
     withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,
     media_id, histogram, export, report, cleanup, du, check, recover, backup, restore_backup, tasks,
-    retry, vacuum, rm, views, trend, journal, undo, redo, plugins, settings, serve, demo,
+    retry, vacuum, rm, views, trend, journal, undo, redo, plugins, settings, share, audit, serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 
