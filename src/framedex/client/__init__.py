@@ -3,16 +3,20 @@
 from framedex.client.client import Client
 from framedex.client.dataset import ClientDataset
 from framedex.client.notifications import ClientNotifications
+from framedex.client.people import ClientAdminSettings, ClientTenants, ClientUsers
 from framedex.client.saved_views import ClientSavedView
 from framedex.client.view import ClientView
 from framedex.client.work import ClientExport, ClientTask
 
 __all__ = [
     "Client",
+    "ClientAdminSettings",
     "ClientDataset",
     "ClientExport",
     "ClientNotifications",
     "ClientSavedView",
     "ClientTask",
+    "ClientTenants",
+    "ClientUsers",
     "ClientView",
 ]

@@ -119,5 +119,30 @@ PLAN_CLEANUP = Call("POST", _D + "/cleanup/plan", fields="duplicates issues keep
 PLAN_ROWS = Call("GET", _D + "/cleanup/plan/{plan_id}/rows")
 APPLY_CLEANUP = Call("POST", _D + "/cleanup/apply", fields="plan_id delete_files")
 
+INVITE = Call("PUT", "/manage/{dataset_id}/invite", fields="grant_to_user_email role")
+MEMBERS = Call("GET", "/manage/{dataset_id}/share")
+UNSHARE = Call("DELETE", "/manage/{dataset_id}/share", "email")
+
+_U = "/keycloak/admin/users"
+USERS = Call("GET", _U, "search max_results first")
+CREATE_USER = Call("POST", _U, fields="username password firstName lastName enabled workspace_role")
+USER = Call("GET", _U + "/{user_id}")
+CHANGE_USER = Call("PATCH", _U + "/{user_id}", fields="username enabled")
+DELETE_USER = Call("DELETE", _U + "/{user_id}")
+RESET_PASSWORD = Call("POST", _U + "/{user_id}/reset-password", fields="password")
+LOG_USER_OUT = Call("POST", _U + "/{user_id}/logout")
+USER_SESSIONS = Call("GET", _U + "/{user_id}/sessions")
+SET_USER_ROLES = Call("PUT", _U + "/{user_id}/roles", fields="roles")
+TENANTS = Call("GET", "/workspaces", "organization_id")
+TENANT = Call("GET", "/workspaces/{workspace_id}")
+TENANT_MEMBERS = Call("GET", "/workspace/members", "workspace_id")
+TENANT_ACCESS = Call("GET", "/workspace/settings/access", "workspace_id")
+SET_MEMBER_ROLE = Call("PUT", "/workspace/members/{member_user_id}/role", fields="role workspace_id")
+ORGANIZATIONS = Call("GET", "/organizations")
+ORGANIZATION = Call("GET", "/organizations/{organization_id}")
+ADMIN_SETTINGS = Call("GET", "/admin/settings", "key")
+CHANGE_ADMIN_SETTING = Call("POST", "/admin/settings", fields="key value")
+AUDIT = Call("GET", "/admin/audit", "limit offset user_id action dataset_id since until")
+
 CALLS: tuple[Call, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Call))
 """All calls."""

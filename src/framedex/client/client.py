@@ -1,6 +1,7 @@
 """The client of a service."""
 
 import os
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -8,10 +9,11 @@ from framedex.client import calls
 from framedex.client.connection import Connection
 from framedex.client.dataset import ClientDataset, dataset_record, local_files, send_files
 from framedex.client.notifications import ClientNotifications
+from framedex.client.people import ClientAdminSettings, ClientTenants, ClientUsers
 from framedex.client.work import ClientTask
 from framedex.core.ids import is_dataset_id
 from framedex.errors import NotFound
-from framedex.records import DatasetRecord, Profile, TaskFilters, TaskPage
+from framedex.records import AuditPage, DatasetRecord, Profile, TaskFilters, TaskPage
 
 if TYPE_CHECKING:  # it would load engines
     from framedex.operations.task_pages import TaskSearch
@@ -154,6 +156,51 @@ class Client:
         task = ClientTask(self._connection, task_id)
         _ = task.record  # raises if there is no such task
         return task
+
+    @property
+    def users(self) -> ClientUsers:
+        """The user accounts of the service."""
+        return ClientUsers(self._connection)
+
+    @property
+    def tenants(self) -> ClientTenants:
+        """The workspaces of users that the user belongs to, their members and organizations."""
+        return ClientTenants(self._connection)
+
+    @property
+    def admin_settings(self) -> ClientAdminSettings:
+        """The settings that administrators change while the service runs."""
+        return ClientAdminSettings(self._connection)
+
+    def audit(
+        self,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        user_id: str | None = None,
+        action: str | None = None,
+        dataset_id: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> AuditPage:
+        """Return a page of who did what in the last 90 days, the newest first; see ``hub.trail.page``.
+
+        Args:
+            limit: of the page, 1 to 1,000.
+            offset: of the page.
+            user_id: the id of the user who did it; None for all, as for each further condition.
+            action: the beginning of the action's name: ``users`` finds ``users.create``.
+            dataset_id: the dataset.
+            since: the earliest time, as a datetime or ISO 8601 text; UTC without a zone.
+            until: the time before which it was done.
+
+        Raises:
+            Forbidden: the user is no administrator.
+            InvalidInput: a value cannot be used.
+        """
+        query = {"limit": limit, "offset": offset, "user_id": user_id, "action": action, "dataset_id": dataset_id}
+        query |= {"since": _time(since), "until": _time(until)}
+        return AuditPage.model_validate(self._connection.json(calls.AUDIT, query=query))
 
     def close(self) -> None:
         """Close the connection."""

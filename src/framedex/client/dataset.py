@@ -14,6 +14,7 @@ from framedex.client.connection import Connection
 from framedex.client.edits import ClientEdits
 from framedex.client.parts import ViewParts
 from framedex.client.saved_views import ClientSavedView, saved_view_records
+from framedex.client.sharing import ClientSharing
 from framedex.client.view import ClientReading, ClientView
 from framedex.client.work import ClientTask
 from framedex.core.naming import name_key
@@ -35,7 +36,7 @@ _ANNOTATIONS = frozenset({"annotations.json", "image_annotations.csv", "image_an
 _FOUND_S = 20.0
 
 
-class ClientDataset(ClientReading, ClientEdits):
+class ClientDataset(ClientReading, ClientEdits, ClientSharing):
     """A dataset of a service; see :class:`framedex.Dataset`. It has the methods of a view of all its media.
 
     Attributes:
