@@ -69,6 +69,7 @@ def test_keys__are_listed(site: Site, open_page: Open) -> None:
     expect(page.get_by_role("gridcell").first).to_be_focused()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("path", PATHS)
 def test_pages__are_accessible(site: Site, open_page: Open, path: str, theme: str) -> None:

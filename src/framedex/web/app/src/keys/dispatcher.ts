@@ -1,6 +1,6 @@
 /** The one listener for keys: it finds the row of {@link KEYS} that a key means, and calls who handles it. */
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { KEYS, type Key, SCOPES, type Scope } from "./table";
 
 /** Handles a key; the text is the key that was pressed, for rows with several. */
@@ -108,7 +108,8 @@ function handle(text: string, pressed: string): boolean {
 export function useKeys(scope: Scope, handlers: Handlers): void {
   const latest = useRef(handlers);
   latest.current = handlers;
-  useEffect(() => bind(scope, () => latest.current), [scope]);
+  // Before anything is painted, so that what is seen has its keys.
+  useLayoutEffect(() => bind(scope, () => latest.current), [scope]);
 }
 
 /** Handle the keys of a scope until the returned function is called. */
