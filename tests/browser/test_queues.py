@@ -54,6 +54,15 @@ def test_duplicates__that_are_none(own_site: Site, open_page: Open) -> None:
     assert len(dataset.duplicates()) == groups - 1
 
 
+def test_duplicates__of_an_image(site: Site, open_page: Open) -> None:
+    """The copies of one image are shown alone; an image without copies says so."""
+    page = open_page(site, f"/d/pets/duplicates?of={site.dataset.media_id(COPIES[1])}")
+    expect(page.get_by_text(f"Group 1 of 1 · {len(COPIES)} images")).to_be_visible()
+    alone = site.dataset.media_id("towns/05.png")
+    page.goto(f"/d/pets/duplicates?of={alone}")
+    expect(page.get_by_text("This image has no duplicates at this similarity.")).to_be_visible()
+
+
 def test_issues__into_the_basket_or_not(own_site: Site, open_page: Open) -> None:
     """An image goes into the basket, or is tagged as no issue; both leave the queue and can be undone."""
     dataset = own_site.dataset

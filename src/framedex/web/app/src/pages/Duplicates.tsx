@@ -39,7 +39,11 @@ export default datasetPage(Duplicates);
 function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   const level = query.value.get("level") ?? "0.96";
   const isDone = query.value.get("state") === "done";
-  const queue = useMemo(() => new Queue(reader(of, level, isDone)), [of.id, level, isDone]);
+  const member = query.value.get("of");
+  const queue = useMemo(
+    () => new Queue(member ? groupsWith(of, level, member) : reader(of, level, isDone)),
+    [of.id, level, isDone, member],
+  );
   useEffect(() => void queue.load(), [queue, editVersion.value]);
   const group = queue.current;
   return (
@@ -74,7 +78,9 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
       {group ? (
         <Group key={group.group_id} dataset={of} queue={queue} group={group} />
       ) : (
-        !queue.isLoading.value && <p class="empty">{isDone ? t.duplicates.noneDone : t.duplicates.none}</p>
+        !queue.isLoading.value && (
+          <p class="empty">{member ? t.duplicates.noneOf : isDone ? t.duplicates.noneDone : t.duplicates.none}</p>
+        )
       )}
     </div>
   );
@@ -92,6 +98,17 @@ function reader(of: DatasetStatus, level: string, isDone: boolean) {
     const isOver = (group: DuplicateGroup): boolean =>
       group.media_ids.filter((id) => basket.has(id)).length >= group.media_ids.length - 1;
     return { items: page.groups.filter((group) => isOver(group) === isDone), hasMore: page.has_more };
+  };
+}
+
+/** The group of one image, whether or not it was decided. */
+function groupsWith(of: DatasetStatus, level: string, mediaId: string) {
+  return async () => {
+    for (let offset = 0; ; offset += 500) {
+      const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { similarity: level, offset, limit: 500 });
+      const items = page.groups.filter((group) => group.media_ids.includes(mediaId));
+      if (items.length > 0 || !page.has_more) return { items, hasMore: false };
+    }
   };
 }
 

@@ -9,6 +9,7 @@ export const queues = {
     open: "Open",
     done: "Decided",
     none: "There are no open groups of duplicates at this similarity.",
+    noneOf: "This image has no duplicates at this similarity.",
     noneDone: "No group was decided at this similarity.",
     group: (n: number, all: number, more: boolean) =>
       `Group ${n.toLocaleString()} of ${all.toLocaleString()}${more ? " or more" : ""}`,
