@@ -49,6 +49,7 @@ def test_duplicates__that_are_none(own_site: Site, open_page: Open) -> None:
     expect(page.get_by_role("button", name="★ keep")).to_be_visible()
     page.keyboard.press("a")
     expect(page.get_by_text(f"Group 1 of {groups - 1} ")).to_be_visible()
+    expect(page.get_by_text("not duplicates. Undo: Ctrl Z")).to_be_visible()
     page.reload()
     expect(page.get_by_text(f"Group 1 of {groups - 1} ")).to_be_visible()
     assert len(dataset.duplicates()) == groups - 1

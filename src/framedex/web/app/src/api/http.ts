@@ -8,6 +8,9 @@ export const BASE = (
     : (document.querySelector<HTMLMetaElement>('meta[name="framedex-base"]')?.content ?? "")
 ).replace(/\/$/, "");
 
+/** The largest body of a request that browsers finish after the page was closed. */
+const MOST_KEPT_BYTES = 16_000;
+
 /** Whether the service answered the last request. */
 export const isOnline = signal(true);
 
@@ -55,6 +58,8 @@ export async function send(method: string, path: string, options: RequestOptions
   const url = address(path, options.query);
   const init: RequestInit = { method, headers, credentials: "same-origin", signal: options.signal ?? null };
   if (body !== undefined) init.body = body;
+  // A change that was sent arrives, even if the page is closed meanwhile.
+  if (method !== "GET" && typeof body === "string" && body.length < MOST_KEPT_BYTES) init.keepalive = true;
   let response: Response;
   try {
     response = await fetch(url, init);
