@@ -6,13 +6,13 @@ import { useKeys } from "../keys/dispatcher";
 import { count, size } from "../lib/format";
 import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
+import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
-import { Dialog } from "../parts/Dialog";
 import { PartialBar } from "../parts/PartialBar";
 import { useResource } from "../parts/Resource";
 import { pathOf } from "../router";
 import { addressOf, stats } from "../state/datasets";
-import { closeDialog, openDialog } from "../state/dialogs";
+import { openDialog } from "../state/dialogs";
 import { change, editVersion, remember } from "../state/edits";
 import { say, sayError } from "../state/notices";
 import { readRows } from "../state/rows";
@@ -60,7 +60,14 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
   const apply = (): void => {
     if (of.status_new === "PARTIAL INDEX") say(t.cleanup.partial, "error");
     else if (n > 0 || plan.peek())
-      openDialog(() => <Confirm onConfirm={() => void applyAll(of, basket.value?.rid, n, plan.peek())} />);
+      openDialog(() => (
+        <Confirm
+          title={t.cleanup.applyTitle}
+          text={t.cleanup.applyHint}
+          submit={t.cleanup.apply}
+          onConfirm={() => void applyAll(of, basket.value?.rid, n, plan.peek())}
+        />
+      ));
   };
   useKeys("cleanup", { apply });
   const reason =
@@ -196,28 +203,6 @@ function Plan({ dataset: of, plan }: { dataset: DatasetStatus; plan: CleanupPlan
       )}
       {rows.value && rows.value.count > PART && <p class="hint">{t.cleanup.total(rows.value.count)}</p>}
     </section>
-  );
-}
-
-function Confirm({ onConfirm }: { onConfirm: () => void }) {
-  return (
-    <Dialog title={t.cleanup.applyTitle} onClose={closeDialog}>
-      <p>{t.cleanup.applyHint}</p>
-      <div class="form-end">
-        <Button onClick={closeDialog}>{t.cancel}</Button>
-        <button
-          type="button"
-          class="button danger"
-          data-autofocus
-          onClick={() => {
-            closeDialog();
-            onConfirm();
-          }}
-        >
-          {t.cleanup.apply}
-        </button>
-      </div>
-    </Dialog>
   );
 }
 

@@ -14,12 +14,15 @@ import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
+import { sayError } from "../state/notices";
 import { Queue } from "../state/queue";
 import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
 
 const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1"] as const;
 const PART = 50;
+/** How many ids results are opened with. */
+const MOST_IDS = 10_000;
 const MEMBER_COLUMNS = [
   "media_id",
   "image_filename",
@@ -291,16 +294,26 @@ function askAcceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>): void {
 }
 
 async function acceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>, confidence: number): Promise<void> {
+  try {
+    const ids = await removedOf(of, query.peek().get("level") ?? "0.96", confidence);
+    for (let start = 0; start < ids.length; start += MOST_IDS) {
+      const info = await post<ResultsInfo>(`/dataset/${of.id}/results`, { ids: ids.slice(start, start + MOST_IDS) });
+      await change({ datasetId: of.id, action: "basket_add", on: { rid: info.rid }, words: t.edits.basketAdded });
+    }
+    await queue.load();
+  } catch (error) {
+    sayError(error);
+  }
+}
+
+/** Return the copies that the proposals of groups with at least a confidence remove. */
+async function removedOf(of: DatasetStatus, similarity: string, confidence: number): Promise<string[]> {
   const ids: string[] = [];
   for (let offset = 0; ; offset += 500) {
-    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { similarity: 0.96, offset, limit: 500 });
+    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { similarity, offset, limit: 500 });
     for (const group of page.groups) {
       if (group.confidence >= confidence) ids.push(...group.media_ids.filter((id) => id !== group.keep));
     }
-    if (!page.has_more) break;
+    if (!page.has_more) return ids;
   }
-  if (ids.length === 0) return;
-  const info = await post<ResultsInfo>(`/dataset/${of.id}/results`, { ids });
-  await change({ datasetId: of.id, action: "basket_add", on: { rid: info.rid }, words: t.edits.basketAdded });
-  await queue.load();
 }

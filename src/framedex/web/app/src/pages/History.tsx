@@ -2,13 +2,13 @@ import { call, get, post } from "../api/http";
 import type { DatasetStatus, JournalPage, JournalStep, Snapshot } from "../api/types";
 import { count, date } from "../lib/format";
 import { Button } from "../parts/Button";
+import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
-import { Dialog } from "../parts/Dialog";
 import { Prompt } from "../parts/Prompt";
 import { Pending, type Resource, useResource } from "../parts/Resource";
 import { navigate } from "../router";
 import { loadDatasets } from "../state/datasets";
-import { closeDialog, openDialog } from "../state/dialogs";
+import { openDialog } from "../state/dialogs";
 import { editVersion, remember } from "../state/edits";
 import { say, sayError } from "../state/notices";
 import { waitForTasksOf } from "../state/tasks";
@@ -126,35 +126,6 @@ async function cloneNow(of: DatasetStatus, snapshot: Snapshot): Promise<void> {
   await post(`/dataset/${of.id}/snapshot/${snapshot.snapshot_id}/clone`);
   await loadDatasets();
   navigate("/");
-}
-
-interface ConfirmProps {
-  title: string;
-  text: string;
-  submit: string;
-  onConfirm: () => void;
-}
-
-function Confirm({ title, text, submit, onConfirm }: ConfirmProps) {
-  return (
-    <Dialog title={title} onClose={closeDialog}>
-      {text && <p>{text}</p>}
-      <div class="form-end">
-        <Button onClick={closeDialog}>{t.cancel}</Button>
-        <button
-          type="button"
-          class="button danger"
-          data-autofocus
-          onClick={() => {
-            closeDialog();
-            onConfirm();
-          }}
-        >
-          {submit}
-        </button>
-      </div>
-    </Dialog>
-  );
 }
 
 function Journal({ dataset: of, steps }: { dataset: DatasetStatus; steps: JournalStep[] }) {

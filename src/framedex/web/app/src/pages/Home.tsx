@@ -66,7 +66,7 @@ function Card({ dataset }: { dataset: DatasetStatus }) {
 function usePreviews(dataset: DatasetStatus): Resource<Row[]> {
   return useResource(
     async (signal) => {
-      if (dataset.n_images === 0 || dataset.status_new === "DRAFT") return [];
+      if (dataset.n_images === 0 || dataset.updated_at === null) return [];
       const info = await post<ResultsInfo>(`/dataset/${dataset.id}/results`, {});
       const query = { limit: PREVIEWS, columns: THUMB_COLUMNS };
       const page = await get<{ rows: Row[] }>(`/dataset/${dataset.id}/results/${info.rid}/rows`, query, signal);

@@ -34,9 +34,11 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   const wanted = queryOf(address);
   const text = JSON.stringify(wanted);
   const generation = heads.value.get(of.id);
+  // A creation shows what it has read so far; until then there is nothing, and each change of its state is a new try.
+  const isStarting = of.updated_at === null && results.info.value === null;
   useEffect(() => {
     void openQuery(results, wanted).then(() => goTo(results, address.get("at")));
-  }, [text]);
+  }, [text, isStarting && of.progress, of.status_new]);
   // Undone and redone steps change rows that are shown.
   const edits = editVersion.value;
   const before = useRef(edits);
@@ -127,6 +129,14 @@ function clearLast(): void {
 
 function Content({ results, dataset: of }: { results: Results; dataset: DatasetStatus }) {
   const info = results.info.value;
+  if (results.error.value?.status === 409 && ["INDEXING", "DRAFT"].includes(of.status_new)) {
+    return (
+      <div class="empty" role="status">
+        <p>{t.pictures.starting}</p>
+        <progress max={100} value={of.progress} aria-label={t.statuses.INDEXING} />
+      </div>
+    );
+  }
   if (results.error.value) {
     return (
       <div class="empty problem" role="alert">

@@ -24,8 +24,11 @@ export function Thumb({
   // An image whose size is not known could not be decoded.
   if (row.width === null || failed.value === source) {
     return (
-      <span class="thumb missing" title={row.image_filename}>
-        {row.width === null ? t.pictures.corrupted : t.pictures.missing}
+      <span
+        class="thumb missing"
+        title={`${row.width === null ? t.pictures.corrupted : t.pictures.missing}: ${row.image_filename}`}
+      >
+        {size < 128 ? "⚠" : row.width === null ? t.pictures.corrupted : t.pictures.missing}
       </span>
     );
   }

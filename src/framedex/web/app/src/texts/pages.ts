@@ -65,6 +65,7 @@ export const pages = {
     without: (words: string) => `Without “${words}”`,
     nothingMatches: "Nothing here matches this search.",
     empty: "This dataset has no images yet.",
+    starting: "The images are being read. They are shown here as soon as there are some.",
     corrupted: "Damaged",
     missing: "The file is not there",
     sorts: {
