@@ -3,20 +3,12 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from framedex import vql
-from tests.browser.site import Site
+from tests.browser.site import Site, first_image
 
 Open = Callable[..., Page]
-
-
-def first_image(page: Page) -> Locator:
-    """Return the first image once it is there, with the focus."""
-    first = page.get_by_role("gridcell").first
-    expect(first).to_have_accessible_name(re.compile("animals"))
-    first.focus()
-    return first
 
 
 def test_grid__moves_with_keys(site: Site, open_page: Open) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from framedex import vql
-from tests.browser.site import Site
+from tests.browser.site import Site, all_saved, first_image
 from tests.gallery import COPIES, NEAR
 
 Open = Callable[..., Page]
@@ -25,6 +25,7 @@ def test_duplicates__cleaned_and_undone(own_site: Site, open_page: Open) -> None
         expect(page.get_by_role("button", name="★ keep")).to_be_visible()
         page.keyboard.press("Enter")
     expect(page.get_by_text("There are no open groups of duplicates at this similarity.")).to_be_visible()
+    all_saved(page)
     extra = len(COPIES) - 1 + len(NEAR)
     assert dataset.basket.count() == extra
     page.keyboard.press("g")
@@ -86,7 +87,7 @@ def test_image__with_its_neighbours(site: Site, open_page: Open) -> None:
     """An image opens from the grid; arrows lead through the list, Escape back to where the list then is."""
     page = open_page(site, "/d/pets/pictures?sort=image_filename%3Aasc")
     names = site.dataset.view.sort_by("image_filename").to_arrow(["image_filename"])["image_filename"].to_pylist()
-    page.get_by_role("gridcell").first.focus()
+    first_image(page)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=names[0].rpartition("/")[2], exact=True)).to_be_visible()
     for step in (1, 2):

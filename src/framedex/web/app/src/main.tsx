@@ -11,7 +11,7 @@ import { Shell } from "./parts/Shell";
 import { navigate, pathOf, route, startRouter } from "./router";
 import { addressOf, dataset, datasets, loadDatasets, loadStats } from "./state/datasets";
 import { closeDialog, dialog, openDialog } from "./state/dialogs";
-import { redo, undo } from "./state/edits";
+import { redo, startEdits, undo } from "./state/edits";
 import { sayError } from "./state/notices";
 import { startTheme } from "./state/preferences";
 import { isKnown, loadProfile, profile } from "./state/session";
@@ -133,6 +133,7 @@ async function start(): Promise<void> {
   startRouter();
   startKeys();
   startTasks();
+  startEdits();
   render(<App />, document.getElementById("app")!);
   try {
     await loadProfile();

@@ -48,15 +48,22 @@ const undone: Step[] = [];
 export const editVersion = signal(0);
 let queue: Promise<unknown> = Promise.resolve();
 
+/** Let the browser ask before the page is left while changes wait: those behind the first were not sent yet. */
+export function startEdits(): void {
+  addEventListener("beforeunload", (event) => {
+    if (pendingChanges.peek() > 0) event.preventDefault();
+  });
+}
+
 /** Send a change after those before it; throws the server's refusal after it was told. */
 export function change(wanted: Change): Promise<ActionOutcome> {
+  pendingChanges.value++; // those that wait for their turn count, too
   const next = queue.then(() => submit(wanted));
   queue = next.catch(() => {});
   return next;
 }
 
 async function submit(wanted: Change): Promise<ActionOutcome> {
-  pendingChanges.value++;
   try {
     const outcome = await post<ActionOutcome>(`/dataset/${wanted.datasetId}/actions`, body(wanted));
     finish(wanted, outcome);
