@@ -234,6 +234,7 @@ CALLS: Mapping[str, Call] = {
     "SavedViews.open": Call((A.VIEW_DELETE,), lambda w, a: w.hub.views.open(a, w.pets, w.view(), A.VIEW_DELETE)),
     "HubExports.start": Call((A.DATASET_EXPORT,), lambda w, a: w.hub.exports.start(a, w.pets, w.request(), days=1)),
     "HubExports.get": Call((A.DATASET_VIEW, A.EXPORT_VIEW_OTHERS), lambda w, a: w.hub.exports.get(a, w.pets, w.export)),
+    "HubExports.of_dataset": Call((A.DATASET_VIEW,), lambda w, a: w.hub.exports.of_dataset(a, w.pets)),
     "HubExports.path": Call(
         (A.DATASET_EXPORT, A.EXPORT_VIEW_OTHERS), lambda w, a: w.hub.exports.path(a, w.pets, w.export)
     ),

@@ -6,7 +6,7 @@ import os
 import time
 import zipfile
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +231,67 @@ def test_export__of_a_bad_selection(served: Serving, dataset: Dataset) -> None:
     assert served.eve.post(path, headers=OWN).status_code == 422
     large = served.eve.post(path, content=b"x" * (8 * 2**20 + 1), headers={**OWN, "Content-Type": "application/json"})
     assert large.status_code == 413
+
+
+def test_exports__of_results(served: Serving, dataset: Dataset) -> None:
+    """Results, media by id, a filter, or all of a dataset are exported with every option of their format."""
+    path = url(dataset, "exports")
+    ids = list(dataset.view.ids)
+    cats = [{"labels": {"op": "is", "value": "cat"}}]
+    sort = {"column": "image_filename", "descending": True}
+    rid = served.eve.post(url(dataset, "results"), json={"vql": cats, "sort": sort}, headers=OWN).json()["rid"]
+    bodies: list[tuple[dict[str, Any], int]] = [
+        ({"on": {"rid": rid}}, 2),
+        ({"on": {"ids": ids[:1]}}, 1),
+        ({"vql": cats}, 2),
+        ({}, 3),
+    ]
+    for body, count in bodies:
+        record = completed(served.eve, dataset, served.eve.post(path, json=body, headers=OWN))
+        assert record["entities_count"] == count
+        metadata = json.loads(archive_of(served.eve, record).read("metadata.json"))
+        assert len(metadata["media_items"]) == count
+    options = {"export_format": "yolo", "include_images": True, "split": {"train": 0.5, "val": 0.5}}
+    record = completed(served.eve, dataset, served.eve.post(path, json={**options, "on": {"rid": rid}}, headers=OWN))
+    names = archive_of(served.eve, record).namelist()
+    assert sum(name.startswith("images/train/") for name in names) == 1
+    assert sum(name.startswith("images/val/") for name in names) == 1
+
+
+def test_exports__with_what_cannot_be_used(served: Serving, dataset: Dataset) -> None:
+    """Two selections at once, options that do not suit the format, and results that are gone are refused at once."""
+    path = url(dataset, "exports")
+    bodies: tuple[dict[str, Any], ...] = (
+        {"on": {}},
+        {"on": {"rid": "x", "ids": ["y"]}},
+        {"on": {"ids": [NOWHERE]}, "vql": []},
+        {"split": {"train": 0.5}, "export_format": "csv"},
+        {"split": {"train": 2}, "export_format": "coco"},
+        {"confidences": True},
+        {"file_name": "..."},
+        {"vql": [{"labels": {"op": "like", "value": "a"}}]},
+    )
+    for body in bodies:
+        assert served.eve.post(path, json=body, headers=OWN).status_code == 422, body
+    gone = served.eve.post(path, json={"on": {"rid": "x"}}, headers=OWN)
+    assert gone.status_code == 410
+    assert served.vic.post(path, json={}, headers=OWN).status_code == 403
+
+
+def test_exports__are_listed(served: Serving, dataset: Dataset) -> None:
+    """The list has the own exports, the newest first, with size, link and end of each; admins see those of all."""
+    path = url(dataset, "exports")
+    record = completed(served.eve, dataset, served.eve.post(path, json={"file_name": "listed"}, headers=OWN))
+    (newest, *others) = served.eve.get(path).json()
+    assert (newest["id"], newest["file_name"], newest["status"]) == (record["id"], "listed.zip", "COMPLETED")
+    content = served.nobody.get(newest["download_uri"]).content
+    assert newest["size_bytes"] == len(content)
+    lasts = datetime.fromisoformat(newest["expires_at"]) - datetime.fromisoformat(newest["created_at"])
+    assert lasts > timedelta(days=1)
+    assert [each["created_at"] for each in others] == sorted((each["created_at"] for each in others), reverse=True)
+    assert served.ann.get(path).json()[0]["id"] == record["id"]
+    assert served.vic.get(path).json() == []
+    assert served.eve.get(url(served.workspace.dataset("other"), "exports")).json() == []
 
 
 def test_export__needs_the_right(served: Serving, dataset: Dataset) -> None:

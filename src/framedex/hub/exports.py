@@ -6,13 +6,15 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from framedex.access import Action, Actor, allowed
 from framedex.api.dataset import Dataset
+from framedex.api.result_set import ResultSet
+from framedex.api.view import View
 from framedex.core.ids import new_id
 from framedex.errors import Conflict, InvalidInput, NotFound, ReadOnly, TooManyAttempts, WorkspaceError
 from framedex.hub.context import HubContext
@@ -48,6 +50,8 @@ class ExportRequest:
         media_selection: the selected media, as for :meth:`framedex.Dataset.export`; None for all.
         strip_metadata: whether image files are written without what they say about the image.
         media_url: the URL of a media item with ``{media_id}`` in the place of its id.
+        results: the results that are exported, of the type *entity_type*; None for the dataset.
+        options: ``split``, ``confidences``, ``outlines``, ``keypoints``, as for :meth:`framedex.Dataset.export`.
     """
 
     file_name: str
@@ -58,6 +62,8 @@ class ExportRequest:
     media_selection: Sequence[Any] | None = None
     strip_metadata: bool = False
     media_url: str | None = None
+    results: ResultSet | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class HubExports:
@@ -170,6 +176,26 @@ class HubExports:
             raise NotFound(_NOT_FOUND) from None
         return record, "" if file is None else file.file_name
 
+    def of_dataset(self, actor: Actor, dataset_id: str) -> list[tuple[ExportRecord, ExportFile, int | None]]:
+        """Return the exports of a dataset that the actor may see and whose files are kept, the newest first.
+
+        Returns:
+            Each export, its file, and the size of that in bytes; None until it is complete.
+
+        Raises:
+            NotFound: there is no such dataset, or the actor must not learn of it.
+        """
+        dataset = self._datasets.open(actor, dataset_id)
+        now = self._context.clock()
+        with self._context.database.read() as connection:
+            files = export_files.list_export_files(connection, dataset_id)
+        records = {record.id: record for record in dataset.exports()}
+        return [
+            (records[file.export_id], file, _size(self._path_of(file)))
+            for file in reversed(files)
+            if file.export_id in records and file.expires_at > now and self._may_see(actor, file)
+        ]
+
     def path(self, actor: Actor, dataset_id: str, export_id: str) -> tuple[Path, str]:
         """Return the path of the file of a completed export, and its name for users.
 
@@ -190,10 +216,13 @@ class HubExports:
             file = export_files.find_export_file(connection, export_id)
         if file is None or file.dataset_id != dataset_id or file.expires_at <= self._context.clock():
             raise NotFound(_NOT_FOUND)
-        subject = self._datasets.subject(actor, dataset_id, is_own=file.user_id == actor.user_id)
-        if not allowed(actor, Action.EXPORT_VIEW_OTHERS, subject):
+        if not self._may_see(actor, file):
             raise NotFound(_NOT_FOUND)
         return file
+
+    def _may_see(self, actor: Actor, file: ExportFile) -> bool:
+        subject = self._datasets.subject(actor, file.dataset_id, is_own=file.user_id == actor.user_id)
+        return bool(allowed(actor, Action.EXPORT_VIEW_OTHERS, subject))
 
     def _path_of(self, file: ExportFile) -> Path:
         return self._context.workspace.path / os.fsdecode(file.path)
@@ -252,8 +281,19 @@ def safe_name(name: str) -> str:
     return f"{stem}.zip"
 
 
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
+def _chosen(dataset: Dataset, request: ExportRequest) -> Dataset | View:
+    return dataset if request.results is None else request.results.view()
+
+
 def _count(dataset: Dataset, request: ExportRequest) -> int:
-    return dataset.count_export(
+    return _chosen(dataset, request).count_export(
         entity_type=request.entity_type, vql=request.vql, media_selection=request.media_selection
     )
 
@@ -278,7 +318,7 @@ def _check_selection(selection: Sequence[Any] | None) -> None:
 
 
 def _begin(dataset: Dataset, path: Path, request: ExportRequest) -> ExportTask:
-    return dataset.export(
+    return _chosen(dataset, request).export(
         path,
         request.format,
         request.include_images,
@@ -288,4 +328,5 @@ def _begin(dataset: Dataset, path: Path, request: ExportRequest) -> ExportTask:
         vql=request.vql,
         strip_metadata=request.strip_metadata,
         media_url=request.media_url,
+        **request.options,
     )

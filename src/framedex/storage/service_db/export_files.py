@@ -45,10 +45,11 @@ def find_export_file(connection: sa.Connection, export_id: str) -> ExportFile | 
     return None if row is None else ExportFile(*row)
 
 
-def list_export_files(connection: sa.Connection) -> list[ExportFile]:
-    """Return all rows, the oldest first."""
-    rows = connection.execute(exports.select().order_by(exports.c.created_at, exports.c.export_id)).all()
-    return [ExportFile(*row) for row in rows]
+def list_export_files(connection: sa.Connection, dataset_id: str | None = None) -> list[ExportFile]:
+    """Return all rows, or those of a dataset, the oldest first."""
+    query = exports.select().order_by(exports.c.created_at, exports.c.export_id)
+    query = query if dataset_id is None else query.where(exports.c.dataset_id == dataset_id)
+    return [ExportFile(*row) for row in connection.execute(query).all()]
 
 
 def remove_export_files(connection: sa.Connection, export_ids: Sequence[str]) -> None:
