@@ -98,6 +98,7 @@ function useGlobalKeys(): void {
     palette: () => openDialog(() => <Palette />),
     undo: () => void (dataset.peek() && undo(dataset.peek()!.id)),
     redo: () => void (dataset.peek() && redo(dataset.peek()!.id)),
+    copy: () => void import("./parts/CopyDialog").then(({ openCopy }) => openCopy()).catch(sayError),
     region: nextRegion,
     "go.overview": () => go("overview"),
     "go.pictures": () => go("pictures"),

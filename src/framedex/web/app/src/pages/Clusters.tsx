@@ -7,6 +7,7 @@ import { count } from "../lib/format";
 import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
+import { openExport } from "../parts/ExportDialog";
 import type { MediaItem } from "../parts/Inspector";
 import { PartialBar } from "../parts/PartialBar";
 import { Prompt } from "../parts/Prompt";
@@ -94,6 +95,10 @@ function Clusters({ dataset: of }: { dataset: DatasetStatus }) {
     label: () => clusters[focus.peek()] && askLabel(of, clusters[focus.peek()]!),
     basket: () =>
       clusters[focus.peek()] && void act(of, clusters[focus.peek()]!, "basket_add", {}, t.edits.basketAdded),
+    export: () => {
+      const cluster = clusters[focus.peek()];
+      if (cluster) openExport(of, { vql: [{ cluster: { op: "is", value: cluster.cluster_id } }] }, cluster.n_images);
+    },
   });
   return (
     <div class="page">

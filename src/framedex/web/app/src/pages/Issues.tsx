@@ -16,6 +16,7 @@ import { type ActionName, change, editVersion, undo } from "../state/edits";
 import { sayError } from "../state/notices";
 import { Queue } from "../state/queue";
 import { readRows } from "../state/rows";
+import { shows } from "../state/screen";
 import { t } from "../texts";
 
 const PART = 60;
@@ -142,6 +143,7 @@ function reader(of: DatasetStatus, type: string) {
     const above = stats.peek()?.issues.find((each) => each.issue_type === type);
     const columns = ["media_id", "image_filename", "v", "width", ...(hasValues ? [type] : [])];
     const sort = hasValues ? { column: type, descending: await isAbove(of, above?.issue_type ?? type) } : null;
+    shows({ vql, ...(sort ? { sort } : {}) });
     const { rows, info } = await readRows(of.id, { vql, sort }, columns, offset + PART);
     const items: Finding[] = rows.slice(offset).map((row) => ({
       media_id: row.media_id,

@@ -10,7 +10,7 @@ import { PartialBar } from "../parts/PartialBar";
 import { Prompt } from "../parts/Prompt";
 import { Scrubber } from "../parts/Scrubber";
 import { show } from "../parts/SearchBox";
-import { SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf, dataset } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
@@ -78,7 +78,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
         <Content results={results} dataset={of} />
         {showsInspector.value && <Inspector datasetId={of.id} mediaId={results.row(focus.value)?.media_id} />}
       </div>
-      <SelectionBar results={results} />
+      <SelectionBar dataset={of} results={results} />
     </div>
   );
 }
@@ -107,6 +107,7 @@ function usePageKeys(of: DatasetStatus, results: Results): void {
     jump,
     larger: () => changeTileSize(1),
     smaller: () => changeTileSize(-1),
+    export: () => askExport(of, results),
     similar: () => row() && show({ like: row()!.media_id }),
     cluster: () => row() && navigate(pathOf(addressOf(of), "clusters", null, `of=${row()!.media_id}`)),
     copies: () => row() && navigate(pathOf(addressOf(of), "duplicates", null, `of=${row()!.media_id}`)),

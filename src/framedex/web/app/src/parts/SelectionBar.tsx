@@ -1,5 +1,5 @@
 import { get } from "../api/http";
-import type { Row, Tag } from "../api/types";
+import type { DatasetStatus, Row, Tag } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { openDialog } from "../state/dialogs";
 import { changeRows } from "../state/edits";
@@ -8,6 +8,7 @@ import { focus, selection } from "../state/pictures";
 import type { Results } from "../state/results";
 import { t } from "../texts";
 import { Button } from "./Button";
+import { openExport } from "./ExportDialog";
 import { Prompt } from "./Prompt";
 
 /** The ids that an action is about: the selection, else the row with the focus; `all` for all results. */
@@ -113,6 +114,14 @@ async function givePinned(results: Results, pressed: string): Promise<void> {
   }
 }
 
+/** Open the dialog that exports the selected rows, or all that are shown. */
+export function askExport(of: DatasetStatus, results: Results): void {
+  const isSome = !selection.isEmpty.peek() && !selection.isAll.peek();
+  const type = results.query.entity_type;
+  const chosen = { ids: selection.list, ...(type ? { entity_type: type } : {}) };
+  openExport(of, isSome ? chosen : results.query, isSome ? selection.list.length : results.count);
+}
+
 /** Handle the keys that change the selection. */
 export function useSelectionKeys(results: Results): void {
   useKeys("grid", {
@@ -124,7 +133,7 @@ export function useSelectionKeys(results: Results): void {
 }
 
 /** What can be done with the selection. */
-export function SelectionBar({ results }: { results: Results }) {
+export function SelectionBar({ dataset: of, results }: { dataset: DatasetStatus; results: Results }) {
   if (selection.isEmpty.value) return null;
   const n = selection.count(results.count);
   return (
@@ -138,6 +147,9 @@ export function SelectionBar({ results }: { results: Results }) {
       </Button>
       <Button hint="X" onClick={() => void toggleBasket(results)}>
         {t.actions.basket}
+      </Button>
+      <Button hint="E" onClick={() => askExport(of, results)}>
+        {t.actions.export}
       </Button>
       <span class="grow" />
       <Button hint="Esc" kind="quiet" onClick={() => selection.clear()}>

@@ -1,8 +1,9 @@
 /** All texts of the app, by part. */
 import { edits } from "./edits";
+import { exports } from "./exports";
 import { pages } from "./pages";
 import { places } from "./places";
 import { queues } from "./queues";
 import { shell } from "./shell";
 
-export const t = { edits, ...pages, ...places, ...queues, ...shell } as const;
+export const t = { edits, ...exports, ...pages, ...places, ...queues, ...shell } as const;

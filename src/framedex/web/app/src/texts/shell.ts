@@ -67,14 +67,6 @@ export const shell = {
     none: "No command has these words.",
   },
   theme: { name: "Theme", system: "System", light: "Light", dark: "Dark" },
-  copy: {
-    title: "Copy as",
-    copied: "Copied.",
-    python: "Python",
-    cli: "Command line",
-    vql: "Filter (VQL)",
-    curl: "curl",
-  },
   notFound: {
     page: "There is no such page.",
     dataset: (name: string) => `There is no dataset “${name}” that you may see.`,

@@ -1,0 +1,50 @@
+/** The words of exports and of what is copied as code. */
+const images = (n: number): string => `${n.toLocaleString()} ${n === 1 ? "image" : "images"}`;
+
+export const exports = {
+  exports: {
+    title: (n: number) => `Export ${images(n)}`,
+    format: "Format",
+    formats: {
+      json: "JSON: all that is known of each image",
+      parquet: "Parquet: the same as a table",
+      csv: "CSV: labels, captions and boxes",
+      coco: "COCO",
+      yolo: "YOLO",
+      voc: "Pascal VOC",
+    },
+    name: "Name of the file",
+    withImages: "With the image files",
+    strip: "Without place, camera and comments in the image files",
+    split: "Divide the images for training",
+    parts: { train: "Training, %", val: "Validation, %", test: "Test, %" },
+    partsHint: "Near-duplicates and frames of one video stay in one part. Together at most 100 %.",
+    lines: "Lines of YOLO",
+    shapes: {
+      boxes: "Boxes",
+      confidences: "Boxes with confidences",
+      outlines: "Outlines",
+      keypoints: "Boxes with key points",
+    },
+    submit: "Start the export",
+    list: "Exports of this dataset",
+    none: "There are no exports yet.",
+    running: (name: string) => `Exporting ${name}`,
+    ready: (name: string) => `The export ${name} is ready: E lists it`,
+    download: "Download",
+    until: (when: string) => `kept until ${when}`,
+    failed: (message: string) => `Failed: ${message}`,
+  },
+  copy: {
+    title: "Copy what is shown",
+    as: "Copy as",
+    copied: "Copied.",
+    byHand: "The browser lets pages copy only over a secure connection. The text is selected: copy it with Ctrl C.",
+    submit: "Copy",
+    select: "Select the text",
+    text: "Text to copy",
+    searchIsNoFilter: "The search and the order are no part of a filter.",
+    orderIsNoPart: "The command has all of them, in the order of ingestion.",
+    kinds: { python: "Python", cli: "Command line", vql: "Filter (VQL)", curl: "curl" },
+  },
+} as const;
