@@ -198,6 +198,7 @@ CALLS: Mapping[str, Call] = {
     **{f"Datasets.open {each}": opening(each) for each in Action if each.startswith(("dataset", "view"))},
     **{f"Tasks.open {each}": opening_task(each) for each in Action if each.startswith("task")},
     "Datasets.open_with_record": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.open_with_record(a, w.pets)),
+    "Datasets.permissions_for": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.permissions_for(a, w.pets)),
     "Datasets.record": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.record(a, w.pets)),
     "Datasets.members": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.members(a, w.pets)),
     "Datasets.create": Call(
@@ -274,6 +275,7 @@ CALLS: Mapping[str, Call] = {
     "Users.set_roles": Call((A.USERS_WRITE,), lambda w, a: w.hub.users.set_roles(a, w.user(), ["view-users"])),
 }
 LISTS = {
+    "Datasets.permissions",
     "Datasets.visible",
     "Tasks.search",
     "Tasks.filters",
@@ -363,6 +365,7 @@ def test_lists__have_what_may_be_seen(world: World, column: str) -> None:
     sees = bool(allowed(actor, Action.DATASET_VIEW, hub.datasets.subject(actor, world.pets)))
     assert sees is (TABLE.get((Action.DATASET_VIEW, column), Answer.YES) is Answer.YES)
     assert (world.pets in {record.id for record in hub.datasets.visible(actor)}) is sees
+    assert (Action.DATASET_VIEW in hub.datasets.permissions(actor).get(world.pets, [])) is sees
     assert (world.task in {task.task_id for task in hub.tasks.search(actor, page_size=50).tasks}) is sees
     assert (world.pets in hub.tasks.filters(actor).dataset_ids) is sees
     listener = hub.events.listen(actor)
@@ -385,6 +388,7 @@ def test_lists__without_a_log_in(world: World) -> None:
     hub = world.hub
     calls: list[Callable[[Actor], object]] = [
         hub.datasets.visible,
+        hub.datasets.permissions,
         hub.tasks.search,
         hub.tasks.filters,
         hub.events.listen,

@@ -68,6 +68,37 @@ def test_status__of_others(
     assert open_client.get(f"{API}/dataset/pets", headers=vic).status_code == 404
 
 
+def test_status__says_what_the_user_may_do(
+    open_client: Client, workspace: Workspace, hub: Hub, dataset: Dataset, stranger: str
+) -> None:
+    """The permissions are those of the matrix: in the list, in the status, and after a change of a grant."""
+    ann, vic, other = (open_client.bearer(name) for name in ("ann", "vic", stranger))
+
+    def permissions(headers: dict[str, str]) -> set[str]:
+        listed = open_client.get(f"{API}/datasets", headers=headers).json()[0]["permissions"]
+        alone = open_client.get(f"{API}/dataset/{dataset.id}", headers=headers).json()["permissions"]
+        assert listed == alone
+        return set(alone)
+
+    assert {"dataset.view", "dataset.edit", "dataset.share", "dataset.delete"} <= permissions(ann)
+    assert permissions(vic) == {"dataset.view", "dataset.search_upload", "task.view"}
+    share = f"{API}/manage/{dataset.id}"
+    for role, may_edit in (("viewer", False), ("editor", True)):
+        body = {"grant_to_user_email": stranger, "role": role}
+        assert open_client.put(f"{share}/invite", headers=ann, json=body).status_code == 200
+        assert ("dataset.edit" in permissions(other)) is may_edit
+        assert "dataset.share" not in permissions(other)
+    assert open_client.delete(f"{share}/share", headers=ann, params={"email": stranger}).status_code == 200
+    assert open_client.get(f"{API}/datasets", headers=other).json() == []
+
+
+def test_status__without_log_ins_allows_all_but_sharing(local: Client, dataset: Dataset) -> None:
+    """The local user may do everything with a dataset, except for sharing it with nobody."""
+    may = local.get(f"{API}/dataset/{dataset.id}").json()["permissions"]
+    assert "dataset.delete" in may
+    assert "dataset.share" not in may
+
+
 def test_status__in_words_of_older_clients(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """The former status follows from the status, and from the task that runs."""
     draft = workspace.create_draft("draft")

@@ -14,7 +14,7 @@ from framedex.access.actors import (
     local_actor,
     operator_actor,
 )
-from framedex.access.rules import Answer, Verdict, allowed, require
+from framedex.access.rules import Answer, Verdict, allowed, dataset_permissions, require
 
 __all__ = [
     "ANONYMOUS",
@@ -30,6 +30,7 @@ __all__ = [
     "Verdict",
     "Via",
     "allowed",
+    "dataset_permissions",
     "local_actor",
     "operator_actor",
     "require",

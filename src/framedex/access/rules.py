@@ -133,6 +133,11 @@ def allowed(actor: Actor, action: Action, subject: Subject = None) -> Verdict:
     return _of_users(actor, action)
 
 
+def dataset_permissions(actor: Actor, subject: DatasetSubject) -> list[Action]:
+    """Return what an actor may do with a dataset, in the order of the actions; nothing if it is hidden."""
+    return [action for action in Action if action in _OF_DATASETS and allowed(actor, action, subject)]
+
+
 def require(actor: Actor, action: Action, subject: Subject = None) -> None:
     """Check that an actor may do something.
 

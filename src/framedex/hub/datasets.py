@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from framedex.access import Action, Actor, DatasetSubject, Role, TenantSubject, allowed, require
+from framedex.access import Action, Actor, DatasetSubject, Role, TenantSubject, allowed, dataset_permissions, require
 from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
 from framedex.core.ids import is_dataset_id
@@ -135,6 +135,30 @@ class Datasets:
             NotAuthenticated: nobody is logged in.
             Forbidden: the password of the actor is temporary.
         """
+        return [record for record, _ in self._visible(actor)]
+
+    def permissions(self, actor: Actor) -> dict[str, list[Action]]:
+        """Return what the actor may do with each dataset that the actor may view, by the id of the dataset.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+            Forbidden: the password of the actor is temporary.
+        """
+        return {record.id: dataset_permissions(actor, subject) for record, subject in self._visible(actor)}
+
+    def permissions_for(self, actor: Actor, dataset_id: str) -> list[Action]:
+        """Return what the actor may do with a dataset.
+
+        Raises:
+            NotAuthenticated: nobody is logged in.
+            NotFound: there is no such dataset, or the actor must not learn of it.
+        """
+        subject = self.subject(actor, dataset_id)
+        self._context.require(actor, Action.DATASET_VIEW, subject, target=dataset_id)
+        return dataset_permissions(actor, subject)
+
+    def _visible(self, actor: Actor) -> list[tuple[DatasetRecord, DatasetSubject]]:
+        """Return the datasets that the actor may view, each as a record and as the subject of actions."""
         self._context.require_log_in(actor)
         with self._context.database.read() as connection:
             all_homes = homes.homes(connection)
@@ -147,7 +171,7 @@ class Datasets:
             home = all_homes.get(record.id, _LIBRARY)
             subject = DatasetSubject(home.tenant_id, home.owner_id, grants.get(record.id))
             if allowed(actor, Action.DATASET_VIEW, subject):
-                visible.append(_owned(record, home))
+                visible.append((_owned(record, home), subject))
         return visible
 
     def _homes_by_namespace(self) -> dict[str, Home]:

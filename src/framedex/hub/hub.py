@@ -138,6 +138,7 @@ class Hub:
             workspace_id=tenant_id,
             auth=actor.via,
             must_change_password=actor.password_is_temporary,
+            read_only=self._context.workspace.read_only,
         )
 
     def derive(self, label: str, *parts: object) -> str:

@@ -30,7 +30,8 @@ class Profile(_Named):
     """The own account of an actor.
 
     ``workspace_role`` is the role in the primary tenant, ``workspace_id``; both are None for no member. ``auth`` is how
-    the actor was authenticated: ``session``, ``token`` or ``disabled``.
+    the actor was authenticated: ``session``, ``token`` or ``disabled``. ``read_only`` says that nobody can change
+    anything, because the workspace was opened so.
     """
 
     user_id: str
@@ -43,6 +44,7 @@ class Profile(_Named):
     workspace_id: str | None
     auth: str
     must_change_password: bool
+    read_only: bool = False
 
 
 class UserSession(_Named):

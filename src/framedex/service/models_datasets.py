@@ -1,12 +1,12 @@
 """Datasets in the form of the interface, where it differs from the records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel
 
-from framedex.access import Actor
+from framedex.access import Action, Actor
 from framedex.api.dataset import Dataset
 from framedex.records import DatasetRecord, DatasetStatus, IssueSummary, LabelCount, SourceType, TaskType
 from framedex.service.links import Links
@@ -20,7 +20,7 @@ class DatasetStatusModel(BaseModel):
 
     ``status_new`` is the status, ``status`` that of older clients. ``source_uri`` is the folder of the server for the
     owner alone, and None for uploads. ``preview_uri`` leads to the thumbnail of an image. ``fatal_error_msg`` is why
-    the dataset is in status ERROR.
+    the dataset is in status ERROR. ``permissions`` are the actions that the user may do with the dataset.
     """
 
     id: str
@@ -43,6 +43,7 @@ class DatasetStatusModel(BaseModel):
     filename: str | None = None
     sample: bool = False
     fatal_error_msg: str | None
+    permissions: list[Action]
 
 
 class NewDataset(DatasetStatusModel):
@@ -63,7 +64,11 @@ class DatasetStats(BaseModel):
 
 
 def dataset_fields(
-    record: DatasetRecord, actor: Actor, links: Links, open_dataset: Callable[[str], Dataset]
+    record: DatasetRecord,
+    actor: Actor,
+    links: Links,
+    open_dataset: Callable[[str], Dataset],
+    permissions: Sequence[Action],
 ) -> dict[str, Any]:
     """Return the fields of a :class:`DatasetStatusModel`.
 
@@ -72,6 +77,7 @@ def dataset_fields(
         actor: who asks.
         links: makes URIs.
         open_dataset: opens a dataset by its id, where the record does not say enough.
+        permissions: what who asks may do with the dataset.
     """
     is_owner = actor.is_local or record.owned_by == actor.name
     is_shown = record.source_type is SourceType.BUCKET or is_owner
@@ -84,6 +90,7 @@ def dataset_fields(
         "source_uri": record.source_uri if is_shown else None,
         "preview_uri": None if record.updated_at is None else links.path(f"/api/v1/dataset/{record.id}/preview"),
         "fatal_error_msg": error and without_folders(error),
+        "permissions": list(permissions),
     }
 
 

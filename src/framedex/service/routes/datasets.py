@@ -7,15 +7,18 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, model_validator
 
-from framedex.access import Action
+from framedex.access import Action, Actor
 from framedex.errors import NotFound
+from framedex.records import DatasetRecord
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.forms import model_body, parse_fields, read_fields
+from framedex.service.links import Links
 from framedex.service.models_datasets import DatasetStats, DatasetStatusModel, NewDataset, dataset_fields
 from framedex.service.parameters import CurrentActor, FileLinks, OpenedDataset, OpenedRecord, Service
 from framedex.service.routes.account import Message
 from framedex.service.sources import check_bucket, reading_source
+from framedex.service.state import ServiceState
 
 router = routes("datasets")
 
@@ -67,10 +70,11 @@ class UserConfig(BaseModel):
 @needs(Action.OWN_ACCOUNT)
 def list_user_datasets(service: Service, actor: CurrentActor, links: FileLinks) -> list[DatasetStatusModel]:
     """Return the datasets that the user may view, newest first."""
-    answers = []
+    answers, permissions = [], service.hub.datasets.permissions(actor)
     for record in service.hub.datasets.visible(actor):
         with suppress(NotFound):  # it was deleted meanwhile
-            fields = dataset_fields(record, actor, links, service.workspace.dataset)
+            may = permissions.get(record.id, [])
+            fields = dataset_fields(record, actor, links, service.workspace.dataset, may)
             answers.append(DatasetStatusModel(**fields))
     return answers
 
@@ -88,7 +92,7 @@ def get_dataset(
     service: Service, actor: CurrentActor, links: FileLinks, record: OpenedRecord, dataset_id: str
 ) -> DatasetStatusModel:
     """Return the status, the counts and the origin of a dataset."""
-    return DatasetStatusModel(**dataset_fields(record, actor, links, service.workspace.dataset))
+    return _status(service, actor, links, record)
 
 
 @router.post("/dataset", openapi_extra=model_body(BucketSource))
@@ -104,8 +108,8 @@ async def create_dataset(service: Service, actor: CurrentActor, links: FileLinks
     def create() -> NewDataset:
         with reading_source(uri):
             dataset = service.hub.datasets.create(actor, source.dataset_name, uri)
-        record = service.hub.datasets.record(actor, dataset.id)
-        return NewDataset(**dataset_fields(record, actor, links, service.workspace.dataset), dataset_id=dataset.id)
+        created = _status(service, actor, links, service.hub.datasets.record(actor, dataset.id))
+        return NewDataset(**dict(created), dataset_id=dataset.id)
 
     async with service.heavy:
         return await run_in_threadpool(create)
@@ -123,8 +127,7 @@ def change_dataset(
 ) -> DatasetStatusModel:
     """Change the name or the description of a dataset."""
     dataset.update(name=body.display_name, description=body.description)
-    record = service.hub.datasets.record(actor, dataset_id)
-    return DatasetStatusModel(**dataset_fields(record, actor, links, service.workspace.dataset))
+    return _status(service, actor, links, service.hub.datasets.record(actor, dataset_id))
 
 
 @router.delete("/dataset/{dataset_id}")
@@ -170,3 +173,9 @@ def get_user_config(service: Service, dataset: OpenedDataset, dataset_id: str) -
     settings = service.workspace.settings
     toggles = {key: {"enabled": bool(getattr(settings, name))} for key, name in _TOGGLES.items()}
     return UserConfig(features=[texts, *(Feature(feature_key=key, feature_options=on) for key, on in toggles.items())])
+
+
+def _status(service: ServiceState, actor: Actor, links: Links, record: DatasetRecord) -> DatasetStatusModel:
+    """Return a dataset as its user sees it."""
+    permissions = service.hub.datasets.permissions_for(actor, record.id)
+    return DatasetStatusModel(**dataset_fields(record, actor, links, service.workspace.dataset, permissions))

@@ -4,7 +4,8 @@ import { type ComponentType, render } from "preact";
 import { useEffect } from "preact/hooks";
 import "./styles/app.css";
 import { startEvents } from "./api/events";
-import { startKeys, useKeys } from "./keys/dispatcher";
+import { onRefused } from "./api/http";
+import { refuseKey, startKeys, useKeys } from "./keys/dispatcher";
 import { KeyHelp } from "./parts/KeyHelp";
 import { Palette } from "./parts/Palette";
 import { Shell } from "./parts/Shell";
@@ -12,7 +13,8 @@ import { navigate, pathOf, route, startRouter } from "./router";
 import { addressOf, dataset, datasets, loadDatasets, loadStats } from "./state/datasets";
 import { closeDialog, dialog, openDialog } from "./state/dialogs";
 import { redo, startEdits, undo } from "./state/edits";
-import { sayError } from "./state/notices";
+import { say, sayError } from "./state/notices";
+import { type Permission, whyNot } from "./state/permissions";
 import { startTheme } from "./state/preferences";
 import { isKnown, loadProfile, profile } from "./state/session";
 import { loadTasks, startTasks } from "./state/tasks";
@@ -129,10 +131,27 @@ function nextRegion(): void {
   }
 }
 
+/** Let keys say why they do nothing, and read again what the user may do when the service refuses something. */
+function startPermissions(): void {
+  refuseKey.current = (permission) => {
+    const reason = whyNot(permission as Permission);
+    if (reason) say(reason, "error");
+    return reason !== null;
+  };
+  onRefused.current = (error) => {
+    const isOfDataset = error.status === 403 || error.message === "Dataset not found";
+    if (isOfDataset && dataset.peek()) void loadDatasets().catch(() => {});
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && profile.peek()) void loadDatasets().catch(() => {});
+  });
+}
+
 async function start(): Promise<void> {
   startTheme();
   startRouter();
   startKeys();
+  startPermissions();
   startTasks();
   startEdits();
   render(<App />, document.getElementById("app")!);

@@ -17,6 +17,9 @@ export const isOnline = signal(true);
 /** Called when the service says that nobody is logged in. */
 export const onUnauthorized: { current: () => void } = { current: () => {} };
 
+/** Called when the service refuses something, which may be because what the user may do has changed. */
+export const onRefused: { current: (error: ApiError) => void } = { current: () => {} };
+
 /** An error that the service answered with, or the absence of an answer (status 0). */
 export class ApiError extends Error {
   constructor(
@@ -96,5 +99,7 @@ async function problem(response: Response): Promise<ApiError> {
     // not JSON: a proxy answered
   }
   if (response.status === 401) onUnauthorized.current();
-  return new ApiError(response.status, detail, code);
+  const error = new ApiError(response.status, detail, code);
+  if (response.status === 403 || response.status === 404) onRefused.current(error);
+  return error;
 }

@@ -1,7 +1,7 @@
 /** The one listener for keys: it finds the row of {@link KEYS} that a key means, and calls who handles it. */
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { KEYS, type Key, SCOPES, type Scope } from "./table";
+import { KEYS, type Key, permissionOf, SCOPES, type Scope } from "./table";
 
 /** Handles a key; the text is the key that was pressed, for rows with several. */
 export type Handler = (pressed: string) => void;
@@ -96,12 +96,20 @@ function handle(text: string, pressed: string): boolean {
     for (const key of matches(binding.scope, text)) {
       const handler = binding.handlers()[key.id];
       if (handler) {
-        handler(pressed);
+        if (!isRefused(key)) handler(pressed);
         return true;
       }
     }
   }
   return false;
+}
+
+/** Asked before a key is handled that needs a permission; it tells the user why not, and returns whether it did. */
+export const refuseKey: { current: (permission: string) => boolean } = { current: () => false };
+
+function isRefused(key: Key): boolean {
+  const permission = permissionOf(key);
+  return permission !== null && refuseKey.current(permission);
 }
 
 /** Handle the keys of a scope while a component is shown. */
@@ -124,7 +132,7 @@ export function bind(scope: Scope, handlers: () => Handlers): () => void {
 /** Call a row's handler as if its key had been pressed; return whether there was one. */
 export function perform(key: Key): boolean {
   const found = bindings.find((each) => each.scope === key.scope && each.handlers()[key.id]);
-  found?.handlers()[key.id]?.(key.keys[0] ?? "");
+  if (found && !isRefused(key)) found.handlers()[key.id]?.(key.keys[0] ?? "");
   return found !== undefined;
 }
 

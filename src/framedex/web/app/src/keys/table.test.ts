@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyText } from "./dispatcher";
-import { KEYS, keyNames } from "./table";
+import { KEYS, keyNames, permissionOfHint } from "./table";
 
 test("no key of a scope means two things", () => {
   const found = KEYS.flatMap((key) => key.keys.map((each) => `${key.scope} ${each}`));
@@ -39,4 +39,11 @@ test("events have the text of the table", () => {
   assert.equal(keyText({ ...event, key: "?", metaKey: false }), "?");
   assert.equal(keyText({ ...event, key: " ", metaKey: false, shiftKey: false }), "Space");
   assert.equal(keyText({ ...event, key: "ArrowUp", metaKey: false }), "Shift+ArrowUp");
+});
+
+test("buttons need what their keys need", () => {
+  assert.equal(permissionOfHint("T", "pictures"), "dataset.edit");
+  assert.equal(permissionOfHint("2", "labels"), "dataset.edit");
+  assert.equal(permissionOfHint("Enter", "pictures"), null);
+  assert.equal(permissionOfHint("Enter", "cleanup"), "dataset.edit");
 });

@@ -163,6 +163,55 @@ export const KEYS: readonly Key[] = [
   row("dialog", "close", "Escape", "Close without a change"),
 ];
 
+/** The permissions without which keys do nothing but say why. */
+const NEEDS: Readonly<Record<string, string>> = {
+  "global undo": "dataset.edit",
+  "global redo": "dataset.edit",
+  "grid tag": "dataset.edit",
+  "grid tag.pinned": "dataset.edit",
+  "grid label": "dataset.edit",
+  "grid basket": "dataset.edit",
+  "grid export": "dataset.export",
+  "viewer tag": "dataset.edit",
+  "viewer label": "dataset.edit",
+  "viewer caption": "dataset.edit",
+  "viewer basket": "dataset.edit",
+  "duplicates accept": "dataset.edit",
+  "duplicates accept.all": "dataset.edit",
+  "duplicates keep.all": "dataset.edit",
+  "duplicates not.two": "dataset.edit",
+  "duplicates undo": "dataset.edit",
+  "labels accept": "dataset.edit",
+  "labels right": "dataset.edit",
+  "labels choose": "dataset.edit",
+  "labels other": "dataset.edit",
+  "labels ambiguous": "dataset.edit",
+  "labels undo": "dataset.edit",
+  "issues accept": "dataset.edit",
+  "issues reject": "dataset.edit",
+  "issues undo": "dataset.edit",
+  "clusters tag": "dataset.edit",
+  "clusters label": "dataset.edit",
+  "clusters basket": "dataset.edit",
+  "clusters export": "dataset.export",
+  "cleanup apply": "dataset.edit",
+};
+
+/** Return the permission that a key needs; null for none. */
+export function permissionOf(key: Pick<Key, "scope" | "id">): string | null {
+  return NEEDS[`${key.scope} ${key.id}`] ?? null;
+}
+
+/** The scopes of pages whose buttons have keys. */
+const SCOPE_OF_PAGE: Readonly<Record<string, Scope>> = { pictures: "grid", m: "viewer" };
+
+/** Return the permission that the key of a button needs, by the name of the key and that of the page. */
+export function permissionOfHint(hint: string, page: string): string | null {
+  const scope = SCOPE_OF_PAGE[page] ?? page;
+  const key = KEYS.find((each) => each.scope === scope && keyNames(each).includes(hint));
+  return key ? permissionOf(key) : null;
+}
+
 /** Return the keys of a row as they are written on a keyboard, for example `Ctrl Z`. */
 export function keyNames(key: Key): string[] {
   const names: Record<string, string> = {

@@ -94,6 +94,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
               {t.navigation.pictures}
             </a>
             <Button
+              needs="dataset.edit"
               onClick={() => {
                 const on = { rid: basket.value?.rid ?? "" };
                 void change({ datasetId: of.id, action: "basket_remove", on, words: t.edits.basketRemoved }).catch(

@@ -34,7 +34,9 @@ function History({ dataset: of }: { dataset: DatasetStatus }) {
       <h1>{t.navigation.history}</h1>
       <section aria-labelledby="snapshots">
         <h2 id="snapshots">{t.history.snapshots}</h2>
-        <Button onClick={() => askSnapshot(of, snapshots)}>{t.history.take}</Button>
+        <Button needs="dataset.edit" onClick={() => askSnapshot(of, snapshots)}>
+          {t.history.take}
+        </Button>
         {snapshots.value ? <Snapshots dataset={of} list={snapshots} /> : <Pending of={snapshots} />}
       </section>
       <section aria-labelledby="journal">
@@ -105,9 +107,15 @@ function Snapshots({ dataset: of, list }: { dataset: DatasetStatus; list: Resour
           {snapshot.is_current && <span class="hint">{t.history.current}</span>}
           {snapshot.description && <span class="hint">{snapshot.description}</span>}
           <span class="grow" />
-          {!snapshot.is_current && <Button onClick={() => restore(snapshot)}>{t.history.restore}</Button>}
-          <Button onClick={() => clone(snapshot)}>{t.history.clone}</Button>
-          <Button kind="quiet" onClick={() => remove(snapshot)}>
+          {!snapshot.is_current && (
+            <Button needs="dataset.edit" onClick={() => restore(snapshot)}>
+              {t.history.restore}
+            </Button>
+          )}
+          <Button needs="dataset.clone" onClick={() => clone(snapshot)}>
+            {t.history.clone}
+          </Button>
+          <Button needs="dataset.edit" kind="quiet" onClick={() => remove(snapshot)}>
             {t.history.remove}
           </Button>
         </li>
@@ -161,7 +169,7 @@ function Journal({ dataset: of, steps }: { dataset: DatasetStatus; steps: Journa
               {step.undone_by ? (
                 <span class="hint">{t.history.undone(step.undone_by)}</span>
               ) : (
-                <Button kind="quiet" onClick={() => void undo(step)} disabledReason={step.reason}>
+                <Button needs="dataset.edit" kind="quiet" onClick={() => void undo(step)} disabledReason={step.reason}>
                   {t.history.undo}
                 </Button>
               )}

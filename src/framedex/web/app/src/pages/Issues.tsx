@@ -217,12 +217,13 @@ function Limit({ dataset: of, type, input, onChange }: LimitProps) {
       <output for={id}>{limit === null ? "" : number(limit)}</output>
       <span class="hint">{limit !== null && t.issues.chosen(beyond(histogram, limit))}</span>
       <Button
+        needs="dataset.edit"
         onClick={() => void set({ limits: { [type]: limit } })}
         disabledReason={value.value === null ? t.issues.limit : null}
       >
         {t.issues.apply}
       </Button>
-      <Button kind="quiet" onClick={() => void set({ reset: [type] })}>
+      <Button needs="dataset.edit" kind="quiet" onClick={() => void set({ reset: [type] })}>
         {t.issues.reset}
       </Button>
     </section>

@@ -65,7 +65,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
         <h1 class="visually-hidden">{t.pictures.title}</h1>
         <FilterBar results={results} />
         <Sorting />
-        <Button kind="quiet" onClick={() => askSaveView(of)}>
+        <Button kind="quiet" needs="view.create" onClick={() => askSaveView(of)}>
           {t.actions.saveView}
         </Button>
         <span class="grow" />

@@ -13,6 +13,7 @@ import { loadDatasets } from "../state/datasets";
 import { closeDialog, openDialog } from "../state/dialogs";
 import { editVersion } from "../state/edits";
 import { say, sayError } from "../state/notices";
+import { whyNot } from "../state/permissions";
 import { t } from "../texts";
 
 const TYPES = ["string", "float", "datetime", "enum", "link"] as const;
@@ -39,7 +40,7 @@ function Settings({ dataset: of }: { dataset: DatasetStatus }) {
       <section aria-labelledby="end">
         <h2 id="end">{t.settings.deletion}</h2>
         <p>{t.settings.deletionHint}</p>
-        <Button kind="danger" onClick={() => openDialog(() => <Deletion dataset={of} />)}>
+        <Button needs="dataset.delete" kind="danger" onClick={() => openDialog(() => <Deletion dataset={of} />)}>
           {t.settings.remove}
         </Button>
       </section>
@@ -59,6 +60,7 @@ async function attempt(work: Promise<unknown>, then: () => void): Promise<void> 
 function Names({ dataset: of }: { dataset: DatasetStatus }) {
   const name = useSignal(of.display_name);
   const description = useSignal(of.description);
+  const isFixed = whyNot("dataset.rename") !== null;
   const id = useId();
   const save = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -75,6 +77,7 @@ function Names({ dataset: of }: { dataset: DatasetStatus }) {
         id={`${id}-name`}
         required
         maxLength={255}
+        readOnly={isFixed}
         value={name.value}
         onInput={(event) => {
           name.value = event.currentTarget.value;
@@ -84,14 +87,15 @@ function Names({ dataset: of }: { dataset: DatasetStatus }) {
       <textarea
         id={`${id}-text`}
         rows={3}
+        readOnly={isFixed}
         value={description.value}
         onInput={(event) => {
           description.value = event.currentTarget.value;
         }}
       />
-      <button type="submit" class="button">
+      <Button type="submit" needs="dataset.rename">
         {t.settings.save}
-      </button>
+      </Button>
     </form>
   );
 }
@@ -117,10 +121,11 @@ function Tags({ dataset: of, tags }: { dataset: DatasetStatus; tags: Resource<Ta
           <span class="number">{count(tag.count)}</span>
           <span class="hint">{tag.created_by}</span>
           <span class="grow" />
-          <Button kind="quiet" onClick={() => rename(tag)}>
+          <Button needs="dataset.edit" kind="quiet" onClick={() => rename(tag)}>
             {t.settings.renameWord}
           </Button>
           <Button
+            needs="dataset.edit"
             kind="quiet"
             onClick={() => void attempt(call("DELETE", `/dataset/${of.id}/tags/${tag.tag_id}`), tags.reload)}
           >
@@ -159,6 +164,7 @@ function Fields({ dataset: of, fields }: { dataset: DatasetStatus; fields: Resou
             <span class="hint">{(field.enum_options ?? []).join(", ")}</span>
             <span class="grow" />
             <Button
+              needs="dataset.edit"
               kind="quiet"
               onClick={() => void attempt(call("DELETE", `/dataset/${of.id}/fields/${field.field_id}`), fields.reload)}
             >
@@ -200,9 +206,9 @@ function Fields({ dataset: of, fields }: { dataset: DatasetStatus; fields: Resou
             }}
           />
         )}
-        <button type="submit" class="button">
+        <Button type="submit" needs="dataset.edit">
           {t.settings.addField}
-        </button>
+        </Button>
       </form>
     </>
   );

@@ -3,7 +3,9 @@ import type { Task, TaskPage } from "../api/types";
 import { date, share } from "../lib/format";
 import { Button } from "../parts/Button";
 import { Pending, useResource } from "../parts/Resource";
+import { datasets } from "../state/datasets";
 import { sayError } from "../state/notices";
+import { type Permission, whyNotWith } from "../state/permissions";
 import { tasks } from "../state/tasks";
 import { t } from "../texts";
 
@@ -52,6 +54,8 @@ export default function Tasks() {
 
 function TaskRow({ task, onAct }: { task: Task; onAct: (what: "abort" | "retry") => void }) {
   const isOver = ["COMPLETED", "FAILED", "ABORTED"].includes(task.status);
+  const of = datasets.value?.find((each) => each.id === task.dataset_id) ?? null;
+  const reason = (permission: Permission): string | null => whyNotWith(of, permission);
   return (
     <tr>
       <th scope="row">{t.tasks.types[task.task_type] ?? task.task_type}</th>
@@ -64,9 +68,15 @@ function TaskRow({ task, onAct }: { task: Task; onAct: (what: "abort" | "retry")
       <td>{task.created_by}</td>
       <td>{date(task.start_time)}</td>
       <td>
-        {!isOver && <Button onClick={() => onAct("abort")}>{t.tasks.abort}</Button>}
+        {!isOver && (
+          <Button disabledReason={reason("task.abort")} onClick={() => onAct("abort")}>
+            {t.tasks.abort}
+          </Button>
+        )}
         {(task.status === "FAILED" || task.status === "ABORTED") && (
-          <Button onClick={() => onAct("retry")}>{t.tasks.retry}</Button>
+          <Button disabledReason={reason("task.retry")} onClick={() => onAct("retry")}>
+            {t.tasks.retry}
+          </Button>
         )}
       </td>
     </tr>

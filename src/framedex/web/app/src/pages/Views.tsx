@@ -89,6 +89,7 @@ function OneView({ dataset: of, view, onChange }: { dataset: DatasetStatus; view
       {view.last_results && <span class="hint">{t.views.last(ago(view.last_results))}</span>}
       <span class="grow" />
       <Button
+        needs="view.alerting"
         pressed={view.alerting_enabled}
         onClick={() =>
           void act(call("POST", `${path}/alerting`, { json: { request: { enabled: !view.alerting_enabled } } }))
@@ -96,7 +97,7 @@ function OneView({ dataset: of, view, onChange }: { dataset: DatasetStatus; view
       >
         {t.views.alerts}
       </Button>
-      <Button kind="quiet" onClick={() => void act(call("DELETE", path))}>
+      <Button needs="view.delete" kind="quiet" onClick={() => void act(call("DELETE", path))}>
         {t.views.remove}
       </Button>
     </>

@@ -11,6 +11,8 @@ const PATHS = {
   history: "M2.5 8a5.5 5.5 0 1 1 1.6 3.9M2.5 8L1 6.5M2.5 8L4 6.5M8 5v3l2 1.5",
   views: "M8 2l1.9 3.9 4.1.6-3 3 .7 4.3L8 11.8l-3.7 2 .7-4.3-3-3 4.1-.6z",
   settings: "M2 4h6M11 4h3M9.5 2.5v3M2 8h2M7 8h7M5.5 6.5v3M2 12h7M12 12h2M10.5 10.5v3",
+  lock: "M4 7h8v6H4zM5.5 7V5a2.5 2.5 0 0 1 5 0v2",
+  bell: "M4 11V7a4 4 0 0 1 8 0v4l1.5 1.5h-11zM6.5 14h3",
 } as const;
 export type IconName = keyof typeof PATHS;
 

@@ -21,7 +21,7 @@ export function PartialBar({ dataset }: { dataset: DatasetStatus }) {
   return (
     <div class="bar warning" role="status">
       {t.status.partialUnknown}
-      <Button kind="main" onClick={() => void reindex(dataset.id)}>
+      <Button needs="dataset.edit" kind="main" onClick={() => void reindex(dataset.id)}>
         {t.status.reindex}
       </Button>
     </div>

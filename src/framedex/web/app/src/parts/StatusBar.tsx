@@ -1,9 +1,13 @@
 import { isOnline } from "../api/http";
-import { dataset } from "../state/datasets";
+import { route } from "../router";
+import { dataset, datasets } from "../state/datasets";
 import { notice, pendingChanges } from "../state/notices";
+import { whyNot, whyNotWith } from "../state/permissions";
+import { profile } from "../state/session";
 import { abortTask, runningTasks } from "../state/tasks";
 import { t } from "../texts";
 import { Button } from "./Button";
+import { Icon } from "./Icon";
 
 /** The bar at the bottom: the server, tasks in progress, the last message. */
 export function StatusBar() {
@@ -24,16 +28,36 @@ export function StatusBar() {
             />
             {t.status.task(t.tasks.types[task.task_type] ?? task.task_type, task.progress_percentage ?? 0)}
             {task.dataset_name !== dataset.value?.display_name && ` · ${task.dataset_name}`}
-            <Button kind="quiet" onClick={() => void abortTask(task.task_id)}>
+            <Button
+              kind="quiet"
+              disabledReason={whyNotWith(
+                datasets.value?.find((each) => each.id === task.dataset_id) ?? null,
+                "task.abort",
+              )}
+              onClick={() => void abortTask(task.task_id)}
+            >
               {t.status.abort}
             </Button>
           </span>
         ))}
+        <Lock />
         <span class="grow" role="status" aria-live="polite">
           <span class={notice.value?.kind === "error" ? "message error" : "message"}>{notice.value?.text ?? ""}</span>
         </span>
         {pendingChanges.value > 0 && <span>{t.status.pending(pendingChanges.value)}</span>}
       </div>
     </footer>
+  );
+}
+
+/** Says that nothing can be changed here, and why. */
+function Lock() {
+  const reason = route.value.dataset ? whyNot("dataset.edit") : profile.value?.read_only && t.permissions.readOnly;
+  if (!reason) return null;
+  return (
+    <span class="lock">
+      <Icon name="lock" />
+      <strong>{t.permissions.locked}</strong> <span class="words">{reason}</span>
+    </span>
   );
 }

@@ -10,6 +10,7 @@ import type { ActionOutcome, JournalPage, Row } from "../api/types";
 import { count } from "../lib/format";
 import { t } from "../texts";
 import { pendingChanges, say } from "./notices";
+import { whyNot } from "./permissions";
 import type { Results } from "./results";
 
 export type ActionName =
@@ -57,6 +58,11 @@ export function startEdits(): void {
 
 /** Send a change after those before it; throws the server's refusal after it was told. */
 export function change(wanted: Change): Promise<ActionOutcome> {
+  const refusal = whyNot("dataset.edit");
+  if (refusal) {
+    say(refusal, "error");
+    return Promise.reject(new ApiError(403, refusal, "forbidden"));
+  }
   pendingChanges.value++; // those that wait for their turn count, too
   const next = queue.then(() => submit(wanted));
   queue = next.catch(() => {});

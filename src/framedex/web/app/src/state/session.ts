@@ -9,7 +9,9 @@ export const profile = signal<Profile | null>(null);
 export const isKnown = signal(false);
 export const authIsOff = computed(() => profile.value?.auth === "disabled");
 export const isAdmin = computed(() => profile.value?.workspace_role === "admin");
-export const mayCreate = computed(() => profile.value !== null && profile.value.workspace_role !== "viewer");
+export const mayCreate = computed(
+  () => profile.value !== null && profile.value.workspace_role !== "viewer" && !profile.value.read_only,
+);
 
 /** Ask the server who the user is; without one, go to the page for logging in. */
 export async function loadProfile(): Promise<void> {

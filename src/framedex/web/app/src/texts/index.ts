@@ -2,8 +2,9 @@
 import { edits } from "./edits";
 import { exports } from "./exports";
 import { pages } from "./pages";
+import { people } from "./people";
 import { places } from "./places";
 import { queues } from "./queues";
 import { shell } from "./shell";
 
-export const t = { edits, ...exports, ...pages, ...places, ...queues, ...shell } as const;
+export const t = { edits, ...exports, ...pages, ...people, ...places, ...queues, ...shell } as const;

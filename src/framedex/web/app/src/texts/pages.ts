@@ -101,7 +101,6 @@ export const pages = {
     labelPrompt: (n: number) => `Label ${images(n)}`,
     labelName: "Labels, with commas between them",
     apply: "Apply",
-    mayNot: "You may look at this dataset, but not change it.",
   },
   filters: {
     name: "Filters",
