@@ -56,6 +56,28 @@ def test_duplicates__that_are_none(own_site: Site, open_page: Open) -> None:
     assert len(dataset.duplicates()) == groups - 1
 
 
+def test_duplicates__all_at_once(own_site: Site, open_page: Open) -> None:
+    """All proposals are shown before they are accepted, as one step; they stay decided."""
+    dataset = own_site.dataset
+    groups = dataset.duplicates()
+    removed = [each for group in groups for each in group.media_ids if each != group.keep]
+    page = open_page(own_site, "/d/pets/duplicates")
+    expect(page.get_by_role("button", name="★ keep")).to_be_visible()
+    page.keyboard.press("Shift+Enter")
+    page.get_by_label("Groups with a confidence of at least, 0 to 1").fill("0")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(f"{len(removed)} images of {len(groups)} groups")).to_be_visible()
+    assert dataset.basket.count() == 0
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(f"Put {len(removed)} images into the basket")).to_be_visible()
+    assert dataset.basket.media_ids() == sorted(removed, key=dataset.view.media_ids().index)
+    page.reload()
+    expect(page.get_by_text("There are no open groups of duplicates at this similarity.")).to_be_visible()
+    page.get_by_label("Groups").select_option("done")
+    expect(page.get_by_text(f"Group 1 of {len(groups)} ")).to_be_visible()
+    assert len(dataset.journal()) == 1
+
+
 def test_duplicates__of_an_image(site: Site, open_page: Open) -> None:
     """The copies of one image are shown alone; an image without copies says so."""
     page = open_page(site, f"/d/pets/duplicates?of={site.dataset.media_id(COPIES[1])}")

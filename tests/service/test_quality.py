@@ -135,8 +135,54 @@ def test_duplicates__page_by_page(shared: tuple[Dataset, Client]) -> None:
     assert client.get(url(dataset, "/duplicates?entity_type=VIDEOS")).json()["groups"] == []
     rid = rid_of(client, dataset, vql=[{"folder": {"op": "is", "value": "towns"}}])
     assert client.get(url(dataset, f"/duplicates?rid={rid}")).json()["groups"] == []
-    for query in ("similarity=0.9", "similarity=1.1", "limit=0", "limit=501", f"rid={rid}&entity_type=VIDEOS"):
+    member = expected[0]["media_ids"][-1]
+    assert client.get(url(dataset, f"/duplicates?of={member}")).json()["groups"] == expected[:1]
+    assert [each.group_id for each in dataset.duplicates(of=member)] == [expected[0]["group_id"]]
+    alone = dataset.media_id("towns/05.png")
+    assert client.get(url(dataset, f"/duplicates?of={alone}")).json()["groups"] == []
+    assert client.get(url(dataset, "/duplicates?of=nothing")).status_code == 404
+    wrong = f"of={member}&exact=true", f"of={member}&entity_type=VIDEOS", f"of={member}&within_videos=true"
+    for query in (*wrong, "similarity=0.9", "similarity=1.1", "limit=0", "limit=501", f"rid={rid}&entity_type=VIDEOS"):
         assert client.get(url(dataset, f"/duplicates?{query}")).status_code == 422, query
+
+
+def test_copies__of_all_open_groups(local: Client, dataset: Dataset) -> None:
+    """The proposals of open groups are results; one action accepts them, and one undo takes all of it back."""
+    groups = dataset.duplicates()
+    removed = [each for group in groups for each in group.media_ids if each != group.keep]
+
+    def proposed(**body: float) -> dict[str, Any]:
+        answer = local.post(url(dataset, "/duplicates/copies"), json=body)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def listed(is_open: bool, offset: int = 0, limit: int = 100) -> dict[str, Any]:
+        path = f"/duplicates?is_open={is_open}&offset={offset}&limit={limit}"
+        return dict(local.get(url(dataset, path)).json())
+
+    found = proposed()
+    sizes = dict(zip(*dataset.view.to_arrow(["media_id", "file_size_bytes"]).to_pydict().values(), strict=True))
+    assert (found["count"], found["groups"]) == (len(removed), len(groups))
+    assert found["size_bytes"] == sum(sizes[each] for each in removed)
+    rows = local.get(url(dataset, f"/results/{found['rid']}/rows?columns=media_id")).json()["rows"]
+    assert [row["media_id"] for row in rows] == removed
+    assert proposed(confidence=1.0)["groups"] == sum(group.confidence >= 1 for group in groups) < len(groups)
+    first, *rest = groups
+    dataset.basket.add([first.keep])  # somebody has decided otherwise
+    assert proposed()["groups"] == len(rest)
+    dataset.basket.add([each for each in first.media_ids[1:] if each != first.keep])
+    assert [each["group_id"] for each in listed(is_open=True)["groups"]] == [each.group_id for each in rest]
+    page = listed(is_open=True, offset=1, limit=1)
+    assert ([each["group_id"] for each in page["groups"]], page["has_more"]) == ([rest[1].group_id], len(rest) > 2)
+    assert [each["group_id"] for each in listed(is_open=False)["groups"]] == [first.group_id]
+    before = dataset.basket.media_ids()
+    body = {"action": "basket_add", "on": {"rid": proposed()["rid"]}}
+    outcome = local.post(url(dataset, "/actions"), json=body).json()
+    assert (listed(is_open=True)["groups"], proposed()["count"]) == ([], 0)
+    local.post(url(dataset, "/undo"), json={"token": outcome["undo"]})
+    assert dataset.basket.media_ids() == before
+    for wrong in ({"similarity": 0.5}, {"similarity": 2}, {"confidence": -1}, {"confidence": "x"}):
+        assert local.post(url(dataset, "/duplicates/copies"), json=wrong).status_code == 422, wrong
 
 
 def test_decisions__keep_groups_apart(local: Client, dataset: Dataset) -> None:

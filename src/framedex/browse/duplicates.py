@@ -28,7 +28,13 @@ from framedex.vql import duplicate_level
 
 
 def duplicates(
-    media: Media, condition: Condition, *, similarity: float, limit: int | None = None, within_videos: bool = False
+    media: Media,
+    condition: Condition,
+    *,
+    similarity: float,
+    limit: int | None = None,
+    within_videos: bool = False,
+    of: str | None = None,
 ) -> list[DuplicateGroup]:
     """Return the groups of near-duplicates at a similarity threshold, largest first; ties by their first members.
 
@@ -38,14 +44,19 @@ def duplicates(
         similarity: minimum cosine similarity in [0.96, 1], rounded up to the next of the eight levels.
         limit: maximum number of groups.
         within_videos: also group frames of one video with each other.
+        of: the id of a media item, whose group alone is returned.
 
     Raises:
         InvalidInput: the similarity is outside [0.96, 1], or the limit is not a count.
+        NotFound: there is no such media item.
     """
     check_limit(limit)
     check_similarity("similarity", similarity)
     level = duplicate_level(similarity)
     column = f"duplicate_{level}"
+    if of is not None and not is_empty_object_view(media):
+        number = media.find(of, [column])[column]
+        condition = condition.with_equal(column, number) if number is not None else Condition("FALSE")
     if within_videos and media.has_videos and media.parents is None:
         groups = groups_within_videos(media, condition, level, limit)
     else:

@@ -306,6 +306,7 @@ class ClientReading:
         limit: int | None = None,
         entity_type: str | None = None,
         within_videos: bool = False,
+        of: str | None = None,
     ) -> "DuplicateGroups[ClientView]":
         """Return groups of near-duplicates or of equal files; see :meth:`framedex.View.duplicates`.
 
@@ -316,7 +317,7 @@ class ClientReading:
             raise InvalidInput("groups of videos are those of the whole dataset: ask the dataset for them")
         query = {
             "similarity": similarity, "exact": exact, "within_videos": within_videos, "entity_type": str(kind),
-            "rid": None if kind is EntityType.VIDEOS else self.rid,
+            "of": of, "rid": None if kind is EntityType.VIDEOS else self.rid,
         }  # fmt: skip
         groups: list[DuplicateGroup] = []
         has_more = limit is None or limit > 0

@@ -156,6 +156,20 @@ class DuplicatePage(BaseModel):
     has_more: bool
 
 
+class CopiesRequest(BaseModel):
+    """Which groups of duplicates are meant: a similarity, and the minimum confidence of a group."""
+
+    similarity: Annotated[float, Field(ge=0, le=1)] = 0.96
+    confidence: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class ProposedCopiesInfo(ResultsInfo):
+    """The copies that are proposed for removal, as results, with the number of groups and the bytes of files."""
+
+    groups: int
+    size_bytes: int
+
+
 class DecisionList(BaseModel):
     """The decisions about duplicates, and those about labels, the oldest first."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -31,3 +31,13 @@ class Condition:
         The text has no literals with ``$``: values are parameters.
         """
         return re.sub(r"\$(\d+)", lambda match: f"${int(match[1]) + first - 1}", self.text)
+
+    def with_equal(self, column: str, value: Any) -> "Condition":
+        """Return the condition that also holds a stored column to a value.
+
+        Args:
+            column: the name of the column.
+            value: what rows must have there; not None.
+        """
+        text = f"({self.text}) AND {column} IS NOT DISTINCT FROM ${len(self.params) + 1}"
+        return replace(self, text=text, params=(*self.params, value), columns=self.columns | {column})

@@ -199,10 +199,11 @@ class Dataset(
         limit: int | None = None,
         entity_type: str = "IMAGES",
         within_videos: bool = False,
+        of: str | None = None,
     ) -> DuplicateGroups[View]:
         """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
         return self._view().duplicates(
-            similarity, exact=exact, limit=limit, entity_type=entity_type, within_videos=within_videos
+            similarity, exact=exact, limit=limit, entity_type=entity_type, within_videos=within_videos, of=of
         )
 
     def add_media(

@@ -14,6 +14,7 @@ from framedex.browse.histograms import value_histogram
 from framedex.browse.label_counts import label_counts
 from framedex.browse.similar_videos import similar_videos
 from framedex.core.checks import check_flag
+from framedex.errors import InvalidInput
 from framedex.images.thumbnails import read_thumbnails, thumbnail_uri
 from framedex.operations.searches import explore_elements, explore_ranking
 from framedex.records import ClusterCounts, EntityType, IssueSummary, LabelCount
@@ -185,6 +186,7 @@ class Browsing(Reading):
         limit: int | None = None,
         entity_type: str | None = None,
         within_videos: bool = False,
+        of: str | None = None,
     ) -> DuplicateGroups[Self]:
         """Return groups of near-duplicates or of equal files, largest first, each with the best member to keep.
 
@@ -206,13 +208,18 @@ class Browsing(Reading):
             entity_type: ``IMAGES`` (images and video frames); ``VIDEOS``; or ``OBJECTS``: the view's filter applies to
                 objects. By default the view's entity type.
             within_videos: also group frames of one video with each other; otherwise they are no copies.
+            of: the id of a media item: only the group that contains it, with those of its members that are in the view.
 
         Raises:
-            InvalidInput: the similarity or the limit is out of range, or the entity type does not exist.
+            InvalidInput: the similarity or the limit is out of range, the entity type does not exist, or *of* is used
+                with *exact*, *within_videos* or ``VIDEOS``.
+            NotFound: there is no media item *of*.
         """
         check_flag("within_videos", within_videos)
         entity_type = self.entity_type if entity_type is None else entity_type
         check_entity_type(entity_type)
+        if of is not None and (exact or within_videos or entity_type == EntityType.VIDEOS):
+            raise InvalidInput("of is the id of an image or object; it excludes exact, within_videos and VIDEOS")
         view = self._of(entity_type)
         media = view._media()
         condition = view._condition(media)
@@ -221,7 +228,9 @@ class Browsing(Reading):
         elif exact:
             groups = exact_duplicates(media, condition, limit=limit)
         else:
-            groups = duplicates(media, condition, similarity=similarity, limit=limit, within_videos=within_videos)
+            groups = duplicates(
+                media, condition, similarity=similarity, limit=limit, within_videos=within_videos, of=of
+            )
         return DuplicateGroups(groups, view, of_videos=entity_type == EntityType.VIDEOS)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:

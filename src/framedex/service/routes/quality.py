@@ -1,5 +1,7 @@
 """Quality of a dataset: labels, issues, histograms, duplicates, clean-up plans; the schema of filters."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -9,7 +11,8 @@ from framedex.access import Action
 from framedex.api.dataset import Dataset
 from framedex.api.view import View
 from framedex.errors import InvalidInput
-from framedex.records import EntityType, ValueHistogram
+from framedex.hub.proposals import groups_by_state, proposed_copies
+from framedex.records import DuplicateGroup, EntityType, ValueHistogram
 from framedex.service.actions import needs, routes
 from framedex.service.arrow import ARROW_ANSWER, arrow_response, wants_arrow
 from framedex.service.models_results import (
@@ -17,10 +20,12 @@ from framedex.service.models_results import (
     CleanupPlanRows,
     CleanupRequestBody,
     CleanupRules,
+    CopiesRequest,
     DuplicatePage,
     Histograms,
     IssueRows,
     LabelCounts,
+    ProposedCopiesInfo,
     StartedTask,
 )
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
@@ -122,15 +127,37 @@ def groups_of_duplicates(
     entity_type: EntityType = EntityType.IMAGES,
     within_videos: bool = False,
     rid: _Rid = None,
+    is_open: bool | None = None,
+    of: Annotated[str | None, Query(max_length=1000)] = None,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> DuplicatePage:
-    """Return groups of duplicates, the largest first, each with the member to keep and the reason."""
+    """Return groups of duplicates, the largest first, each with the member to keep and the reason.
+
+    With ``is_open`` only those of which at least two members are outside the basket, or only the others; with ``of``
+    only that of a media item.
+    """
     view = _view(service, actor, dataset, rid, EntityType.IMAGES if rid is None else entity_type)
-    groups = view.duplicates(
-        similarity, exact=exact, limit=offset + limit + 1, entity_type=entity_type, within_videos=within_videos
-    )
+    options = {"exact": exact, "entity_type": entity_type, "within_videos": within_videos, "of": of}
+    groups = _groups(dataset, partial(view.duplicates, similarity, **options), is_open, offset + limit + 1)
     return DuplicatePage(groups=list(groups[offset : offset + limit]), has_more=len(groups) > offset + limit)
+
+
+@router.post(_DATASET + "/duplicates/copies")
+@needs(Action.DATASET_VIEW, heavy=True)
+def copies_of_open_groups(
+    dataset_id: str, dataset: OpenedDataset, service: Service, actor: CurrentActor, body: CopiesRequest
+) -> ProposedCopiesInfo:
+    """Return results of what the proposals of all groups that are still open would remove; nothing is changed."""
+    found = proposed_copies(dataset, body.similarity, body.confidence)
+    results = service.hub.results.of_media(actor, dataset, found.media_ids)
+    return ProposedCopiesInfo(
+        rid=results.name,
+        count=len(results),
+        generation=results.generation,
+        groups=found.n_groups,
+        size_bytes=sum(results.rows(columns=["file_size_bytes"])["file_size_bytes"].to_pylist()),
+    )
 
 
 @router.post(_DATASET + "/cleanup/plan")
@@ -189,6 +216,15 @@ def apply_cleanup_plan(
     files = " and their files" if body.delete_files else ""
     service.hub.trail.note(actor, "media.delete", dataset_id=dataset.id, target=f"{len(plan)} media{files}")
     return StartedTask(task_id=task.id)
+
+
+def _groups(
+    dataset: Dataset, read: Callable[..., list[DuplicateGroup]], is_open: bool | None, count: int
+) -> list[DuplicateGroup]:
+    if is_open is None:
+        return read(limit=count)
+    basket = set(dataset.basket.media_ids())
+    return groups_by_state(lambda limit: read(limit=limit), basket, is_wanted_open=is_open, count=count)
 
 
 def _view(service: ServiceState, actor: Any, dataset: Dataset, rid: str | None, entity_type: EntityType) -> View:

@@ -1,28 +1,30 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, post } from "../api/http";
-import type { DatasetStatus, DuplicateGroup, DuplicatePage, ResultsInfo, Row } from "../api/types";
+import type { DatasetStatus, DuplicateGroup, DuplicatePage, ProposedCopies, Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { number, size } from "../lib/format";
 import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
+import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
 import { PartialBar } from "../parts/PartialBar";
 import { Prompt } from "../parts/Prompt";
-import { Thumb } from "../parts/Thumb";
+import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
-import { sayError } from "../state/notices";
+import { say, sayError } from "../state/notices";
 import { Queue } from "../state/queue";
 import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
 
 const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1"] as const;
 const PART = 50;
-/** How many ids results are opened with. */
-const MOST_IDS = 10_000;
+/** How many members of a group are shown. */
+const MOST_SHOWN = 60;
+const PREVIEWS = 12;
 const MEMBER_COLUMNS = [
   "media_id",
   "image_filename",
@@ -44,7 +46,7 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   const isDone = query.value.get("state") === "done";
   const member = query.value.get("of");
   const queue = useMemo(
-    () => new Queue(member ? groupsWith(of, level, member) : reader(of, level, isDone)),
+    () => new Queue(member ? groupsWith(of, level, member) : reader(of, level, isDone), (group) => group.group_id),
     [of.id, level, isDone, member],
   );
   useEffect(() => void queue.load(), [queue, editVersion.value]);
@@ -89,35 +91,20 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-/** A group is open while one of its members that are not kept is outside the basket. */
 function reader(of: DatasetStatus, level: string, isDone: boolean) {
   return async (offset: number) => {
-    const wanted = level === "1" ? { similarity: 1 } : { similarity: level };
-    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { ...wanted, offset, limit: PART });
-    const basket = await basketOf(
-      of.id,
-      page.groups.flatMap((group) => group.media_ids),
-    );
-    const isOver = (group: DuplicateGroup): boolean =>
-      group.media_ids.filter((id) => basket.has(id)).length >= group.media_ids.length - 1;
-    return { items: page.groups.filter((group) => isOver(group) === isDone), hasMore: page.has_more };
+    const wanted = { similarity: level, is_open: !isDone, offset, limit: PART };
+    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, wanted);
+    return { items: page.groups, hasMore: page.has_more };
   };
 }
 
 /** The group of one image, whether or not it was decided. */
 function groupsWith(of: DatasetStatus, level: string, mediaId: string) {
   return async () => {
-    for (let offset = 0; ; offset += 500) {
-      const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { similarity: level, offset, limit: 500 });
-      const items = page.groups.filter((group) => group.media_ids.includes(mediaId));
-      if (items.length > 0 || !page.has_more) return { items, hasMore: false };
-    }
+    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { similarity: level, of: mediaId });
+    return { items: page.groups, hasMore: false };
   };
-}
-
-async function basketOf(datasetId: string, ids: readonly string[]): Promise<Set<string>> {
-  const rows = await rowsOfIds(datasetId, ids, ["media_id", "in_basket"]);
-  return new Set(rows.filter((row) => row.in_basket).map((row) => row.media_id));
 }
 
 interface GroupProps {
@@ -131,26 +118,21 @@ function Group({ dataset: of, queue, group }: GroupProps) {
   const focus = useSignal(0);
   const keep = useSignal(group.keep);
   const compared = useSignal<"flicker" | "difference" | null>(null);
+  const shown = shownMembers(group);
   useEffect(() => {
-    void rowsOfIds(of.id, group.media_ids, MEMBER_COLUMNS).then((rows) => {
+    void rowsOfIds(of.id, shown, MEMBER_COLUMNS).then((rows) => {
       members.value = rows;
     });
   }, [group]);
-  const chosen = (): string => group.media_ids[focus.peek()] ?? group.keep;
-  const decide = async (action: ActionName, ids: string[], words: (n: number) => string): Promise<void> => {
-    const putBack = queue.remove(group);
-    try {
-      await change({ datasetId: of.id, action, on: { ids }, words });
-    } catch {
-      putBack();
-    }
-  };
+  const chosen = (): string => shown[focus.peek()] ?? group.keep;
+  const decide = (action: ActionName, ids: string[], words: (n: number) => string): Promise<void> =>
+    queue.take(group, () => change({ datasetId: of.id, action, on: { ids }, words }));
   const accept = (): void => {
     const rest = group.media_ids.filter((id) => id !== keep.peek());
     void decide("basket_add", rest, t.edits.basketAdded);
   };
   const step = (by: number): void => {
-    const n = group.media_ids.length;
+    const n = shown.length;
     focus.value = (focus.peek() + by + n) % n;
   };
   useKeys("duplicates", {
@@ -191,7 +173,7 @@ function Group({ dataset: of, queue, group }: GroupProps) {
               datasetId={of.id}
               row={row}
               others={members.value}
-              reason={group.reasons?.[index] ?? ""}
+              reason={group.reasons?.[group.media_ids.indexOf(row.media_id)] ?? ""}
               isKept={row.media_id === keep.value}
               isFocused={index === focus.value}
               onFocus={() => {
@@ -201,6 +183,7 @@ function Group({ dataset: of, queue, group }: GroupProps) {
           </li>
         ))}
       </ul>
+      {shown.length < group.media_ids.length && <p>{t.duplicates.notShown(group.media_ids.length - shown.length)}</p>}
       {compared.value && (
         <Compare
           datasetId={of.id}
@@ -280,40 +263,62 @@ function Member({ datasetId, row, others, reason, isKept, isFocused, onFocus }: 
   );
 }
 
-/** Ask for a confidence, say what would be done, and put the copies of all groups of at least it into the basket. */
+/** Ask for a confidence, and show what accepting the proposals of all groups of at least it would do. */
 function askAcceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>): void {
   openDialog(() => (
     <Prompt
       title={t.duplicates.acceptAllTitle}
       label={t.duplicates.confidence}
       initial="0.99"
-      submit={t.duplicates.acceptAll}
+      submit={t.duplicates.showAll}
       onSubmit={(text) => void acceptAll(of, queue, Number(text))}
     />
   ));
 }
 
+/** The members of a group that are shown: of a large one the first, and always the one to keep. */
+function shownMembers(group: DuplicateGroup): string[] {
+  const first = group.media_ids.slice(0, MOST_SHOWN);
+  return first.includes(group.keep) ? first : [group.keep, ...first.slice(0, -1)];
+}
+
+/** Show what accepting all proposals would do, and do it as one step if it is meant. */
 async function acceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>, confidence: number): Promise<void> {
   try {
-    const ids = await removedOf(of, query.peek().get("level") ?? "0.96", confidence);
-    for (let start = 0; start < ids.length; start += MOST_IDS) {
-      const info = await post<ResultsInfo>(`/dataset/${of.id}/results`, { ids: ids.slice(start, start + MOST_IDS) });
-      await change({ datasetId: of.id, action: "basket_add", on: { rid: info.rid }, words: t.edits.basketAdded });
+    const similarity = Number(query.peek().get("level") ?? "0.96");
+    const found = await post<ProposedCopies>(`/dataset/${of.id}/duplicates/copies`, { similarity, confidence });
+    if (found.count === 0) {
+      say(t.duplicates.noneToAccept);
+      return;
     }
-    await queue.load();
+    const path = `/dataset/${of.id}/results/${found.rid}/rows`;
+    const { rows } = await get<{ rows: Row[] }>(path, { limit: PREVIEWS, columns: THUMB_COLUMNS });
+    openDialog(() => (
+      <Confirm
+        title={t.duplicates.acceptAllTitle}
+        text={t.duplicates.acceptAllText(found.groups, found.count, size(found.size_bytes))}
+        submit={t.duplicates.putIntoBasket}
+        onConfirm={() => void acceptResults(of, queue, found.rid)}
+      >
+        <ul class="previews">
+          {rows.map((row) => (
+            <li key={row.media_id}>
+              <Thumb datasetId={of.id} row={row} size={128} alt={row.image_filename} />
+            </li>
+          ))}
+        </ul>
+      </Confirm>
+    ));
   } catch (error) {
     sayError(error);
   }
 }
 
-/** Return the copies that the proposals of groups with at least a confidence remove. */
-async function removedOf(of: DatasetStatus, similarity: string, confidence: number): Promise<string[]> {
-  const ids: string[] = [];
-  for (let offset = 0; ; offset += 500) {
-    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { similarity, offset, limit: 500 });
-    for (const group of page.groups) {
-      if (group.confidence >= confidence) ids.push(...group.media_ids.filter((id) => id !== group.keep));
-    }
-    if (!page.has_more) return ids;
+async function acceptResults(of: DatasetStatus, queue: Queue<DuplicateGroup>, rid: string): Promise<void> {
+  try {
+    await change({ datasetId: of.id, action: "basket_add", on: { rid }, words: t.edits.basketAdded });
+  } catch {
+    return; // it was told
   }
+  await queue.load();
 }

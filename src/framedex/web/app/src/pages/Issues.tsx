@@ -57,7 +57,7 @@ function Issues({ dataset: of }: { dataset: DatasetStatus }) {
 }
 
 function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }) {
-  const queue = useMemo(() => new Queue(reader(of, type)), [of.id, type]);
+  const queue = useMemo(() => new Queue(reader(of, type), (item) => item.media_id), [of.id, type]);
   useEffect(() => void queue.load(), [queue, editVersion.value]);
   const okTag = t.issues.okTag(type);
   const decide = async (
@@ -67,12 +67,7 @@ function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }
   ): Promise<void> => {
     const item = queue.current;
     if (!item) return;
-    const putBack = queue.remove(item);
-    try {
-      await change({ datasetId: of.id, action, on: { ids: [item.media_id] }, args, words });
-    } catch {
-      putBack();
-    }
+    await queue.take(item, () => change({ datasetId: of.id, action, on: { ids: [item.media_id] }, args, words }));
   };
   const accept = (): void => void decide("basket_add", {}, t.edits.basketAdded);
   const reject = (): void => void decide("tag", { tag: okTag }, t.edits.tagged(okTag));

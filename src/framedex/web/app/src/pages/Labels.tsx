@@ -37,7 +37,7 @@ export default datasetPage(Labels);
 
 /** The labels that are probably wrong, one after another, and all labels with their numbers. */
 function Labels({ dataset: of }: { dataset: DatasetStatus }) {
-  const queue = useMemo(() => new Queue(reader(of)), [of.id]);
+  const queue = useMemo(() => new Queue(reader(of), (item) => item.media_id), [of.id]);
   useEffect(() => void queue.load(), [queue, editVersion.value]);
   const all = useResource(
     (signal) => get<{ labels: { name: string; count: number }[] }>(`/dataset/${of.id}/labels`, {}, signal),
@@ -118,18 +118,9 @@ function Item({ dataset: of, queue, item }: ItemProps) {
   const offered = [...new Set([item.suggested_label, ...nearest.value.flatMap((each) => each.labels ?? [])])]
     .filter((name) => name !== null)
     .slice(0, MOST_OFFERED);
-  const decide = async (
-    action: ActionName,
-    args: Record<string, unknown>,
-    words: (n: number) => string,
-  ): Promise<void> => {
-    const putBack = queue.remove(item);
+  const decide = (action: ActionName, args: Record<string, unknown>, words: (n: number) => string): Promise<void> => {
     const on = { ids: [item.media_id] };
-    try {
-      await change({ datasetId: of.id, action, on, args, words, generation: generation.peek() });
-    } catch {
-      putBack();
-    }
+    return queue.take(item, () => change({ datasetId: of.id, action, on, args, words, generation: generation.peek() }));
   };
   const give = (label: string): void => void decide("set_labels", { labels: [label] }, t.edits.labelled(label));
   const accept = (): void => {

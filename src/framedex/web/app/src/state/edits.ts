@@ -6,7 +6,7 @@
  */
 import { signal } from "@preact/signals";
 import { ApiError, get, post } from "../api/http";
-import type { ActionOutcome, JournalPage, Row } from "../api/types";
+import type { ActionOutcome, JournalPage, ResultsInfo, Row } from "../api/types";
 import { count } from "../lib/format";
 import { t } from "../texts";
 import { pendingChanges, say } from "./notices";
@@ -71,7 +71,8 @@ export function change(wanted: Change): Promise<ActionOutcome> {
 
 async function submit(wanted: Change): Promise<ActionOutcome> {
   try {
-    const outcome = await post<ActionOutcome>(`/dataset/${wanted.datasetId}/actions`, body(wanted));
+    const on = wanted.on && (await named(wanted.datasetId, wanted.on));
+    const outcome = await post<ActionOutcome>(`/dataset/${wanted.datasetId}/actions`, body({ ...wanted, on }));
     finish(wanted, outcome);
     return outcome;
   } catch (error) {
@@ -123,12 +124,10 @@ export async function changeRows(
   const rowIds = ids === "all" ? null : ids;
   const takeBack = results.patch(rowIds ?? [], preview);
   try {
-    const on = rowIds === null ? { rid: info.rid } : { ids: rowIds.slice(0, MOST_IDS) };
-    const rest = rowIds?.slice(MOST_IDS) ?? [];
     await change({
       ...wanted,
       datasetId: results.datasetId,
-      on: await target(results, on, rest),
+      on: rowIds === null ? { rid: info.rid } : { ids: rowIds },
       generation: info.generation,
     });
     await results.reopen();
@@ -139,11 +138,9 @@ export async function changeRows(
 }
 
 /** Return the ids as they are, or results of them where there are more than an action takes. */
-async function target(results: Results, on: Targets, rest: readonly string[]): Promise<Targets> {
-  if (!rest.length) return on;
-  const ids = [...(on.ids ?? []), ...rest];
-  const made = await post<{ rid: string }>(`/dataset/${results.datasetId}/results`, { ids });
-  return { rid: made.rid };
+async function named(datasetId: string, on: Targets): Promise<Targets> {
+  if (!on.ids || on.ids.length <= MOST_IDS) return on;
+  return { rid: (await post<ResultsInfo>(`/dataset/${datasetId}/results`, { ids: on.ids })).rid };
 }
 
 /** Make the last step of the journal, if it is of an operation, one that this page can undo; say what was done. */

@@ -13,8 +13,18 @@ export class Queue<T> {
   readonly hasMore = signal(false);
   readonly isLoading = signal(true);
   readonly error = signal<ApiError | null>(null);
+  /** Items whose decision the server has not confirmed; what is read meanwhile may still have them. */
+  private readonly taken = new Set<string>();
+  private turn = 0;
 
-  constructor(private readonly read: (offset: number) => Promise<Part<T>>) {}
+  /**
+   * @param read reads a part of the queue.
+   * @param idOf names an item: one that moved while the next part was read is not shown twice.
+   */
+  constructor(
+    private readonly read: (offset: number) => Promise<Part<T>>,
+    private readonly idOf: (item: T) => string,
+  ) {}
 
   /** The item that is decided on now. */
   get current(): T | undefined {
@@ -28,16 +38,20 @@ export class Queue<T> {
   }
 
   private async fill(offset: number): Promise<void> {
+    const turn = ++this.turn;
     this.isLoading.value = true;
     try {
       const part = await this.read(offset);
-      this.items.value = offset === 0 ? part.items : [...this.items.peek(), ...part.items];
+      if (turn !== this.turn) return; // a later reading knows more
+      const before = offset === 0 ? [] : this.items.peek();
+      const left = new Set([...before.map(this.idOf), ...this.taken]);
+      this.items.value = [...before, ...part.items.filter((item) => !left.has(this.idOf(item)))];
       this.hasMore.value = part.hasMore;
       this.error.value = null;
     } catch (error) {
-      this.error.value = error instanceof ApiError ? error : new ApiError(0, String(error));
+      if (turn === this.turn) this.error.value = error instanceof ApiError ? error : new ApiError(0, String(error));
     } finally {
-      this.isLoading.value = false;
+      if (turn === this.turn) this.isLoading.value = false;
     }
   }
 
@@ -49,18 +63,24 @@ export class Queue<T> {
       void this.fill(this.items.peek().length);
   }
 
-  /** Take an item out at once; return a function that puts it back in its place. */
-  remove(item: T): () => void {
-    const place = this.items.peek().indexOf(item);
-    if (place < 0) return () => {};
-    this.items.value = this.items.peek().filter((each) => each !== item);
+  /** Take an item out at once, and put it back in its place if the decision on it fails. */
+  async take(item: T, decide: () => Promise<unknown>): Promise<void> {
+    const id = this.idOf(item);
+    const place = this.items.peek().findIndex((each) => this.idOf(each) === id);
+    if (place < 0) return;
+    this.taken.add(id);
+    this.items.value = this.items.peek().filter((each) => this.idOf(each) !== id);
     if (this.index.peek() >= this.items.peek().length) this.index.value = Math.max(0, this.items.peek().length - 1);
     this.move(0);
-    return () => {
+    try {
+      await decide();
+    } catch {
       const next = [...this.items.peek()];
       next.splice(place, 0, item);
       this.items.value = next;
       this.index.value = place;
-    };
+    } finally {
+      this.taken.delete(id);
+    }
   }
 }

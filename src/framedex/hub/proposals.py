@@ -1,0 +1,72 @@
+"""Groups of duplicates on which nobody has decided yet, and what their proposals would remove."""
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+from framedex.api.dataset import Dataset
+from framedex.core.checks import check_fraction
+from framedex.records import DuplicateGroup
+
+_GROWTH = 4
+
+
+@dataclass(frozen=True)
+class ProposedCopies:
+    """Members of duplicate groups that are proposed for removal.
+
+    Attributes:
+        media_ids: their ids, each once, in the order of the groups.
+        n_groups: the number of groups that they are of.
+    """
+
+    media_ids: list[str]
+    n_groups: int
+
+
+def is_open(group: DuplicateGroup, basket: Set[str]) -> bool:
+    """Return whether nobody has decided on a group: at least two of its members are outside the basket."""
+    return sum(each not in basket for each in group.media_ids) > 1
+
+
+def groups_by_state(
+    read: Callable[[int], list[DuplicateGroup]], basket: Set[str], *, is_wanted_open: bool, count: int
+) -> list[DuplicateGroup]:
+    """Return the first groups that are open, or that are not.
+
+    Args:
+        read: returns the first groups, up to a number of them.
+        basket: the ids of the media in the basket.
+        is_wanted_open: whether open groups are wanted.
+        count: the maximum number of groups.
+    """
+    limit = count
+    while True:
+        groups = read(limit)
+        found = [each for each in groups if is_open(each, basket) == is_wanted_open]
+        if len(found) >= count or len(groups) < limit:
+            return found[:count]
+        limit *= _GROWTH
+
+
+def proposed_copies(dataset: Dataset, similarity: float, confidence: float = 0.0) -> ProposedCopies:
+    """Return what accepting the proposals of all open groups would put into the basket.
+
+    Groups whose member to keep is in the basket are left out.
+
+    Args:
+        dataset: the dataset.
+        similarity: as for :meth:`framedex.View.duplicates`.
+        confidence: minimum confidence of a group, 0 to 1.
+
+    Raises:
+        InvalidInput: the similarity or the confidence is out of its range.
+    """
+    check_fraction("confidence", confidence)
+    basket = set(dataset.basket.media_ids())
+    ids: dict[str, None] = {}
+    n_groups = 0
+    for group in dataset.duplicates(similarity):
+        if group.confidence >= confidence and group.keep not in basket and is_open(group, basket):
+            n_groups += 1
+            ids.update((each, None) for each in group.media_ids if each != group.keep and each not in basket)
+    return ProposedCopies(list(ids), n_groups)
