@@ -138,8 +138,10 @@ def groups_of_duplicates(
     only that of a media item.
     """
     view = _view(service, actor, dataset, rid, EntityType.IMAGES if rid is None else entity_type)
-    options = {"exact": exact, "entity_type": entity_type, "within_videos": within_videos, "of": of}
-    groups = _groups(dataset, partial(view.duplicates, similarity, **options), is_open, offset + limit + 1)
+    read = partial(
+        view.duplicates, similarity, exact=exact, entity_type=entity_type, within_videos=within_videos, of=of
+    )
+    groups = _groups(dataset, read, is_open, offset + limit + 1)
     return DuplicatePage(groups=list(groups[offset : offset + limit]), has_more=len(groups) > offset + limit)
 
 
