@@ -157,7 +157,7 @@ class DuplicatePage(BaseModel):
 
 
 class CopiesRequest(BaseModel):
-    """Which groups of duplicates are meant: a similarity, and the minimum confidence of a group."""
+    """Groups of duplicates: a similarity, and the minimum confidence of a group."""
 
     similarity: Annotated[float, Field(ge=0, le=1)] = 0.96
     confidence: Annotated[float, Field(ge=0, le=1)] = 0.0
