@@ -1,6 +1,7 @@
 """People in a browser: what they may do, log-ins, sharing, notifications, accounts, users."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import argon2
@@ -13,12 +14,13 @@ from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from framedex.storage.service_db.database import DEFAULT_ID
 from tests.browser.site import Site, first_image
-from tests.gallery import SETTINGS, make_gallery
+from tests.gallery import SETTINGS, fill, make_gallery
 from tests.service.live import live_service
 
 Open = Callable[..., Page]
 OPERATOR = operator_actor("operator")
 PASSWORD = "correct horse"
+HOSTILE = "<img src=x onerror=alert(1)>"
 MAY_LOOK = "You may look at this dataset, but not change it."
 
 
@@ -54,6 +56,7 @@ def session(site: Site, name: str) -> dict[str, Any]:
 
 def test_viewer__sees_and_cannot_edit(people: Site, open_page: Open) -> None:
     """Controls that change something say why not, by mouse and by keys, and nothing is changed."""
+    before = people.dataset.journal()
     page = open_page(people, "/d/pets/pictures", **session(people, "vic"))
     first_image(page)
     expect(page.locator(".lock")).to_contain_text(MAY_LOOK)
@@ -70,7 +73,7 @@ def test_viewer__sees_and_cannot_edit(people: Site, open_page: Open) -> None:
     page.goto("/d/pets/settings")
     expect(page.get_by_label("Name", exact=True)).not_to_be_editable()
     expect(page.get_by_role("button", name="Delete the dataset")).to_have_attribute("aria-disabled", "true")
-    assert people.dataset.journal() == []
+    assert people.dataset.journal() == before
 
 
 def test_owner__may_edit(people: Site, open_page: Open) -> None:
@@ -80,6 +83,39 @@ def test_owner__may_edit(people: Site, open_page: Open) -> None:
     expect(page.locator(".lock")).to_have_count(0)
     page.keyboard.press("t")
     expect(page.get_by_role("dialog", name="Tag 1 image")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_notification__arrives_live(people: Site, open_page: Open, tmp_path: Path) -> None:
+    """New results of a view are told at once, and lead to the view; keys mark them as read, in all pages."""
+    name = f"new {HOSTILE}"
+    view = people.dataset.save_view(name)
+    page = open_page(people, "/", **session(people, "ann"))
+    bell = page.get_by_role("link", name="Notifications")
+    expect(bell).to_have_accessible_name("Notifications")
+    expect(page.get_by_role("link", name="pets")).to_be_visible()
+    people.dataset.add_media(fill(tmp_path / "more", 2))
+    expect(bell).to_have_accessible_name("Notifications, 1 unread")
+    words = f"2 new results of “{name}” in “pets”"
+    expect(page.get_by_role("status").get_by_text(words)).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("n")
+    first = page.get_by_role("link", name=words)
+    expect(first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(first).to_be_focused()
+    page.keyboard.press("r")
+    expect(bell).to_have_accessible_name("Notifications")
+    expect(page.get_by_text("Unread", exact=True)).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{people.url}/d/pets/views?view={view.id}")
+    expect(page.get_by_role("link", name=name)).to_be_focused()
+    page.get_by_role("button", name="Alerts").press("Enter")
+    expect(page.get_by_role("status").get_by_text(f"Alerts of {name} are off")).to_be_visible()
+    page.get_by_role("button", name="Delete").press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("There are no saved views yet.")).to_be_visible()
+    expect(page.locator("img[onerror]")).to_have_count(0)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.site import Site, first_image
 
 Open = Callable[..., Page]
-PATHS = ["/", "/tasks", "/import", "/d/pets", *(f"/d/pets/{page}" for page in (
+PATHS = ["/", "/tasks", "/import", "/notifications", "/d/pets", *(f"/d/pets/{page}" for page in (
     "pictures", "clusters", "duplicates", "labels", "issues/dark", "cleanup", "history", "views", "settings",
 ))]  # fmt: skip
 

@@ -176,6 +176,24 @@ def test_listeners__of_other_tenants(hub: Hub, workspace: Workspace, dataset: Da
         hub.events.listen(hub.sessions.actor(own))
 
 
+@pytest.mark.slow
+def test_listeners__find_the_notification(hub: Hub, dataset: Dataset, tmp_path: Path) -> None:
+    """Who hears of an alert finds the notification, even where the thread that delivers them has not come to it."""
+    dataset.save_view("everything")
+    actor = hub.sessions.actor(hub.sessions.log_in("ann", PASSWORD).token)
+    counts: list[int] = []
+
+    def look() -> None:
+        if any(each.name == "notification" for each in listener.take()):
+            counts.append(hub.notifications.count_unread(actor))
+
+    listener = hub.events.listen(actor, look)
+    dataset.add_media(fill(tmp_path / "more", 2))
+    assert _eventually(lambda: counts)
+    hub.events.leave(listener)
+    assert counts == [1]
+
+
 def test_listeners__are_bounded(hub: Hub) -> None:
     """A listener that takes nothing keeps the newest events, and is told that it lost some."""
     listener = Listener(OPERATOR, lambda: None)

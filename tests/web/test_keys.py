@@ -12,7 +12,8 @@ _NAMES = {
 }  # fmt: skip
 _SCOPES = {
     "global": "everywhere", "grid": "images", "viewer": "one image", "duplicates": "duplicates", "labels": "labels",
-    "issues": "issues", "clusters": "clusters", "cleanup": "clean-up", "dialog": "dialogs",
+    "issues": "issues", "clusters": "clusters", "cleanup": "clean-up",
+    "notifications": "notifications", "dialog": "dialogs",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 from framedex.access import Actor
@@ -11,6 +12,7 @@ from framedex.api.changes import WorkspaceChanges
 from framedex.errors import Error, TooManyAttempts
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
+from framedex.hub.notifications import Notifications
 from framedex.records import Record
 
 logger = logging.getLogger("framedex.hub")
@@ -73,10 +75,11 @@ class Events:
     Args:
         context: the open parts of the hub.
         datasets: the datasets of the hub.
+        notifications: what users were notified of.
     """
 
-    def __init__(self, context: HubContext, datasets: Datasets) -> None:
-        self._context, self._datasets = context, datasets
+    def __init__(self, context: HubContext, datasets: Datasets, notifications: Notifications) -> None:
+        self._context, self._datasets, self._notifications = context, datasets, notifications
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -142,6 +145,9 @@ class Events:
         ]
         if not events:
             return
+        if found.alerts:  # who reads the notifications after the event finds them
+            with suppress(Error):
+                self._notifications.deliver()
         for listener in listeners:
             visible = self._visible(listener)
             listener.put([event for dataset_id, event in events if dataset_id in visible])

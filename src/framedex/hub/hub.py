@@ -111,7 +111,7 @@ class Hub:
         self.external = ExternalAccounts(context)
         self.identities, self.admin_settings = Identities(context), AdminSettings(context)
         self.trail = Trail(context)
-        self.results, self.events = Results(), Events(context, self.datasets)
+        self.results, self.events = Results(), Events(context, self.datasets, self.notifications)
 
     def profile(self, actor: Actor) -> Profile:
         """Return the own account of an actor.

@@ -9,7 +9,7 @@ from starlette.staticfiles import StaticFiles
 from framedex.service.state import ServiceState
 from framedex.web import BUILD_HINT, AppPages
 
-_PAGES = ("/", "/d/{path:path}", "/tasks", "/login", "/account", "/users", "/admin", "/import")
+_PAGES = ("/", "/d/{path:path}", "/tasks", "/login", "/account", "/users", "/admin", "/import", "/notifications")
 _POLICY = "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'"
 
 

@@ -14,6 +14,7 @@ import { addressOf, dataset, datasets, loadDatasets, loadStats } from "./state/d
 import { closeDialog, dialog, openDialog } from "./state/dialogs";
 import { redo, startEdits, undo } from "./state/edits";
 import { say, sayError } from "./state/notices";
+import { loadUnread, startNotifications } from "./state/notifications";
 import { type Permission, whyNot } from "./state/permissions";
 import { startTheme } from "./state/preferences";
 import { isKnown, loadProfile, profile } from "./state/session";
@@ -38,6 +39,7 @@ const LOADERS: Record<string, () => Promise<{ default: Page }>> = {
   settings: () => import("./pages/Settings"),
   m: () => import("./pages/Viewer"),
   import: () => import("./pages/Import"),
+  notifications: () => import("./pages/Notifications"),
 };
 const loaded = signal<Record<string, Page>>({});
 
@@ -112,6 +114,7 @@ function useGlobalKeys(): void {
     "go.history": () => go("history"),
     "go.views": () => go("views"),
     "go.tasks": () => navigate("/tasks"),
+    "go.notifications": () => navigate("/notifications"),
     "go.home": () => navigate("/"),
   });
   useKeys("dialog", { close: closeDialog });
@@ -154,11 +157,12 @@ async function start(): Promise<void> {
   startPermissions();
   startTasks();
   startEdits();
+  startNotifications();
   render(<App />, document.getElementById("app")!);
   try {
     await loadProfile();
     if (profile.value && route.value.page !== "login") {
-      await Promise.all([loadDatasets(), loadTasks()]);
+      await Promise.all([loadDatasets(), loadTasks(), loadUnread()]);
       startEvents();
     }
   } catch (error) {

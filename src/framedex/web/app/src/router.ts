@@ -24,7 +24,7 @@ export const PAGES = [
   "settings",
   "m",
 ] as const;
-const OF_SERVICE = ["tasks", "login", "account", "users", "admin", "import"];
+const OF_SERVICE = ["tasks", "login", "account", "users", "admin", "import", "notifications"];
 
 /** Return the route of a path below the base. */
 export function parsePath(path: string): Route {

@@ -21,6 +21,12 @@ export type CleanupPlanInfo = Schemas["CleanupPlanInfo"];
 export type Snapshot = Schemas["Snapshot"];
 export type Tag = Schemas["Tag"];
 export type Field = Schemas["Field"];
+export type SavedView = Omit<Schemas["SavedViewModel"], "filters"> & {
+  filters: Omit<Schemas["SavedViewModel"]["filters"], "vql"> & { vql: VqlElement[] };
+};
+export type TrendPoint = Schemas["TrendPointModel"];
+export type Notification = Schemas["Notification"];
+export type NotificationPage = Schemas["NotificationPage"];
 
 /** An element of a filter, for example `{labels: {op: "is", value: "dog"}}`. */
 export type VqlElement = Record<string, unknown>;

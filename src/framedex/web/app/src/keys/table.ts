@@ -10,6 +10,7 @@ export const SCOPES = [
   "issues",
   "clusters",
   "cleanup",
+  "notifications",
   "global",
 ] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -49,6 +50,7 @@ export const KEYS: readonly Key[] = [
   row("global", "go.history", "g h", "Go to the history"),
   row("global", "go.views", "g v", "Go to the saved views"),
   row("global", "go.tasks", "g t", "Go to the tasks"),
+  row("global", "go.notifications", "g n", "Go to the notifications"),
   row("global", "go.home", "g a", "Go to all datasets"),
   row("global", "undo", "Ctrl+z", "Undo the last step"),
   row("global", "redo", "Ctrl+Shift+z", "Do the undone step again"),
@@ -159,6 +161,11 @@ export const KEYS: readonly Key[] = [
   row("clusters", "export", "e", "Export the members"),
 
   row("cleanup", "apply", "Enter", "Apply the plan"),
+
+  row("notifications", "next", "ArrowDown", "Next notification"),
+  row("notifications", "previous", "ArrowUp", "Previous notification"),
+  row("notifications", "read", "r", "Mark the notification as read"),
+  row("notifications", "read.all", "Shift+r", "Mark all notifications as read"),
 
   row("dialog", "close", "Escape", "Close without a change"),
 ];

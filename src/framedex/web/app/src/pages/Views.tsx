@@ -1,8 +1,10 @@
+import { useEffect, useRef } from "preact/hooks";
 import { call, get } from "../api/http";
-import type { DatasetStatus, VqlElement } from "../api/types";
-import { ago, count } from "../lib/format";
+import type { DatasetStatus, SavedView, TrendPoint } from "../api/types";
+import { ago, count, date } from "../lib/format";
 import { describe, filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
+import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
 import { currentFilter } from "../parts/FilterBar";
 import { Prompt } from "../parts/Prompt";
@@ -11,25 +13,11 @@ import { pathOf, query } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { say, sayError } from "../state/notices";
+import { profile } from "../state/session";
 import { heads } from "../state/tasks";
 import { t } from "../texts";
 
-interface SavedView {
-  id: string;
-  name: string;
-  created_at: string;
-  created_by: { email: string | null; name: string | null };
-  filters: { entity_type: string; threshold: string | null; caption: string | null; vql: VqlElement[] | null };
-  stats: { n_images: number; n_objects: number; n_video_frames: number };
-  alerting_enabled: boolean;
-  total_results: number;
-  last_results: string | null;
-}
-interface TrendPoint {
-  timestamp: string;
-  count: number;
-  cumulative: number;
-}
+const MOST_POINTS = 50;
 
 export default datasetPage(Views);
 
@@ -42,6 +30,7 @@ function Views({ dataset: of }: { dataset: DatasetStatus }) {
   return (
     <div class="page">
       <h1>{t.navigation.views}</h1>
+      <p class="hint">{t.views.alertsHint}</p>
       {!list.value ? (
         <Pending of={list} />
       ) : list.value.views.length === 0 ? (
@@ -65,48 +54,94 @@ function OneView({ dataset: of, view, onChange }: { dataset: DatasetStatus; view
     [view.id, view.last_results],
   );
   const path = `/dataset/${of.id}/views/${view.id}`;
-  const act = async (work: Promise<unknown>): Promise<void> => {
+  const link = useRef<HTMLAnchorElement>(null);
+  const isWanted = query.value.get("view") === view.id;
+  useEffect(() => {
+    if (isWanted) link.current?.focus();
+  }, [isWanted]);
+  const act = async (work: () => Promise<unknown>, words: string): Promise<void> => {
     try {
-      await work;
+      await work();
+      say(words);
       onChange();
     } catch (error) {
       sayError(error);
     }
   };
+  const alert = (enabled: boolean): Promise<void> =>
+    act(
+      () => call("POST", `${path}/alerting`, { json: { request: { enabled } } }),
+      enabled ? t.views.alertsOn(view.name) : t.views.alertsOff(view.name),
+    );
+  const remove = (): void =>
+    openDialog(() => (
+      <Confirm
+        title={t.views.removeTitle(view.name)}
+        text={t.views.removeHint}
+        submit={t.views.remove}
+        onConfirm={() => void act(() => call("DELETE", path), t.views.removed(view.name))}
+      />
+    ));
   const { vql, caption } = view.filters;
   const address = new URLSearchParams();
-  if (vql?.length) address.set("f", filterText(vql)!);
+  if (vql.length) address.set("f", filterText(vql)!);
   if (caption) address.set("q", caption);
   const n = view.stats.n_images;
+  const isOwn = view.created_by.user_id === profile.value?.user_id;
   return (
     <>
-      <a href={pathOf(addressOf(of), "pictures", null, address.toString())}>
+      <a ref={link} href={pathOf(addressOf(of), "pictures", null, address.toString())}>
         <strong>{view.name}</strong>
       </a>
-      <span class="hint">{[...(vql ?? []).map(describe), ...(caption ? [`“${caption}”`] : [])].join(", ")}</span>
+      <span class="hint">{[...vql.map(describe), ...(caption ? [`“${caption}”`] : [])].join(", ")}</span>
       {n >= 0 && <span class="number">{t.home.counts(n, 0)}</span>}
-      {trend.value && <Sparkline points={trend.value.points} />}
+      {trend.value && <Trend points={trend.value.points} />}
       {view.last_results && <span class="hint">{t.views.last(ago(view.last_results))}</span>}
+      <span class="hint">{t.views.by(view.created_by.name ?? view.created_by.email ?? "")}</span>
+      {view.evaluation_error && <p class="problem">{view.evaluation_error}</p>}
       <span class="grow" />
-      <Button
-        needs="view.alerting"
-        pressed={view.alerting_enabled}
-        onClick={() =>
-          void act(call("POST", `${path}/alerting`, { json: { request: { enabled: !view.alerting_enabled } } }))
-        }
-      >
+      <Button needs="view.alerting" pressed={view.alerting_enabled} onClick={() => void alert(!view.alerting_enabled)}>
         {t.views.alerts}
       </Button>
-      <Button needs="view.delete" kind="quiet" onClick={() => void act(call("DELETE", path))}>
+      <Button {...(isOwn ? {} : { needs: "view.delete" })} kind="quiet" onClick={remove}>
         {t.views.remove}
       </Button>
     </>
   );
 }
 
+/** The trend of a view as a line, which opens into a table. */
+function Trend({ points }: { points: readonly TrendPoint[] }) {
+  if (points.length === 0) return null;
+  return (
+    <details class="trend">
+      <summary>
+        <Sparkline points={points} />
+      </summary>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{t.views.columns.when}</th>
+            <th scope="col">{t.views.columns.count}</th>
+            <th scope="col">{t.views.columns.all}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {points.slice(-MOST_POINTS).map((point) => (
+            <tr key={point.batch_id}>
+              <th scope="row">{date(point.timestamp)}</th>
+              <td class="number">{count(point.count)}</td>
+              <td class="number">{count(point.cumulative)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
 /** How many results each addition brought, as a line. */
 function Sparkline({ points }: { points: readonly TrendPoint[] }) {
-  if (points.length === 0) return null;
   const most = Math.max(1, ...points.map((point) => point.cumulative));
   const path = points.map(
     (point, index) => `${(100 * index) / Math.max(1, points.length - 1)},${24 - (22 * point.cumulative) / most}`,

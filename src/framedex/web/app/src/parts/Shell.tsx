@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { count } from "../lib/format";
 import { pathOf, route } from "../router";
 import { addressOf, dataset, datasets, stats } from "../state/datasets";
+import { unread } from "../state/notifications";
 import { theme } from "../state/preferences";
 import { authIsOff, isAdmin, logOut, profile } from "../state/session";
 import { t } from "../texts";
@@ -66,6 +67,15 @@ function Banner() {
         </select>
       )}
       {found ? <SearchBox /> : <span class="grow" />}
+      <a
+        class="plain-link bell"
+        href="/notifications"
+        aria-label={t.notifications.bell(unread.value)}
+        title={t.notifications.bell(unread.value)}
+      >
+        <Icon name="bell" />
+        {unread.value > 0 && <span class="unread">{count(unread.value)}</span>}
+      </a>
       <a class="plain-link" href="/tasks">
         {t.navigation.tasks}
       </a>

@@ -22,6 +22,7 @@ export const shell = {
     users: "Users",
     admin: "Service",
     account: "Account",
+    notifications: "Notifications",
     import: "New dataset",
   },
   search: {
@@ -58,6 +59,7 @@ export const shell = {
       issues: "Issues",
       clusters: "Clusters",
       cleanup: "Clean-up",
+      notifications: "Notifications",
       dialog: "Dialogs",
     },
   },
