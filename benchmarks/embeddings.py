@@ -1,11 +1,10 @@
 """Embeddings of real photos: MobileNetV2's features of changed versions of each photo, for the benchmarks of the index.
 
-It runs in the environment of ONNX Runtime. The first version of a photo is its middle, as in ImageNet's evaluation;
-the others are parts of it, half of them mirrored, in changed colours. Row v × P + p is version v of photo p of P, so
-that the first rows hold all photos, and row modulo P is the photo.
+It runs in the environment of ONNX Runtime. The versions are those of ``photo_versions.py``. Row v × P + p is version v
+of photo p of P, so that the first rows hold all photos, and row modulo P is the photo.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
-from PIL import Image, ImageEnhance
 
-SEED = 20261121
+from photo_versions import versions as changed_versions
+
 FEATURES = "464"  # of the global average pooling: what the classifier, the last layer, gets
-_SIDE, _EVALUATED_SIDE, _KEPT_SIDE = 224, 256, 320  # pixels; the last is the shorter side of what versions are cut from
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
 _DEVIATION = np.array([0.229, 0.224, 0.225], dtype=np.float32)
 Vectors = npt.NDArray[np.float32]
-Random = np.random.Generator
 
 
 def write_embeddings(paths: Sequence[Path], versions: int, *, model: Path, target: Path, threads: int) -> None:
@@ -38,7 +35,7 @@ def write_embeddings(paths: Sequence[Path], versions: int, *, model: Path, targe
     part = target.with_suffix(".part")
     out: Any = None
     for place, path in enumerate(paths):
-        features = network.features(np.stack(list(_versions(path, versions, seed=place))))
+        features = network.features(np.stack(list(changed_versions(path, versions, seed=place))))
         if out is None:
             shape = (len(paths) * versions, features.shape[1])
             out = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=shape)
@@ -70,41 +67,3 @@ class _Network:
         values = ((pixels / np.float32(255) - _MEAN) / _DEVIATION).transpose(0, 3, 1, 2)
         (found,) = self._session.run([self._name], {"input": np.ascontiguousarray(values, dtype=np.float32)})
         return np.asarray((found.reshape(len(pixels), -1).astype(np.float32) - self._zero) * self._scale)
-
-
-def _versions(path: Path, count: int, *, seed: int) -> Iterator[npt.NDArray[Any]]:
-    with Image.open(path) as opened:
-        image = opened.convert("RGB")
-    yield np.asarray(_middle(image))
-    kept = _with_shorter_side(image, min(_KEPT_SIDE, *image.size))
-    for version in range(1, count):
-        yield np.asarray(_changed(kept, np.random.default_rng((SEED, seed, version))))
-
-
-def _middle(image: Image.Image) -> Image.Image:
-    """Return the middle square of an image whose shorter side was made 256 pixels."""
-    image = _with_shorter_side(image, _EVALUATED_SIDE)
-    left, top = (image.width - _SIDE) // 2, (image.height - _SIDE) // 2
-    return image.crop((left, top, left + _SIDE, top + _SIDE))
-
-
-def _with_shorter_side(image: Image.Image, side: int) -> Image.Image:
-    factor = side / min(image.size)
-    return image.resize(
-        (max(side, round(image.width * factor)), max(side, round(image.height * factor))), Image.Resampling.BILINEAR
-    )
-
-
-def _changed(image: Image.Image, random: Random) -> Image.Image:
-    """Return 35 to 100 % of an image, of another shape, mirrored or not, in other colours."""
-    area, shape = random.uniform(0.35, 1.0), np.exp(random.uniform(np.log(3 / 4), np.log(4 / 3)))
-    width = min(image.width, round(float(np.sqrt(image.width * image.height * area * shape))))
-    height = min(image.height, round(float(np.sqrt(image.width * image.height * area / shape))))
-    left, top = random.integers(0, image.width - width + 1), random.integers(0, image.height - height + 1)
-    box = (int(left), int(top), int(left) + width, int(top) + height)
-    part = image.resize((_SIDE, _SIDE), Image.Resampling.BILINEAR, box=box)
-    if random.random() < 0.5:
-        part = part.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    for change in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
-        part = change(part).enhance(random.uniform(0.7, 1.3))
-    return part

@@ -1,10 +1,11 @@
 """Order: clusters of a dataset against those of the same rows in another order, with another seed, and without 1 %.
 
-Of clustered vectors, of the same under noise, and of embeddings of changed photos, at five cuts each. Agreement is the
-F1 of the pairs of rows that share a cluster. Up to some rows, clusters are also compared with those of all distances
-and with scikit-learn's, and those of all distances without 1 % with those of all rows. Processor time is that of
-neighbours and clusters, and with ``--before`` that of other sources. Another part adds 5 % of the rows and counts the
-rows whose cluster keeps its number, and those for which any numbers of the new clusters could.
+Of clustered vectors, of the same under noise, and of embeddings of changed photos by MobileNetV2 and by ``gist``, at
+five cuts each. Agreement is the F1 of the pairs of rows that share a cluster. Up to some rows, clusters are also
+compared with those of all distances and with scikit-learn's, and those of all distances without 1 % with those of all
+rows. Processor time is that of neighbours and clusters, and with ``--before`` that of other sources. Another part adds
+5 % of the rows and counts the rows whose cluster keeps its number, and those for which any numbers of the new clusters
+could.
 """
 
 import argparse
@@ -22,14 +23,17 @@ import numpy as np
 import numpy.typing as npt
 
 import parents  # isort: skip
-from common import ROOT, arguments, save, table, verdict
+from common import RESULTS, ROOT, arguments, photos, save, table, verdict
+from framedex.encoders.gist import Gist
 from index_agreement import pair_f1, sklearn_labels
 from index_jobs import CUTS, photo_embeddings
+from photo_versions import versions
 from vectors import SEED, Clustered, unit
 
 AIM, REMOVED_AIM, KEPT_AIM, TIME_AIM = 0.999, 0.99, 0.97, 1.3
 REMOVED, ADDED = 0.01, 0.05
-KINDS = {"clustered": CUTS, "noisy": CUTS, "photos": (0.1, 0.2, 0.28, 0.33, 0.38)}
+KINDS = {"clustered": CUTS, "noisy": CUTS, "photos": (0.1, 0.2, 0.28, 0.33, 0.38), "gist": Gist.thresholds}
+GIST_SIDE = 96  # pixels of what gist describes, more than it uses
 CASES = ("base", "shuffled", "seed", "removed")
 EXACT_CASES = ("exact", "removed, exact")
 Vectors = npt.NDArray[np.float32]
@@ -45,6 +49,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=30_000, help="vectors of each kind")
     parser.add_argument("--dimension", type=int, default=64, help="of the clustered and noisy vectors")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of vectors")
+    parser.add_argument("--cases", nargs="+", choices=CASES[1:], default=list(CASES[1:]), help="to compare with")
     parser.add_argument("--exact", type=int, default=20_000, help="maximum number of rows with all distances")
     parser.add_argument("--sklearn", type=int, default=10_000, help="maximum number of rows for scikit-learn")
     parser.add_argument("--before", type=Path, help="folder of other sources to compare the time with")
@@ -69,6 +74,8 @@ def _vectors(kind: str, options: argparse.Namespace) -> Vectors:
         if path is None:
             path = photo_embeddings(options.peers, options.data, versions=-(-options.rows // 1250))
         return np.array(np.load(path, mmap_mode="r")[: options.rows])
+    if kind == "gist":
+        return _gist(options.data, options.rows)
     vectors = Clustered(options.rows, options.dimension).all()
     if kind == "clustered":
         return vectors
@@ -77,13 +84,29 @@ def _vectors(kind: str, options: argparse.Namespace) -> Vectors:
     return unit(vectors + length * random.standard_normal(vectors.shape, dtype=np.float32))
 
 
+def _gist(data: Path, rows: int) -> Vectors:
+    """Return the descriptors of so many versions of the photos; those of a photo are one behind all photos another."""
+    paths = photos(data)
+    each = -(-rows // len(paths))
+    target = RESULTS / f"gist-{len(paths)}x{each}.npy"
+    if not target.is_file():
+        encoder = Gist()
+        out = np.empty((each, len(paths), encoder.dimension), np.float32)
+        for place, path in enumerate(paths):
+            prepared = [encoder.prepare(image) for image in versions(path, each, seed=place, side=GIST_SIDE)]
+            out[:, place] = encoder.encode_images(np.stack(prepared))
+        RESULTS.mkdir(exist_ok=True)
+        np.save(target, out.reshape(-1, encoder.dimension))
+    return np.array(np.load(target, mmap_mode="r")[:rows])
+
+
 def _measure(kind: str, vectors: Vectors, folder: Path, options: argparse.Namespace) -> Answer:
     """Return agreement by case, and processor time."""
     path = folder / "vectors.npy"
     np.save(path, vectors)
     cases, f1 = {}, {}
     found_labels: dict[str, Labels] = {}
-    for case in (*CASES, *(EXACT_CASES if len(vectors) <= options.exact else [])):
+    for case in ("base", *options.cases, *(EXACT_CASES if len(vectors) <= options.exact else [])):
         labels, cases[case] = _run(case, kind, path, folder / f"{case}.npy")
         found_labels[case] = labels
         base = found_labels["exact" if case in EXACT_CASES[1:] else "base"]

@@ -44,7 +44,7 @@ def test_basket__is_a_view(dataset: Dataset) -> None:
     assert dataset.basket.media_ids() == [ids[1], ids[3], ids[5]]
     assert dataset.basket[-1]["media_id"] == ids[5]
     assert dataset.basket.limit(2).media_ids() == [ids[1], ids[3]]
-    assert repr(dataset.basket) == f"<framedex.Basket of dataset {dataset.id}: 3 media>"
+    assert repr(dataset.basket) == f"<framedex.Basket of dataset {dataset.name!r}: 3 media>"
     dataset.basket.remove([ids[1], ids[2]])
     assert dataset.basket.media_ids() == [ids[3], ids[5]]
     dataset.basket.where(vql.ids([ids[3]])).clear()

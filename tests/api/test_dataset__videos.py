@@ -443,7 +443,7 @@ class TestDuplicates:
             kept = group.file_names[group.media_ids.index(group.keep)]
             assert (kept[1:], group.keep_reason) == (
                 "-whole.mp4",
-                "It is the largest (with 1 other) and is the longest.",
+                "Of the 2 best, it is the longest.",
             )
             assert 0.96 <= group.confidence <= group.similarity <= 1
         assert families.duplicates(entity_type="VIDEOS", limit=1) == groups[:1]

@@ -148,14 +148,14 @@ def test_keep__the_oldest(
 
 
 def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
-    """If several have the most detail, the next criterion decides among them alone, and the reason has both."""
+    """If several have the most detail, the next criterion decides among them alone, and the reason says so."""
     write(tmp_path / "p" / "a.png", resized(detailed(1), 0.5))
     for name in ("b", "c"):
         write(tmp_path / "p" / f"{name}.png", detailed(1))
     (group,) = of_files(workspace, tmp_path / "p", a=1e8, b=1.5e9, c=1.4e9).duplicates()
     assert best(group) == (
         "c.png",
-        "It has the most detail (with 1 other) and is the oldest: 2014-05-13 against 2017-07-14 at the earliest.",
+        "Of the 2 best, it is the oldest: 2014-05-13 against 2017-07-14 at the earliest.",
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES, joined
+from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, choose_rows
 from framedex.errors import InvalidInput
 from framedex.storage.media_rows import STANDING
@@ -77,7 +77,8 @@ def test_choose_rows__law(table: list[dict[str, Any]], duplicates: float | str, 
         if not sound:
             continue
         best, criteria = best_of(table, sound, request)
-        kept[best], reasons[best] = True, f"it {joined(criteria)}" if criteria else ""
+        among = "of the best, " if len(criteria) > 1 else ""
+        kept[best], reasons[best] = True, f"{among}it {criteria[-1]}" if criteria else ""
         for index in members:
             removed[index], kept_index[index] = index != best, best
     assert decision.removed.tolist() == removed

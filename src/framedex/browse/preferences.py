@@ -146,7 +146,7 @@ _OF_COMPARISON = (
         lambda columns: -columns["keep_closest"], _quantity("keep_closest"),
     ),
     Preference(
-        "has the most colour values", "of those of brightness against at most {}", 0.0, 0.1,
+        "has the most colour detail", "of that of brightness against at most {}", 0.0, 0.1,
         _value("keep_colour"), _quantity("keep_colour"),
     ),
     Preference("has metadata", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none")),
@@ -178,7 +178,8 @@ first in row order is kept.
 def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[Preference], columns: Columns) -> str:
     """Return the sentence that says why the best member of a group was chosen.
 
-    It names the criteria that left out members, and the values of the last one.
+    It names the criterion that left one member, with its values, and among how many members it decided if others had
+    left out some before.
 
     Args:
         decision: the best members and the decisions of the criteria.
@@ -187,30 +188,28 @@ def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[P
         preferences: the applied criteria.
         columns: the measures of all members.
     """
-    best, parts, values = int(decision.best[group]), [], ""
+    best, remaining = int(decision.best[group]), size
     for index, preference in enumerate(preferences):
-        remaining = int(decision.left[group, index])
-        if remaining < size:
-            parts.append(shared(preference.wins, remaining))
+        compared, remaining = remaining, int(decision.left[group, index])
+        if remaining == 1 < compared:
             values = _compared(preference, columns, best, int(decision.rival[group, index]))
-        size = remaining
-    return f"It {joined(parts)}: {values}." if size == 1 else f"It {joined([*parts, FIRST])}."
+            return f"{sentence(preference.wins, compared, size)}: {values}."
+    return f"{sentence(FIRST, remaining, size)}."
 
 
 FIRST = "is the first in order"
 """The last criterion, as the predicate of a sentence."""
 
 
-def shared(predicate: str, members: int) -> str:
-    """Return the predicate of a member, and how many others share it."""
-    others = members - 1
-    return f"{predicate} (with {others:,} {'other' if others == 1 else 'others'})" if others else predicate
+def sentence(predicate: str, compared: int, members: int) -> str:
+    """Return the sentence, without its full stop, that says what the best of a number of members is or has.
 
-
-def joined(predicates: Sequence[str]) -> str:
-    """Return predicates as one: "is large, has metadata and is old"."""
-    *others, last = predicates
-    return f"{', '.join(others)} and {last}" if others else last
+    Args:
+        predicate: what it is or has.
+        compared: the number of members among which this decided.
+        members: the number of members of the group.
+    """
+    return f"Of the {compared:,} best, it {predicate}" if compared < members else f"It {predicate}"
 
 
 def _compared(preference: Preference, columns: Columns, best: int, rival: int) -> str:

@@ -14,7 +14,7 @@ from framedex.analysis.components import connected_components
 from framedex.analysis.video_similarity import Pairs, near_pairs, sample_frames, unique_pairs, video_similarity
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
-from framedex.browse.preferences import FIRST, joined, shared
+from framedex.browse.preferences import FIRST, sentence
 from framedex.core.checks import check_fraction
 from framedex.core.ids import content_group_id
 from framedex.records import DuplicateGroup
@@ -210,14 +210,14 @@ def _group(
 
 def _best(videos: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str]:
     """Return the best video to keep, with the reason: the largest, then the longest, then the first."""
-    remaining, parts = list(videos), []
+    remaining = list(videos)
+    members = len(remaining)
     for predicate, measure in (("is the largest", _pixels), ("is the longest", _seconds)):
-        highest = max(map(measure, remaining))
-        better = [each for each in remaining if measure(each) == highest]
-        if len(better) < len(remaining):
-            parts.append(shared(predicate, len(better)))
-        remaining = better
-    return remaining[0], f"It {joined(parts if len(remaining) == 1 else [*parts, FIRST])}."
+        compared, highest = len(remaining), max(map(measure, remaining))
+        remaining = [each for each in remaining if measure(each) == highest]
+        if len(remaining) == 1 < compared:
+            return remaining[0], f"{sentence(predicate, compared, members)}."
+    return remaining[0], f"{sentence(FIRST, len(remaining), members)}."
 
 
 def _pixels(video: dict[str, Any]) -> float:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from framedex.analysis.keeping import best_members
 from framedex.browse.duplicates import check_similarity, exact_key
-from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES, Preference, joined
+from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES, Preference
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.checks import check_fraction
 from framedex.errors import InvalidInput
@@ -189,7 +189,7 @@ class CleanupDecision:
         members: int64, shape (N,): the number of members of the row's group; 0 without a group.
         sound: int64, shape (N,): the number of members without an issue; 0 without a group.
         cohesion: float64, shape (N,): the minimum over the group's members of the similarity to the nearest image.
-        reasons: texts with the criteria that decided which member is kept.
+        reasons: texts with the criterion that decided which member is kept.
         reason: int64, shape (N,): the number of the text of a kept row; -1 for other rows.
     """
 
@@ -245,26 +245,29 @@ def _best(
         request: the request.
     """
     preferences = request.preferences
-    starts = np.cumsum(sizes) - sizes
+    starts, last = np.cumsum(sizes) - sizes, len(preferences) + 1
     if not preferences or not len(sizes):
-        best, code = candidates[starts], (sizes > 1).astype(np.int64)
-        return best, *_reason_texts(preferences, code)
+        best, decided = candidates[starts], np.where(sizes > 1, last, 0)
+        return best, *_reason_texts(preferences, decided * 2)
     columns = {name: values[candidates] for name, values in rows.columns.items()}
     result = best_members(sizes, [each.criterion(columns) for each in preferences], np.arange(len(candidates)))
-    before = np.concatenate([sizes[:, None], result.left[:, :-1]], axis=1)
-    narrowed = (result.left < before).astype(np.int64)
-    code = (result.left[:, -1] > 1).astype(np.int64) + narrowed @ (2 << np.arange(len(preferences)))
-    return candidates[result.best], *_reason_texts(preferences, code)
+    before = np.concatenate([sizes[:, None], result.left], axis=1)
+    decides = np.concatenate([(result.left == 1) & (before[:, :-1] > 1), result.left[:, -1:] > 1], axis=1)
+    decided = np.where(decides.any(axis=1), decides.argmax(axis=1) + 1, 0)
+    compared = np.take_along_axis(before, np.maximum(decided - 1, 0)[:, None], axis=1)[:, 0]
+    return candidates[result.best], *_reason_texts(preferences, decided * 2 + (compared < sizes))
 
 
 def _reason_texts(preferences: Sequence[Preference], codes: Numbers) -> tuple[pa.Array, Numbers]:
-    """Return the texts of the codes that occur, and the number of the text of each code."""
+    """Return the texts of the codes that occur, and the number of the text of each code.
+
+    A code is twice the number of the criterion that decided, from 1 on, the last for the order of ingestion, 0 for a
+    group of one; and one more if other criteria had left out members before.
+    """
     distinct, numbers = np.unique(codes, return_inverse=True)
-    return pa.array([_reason_text(preferences, code) for code in distinct.tolist()], pa.string()), numbers
-
-
-def _reason_text(preferences: Sequence[Preference], code: int) -> str:
-    """Return the text of a code: bit 0 stands for the order of ingestion, bit i + 1 for preference i."""
-    parts = [each.wins for number, each in enumerate(preferences) if code >> (number + 1) & 1]
-    predicates = [*parts, *([FIRST] if code & 1 else [])]
-    return f"it {joined(predicates)}" if predicates else ""
+    predicates = [each.wins for each in preferences] + [FIRST]
+    texts = [
+        f"{'of the best, ' if code % 2 else ''}it {predicates[code // 2 - 1]}" if code else ""
+        for code in distinct.tolist()
+    ]
+    return pa.array(texts, pa.string()), numbers

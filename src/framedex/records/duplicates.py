@@ -16,15 +16,15 @@ class DuplicateGroup(Record):
     filter, that other image is a member, too. ``paths`` are relative to the source; ``file_names`` are their last
     parts. Groups of equal files have the same fields; their threshold, similarity and confidence are 1.
 
-    ``keep`` is the id of the member that is best to keep, and ``keep_reason`` says why in a sentence. The criteria,
-    in order: intact, the most detail (enlargement, borders and other images beside it do not count), not blurred, not
-    cropped, in colour, the fewest added pixels, the source of the most copies, the least difference from the other
-    copies, saved first, the finest quantisation, the nearest to another copy, the most colour values, metadata, the
-    nearest to the other copies, one compression only; then the most pixels, the highest acutance, the most bytes
-    per pixel, the oldest time of the last change (UTC), the first. Each criterion keeps all members that are as
-    good as the best one: within a third of the detail, 1 % of the pixels, 0.02 of acutance, 2 % of the bytes per
-    pixel, and 2 s. Unknown values lose to known ones. In a filtered group, ``keep`` is the best of the members that
-    the filter leaves.
+    ``keep`` is the id of the member that is best to keep, and ``keep_reason`` says why in one sentence: it names the
+    criterion that decided, and among how many, if others had left out some. The criteria, in order: intact, the most
+    detail (enlargement, borders and other images beside it do not count), not blurred, not cropped, in colour, the
+    fewest added pixels, the source of the most copies, the least difference from the other copies, saved first, the
+    finest quantisation, the nearest to another copy, the most colour detail, metadata, the nearest to the other copies,
+    one compression only; then the most pixels, the highest acutance, the most bytes per pixel, the oldest time of the
+    last change (UTC), the first. Each criterion keeps all members that are as good as the best one: within a third of
+    the detail, 1 % of the pixels, 0.02 of acutance, 2 % of the bytes per pixel, and 2 s. Unknown values lose to known
+    ones. In a filtered group, ``keep`` is the best of the members that the filter leaves.
     ``confidence``, in [0, 1], is the lowest similarity of a member to the image most similar to it.
 
     ``reasons`` says of each member how it is a copy of the one to keep: same file, same pixels, resized, recompressed

@@ -198,7 +198,9 @@ class View(Browsing, exporting.Exportable):
         return View(self._context, self._dataset_id).where(vql)._condition
 
     def __repr__(self) -> str:
-        return f"<framedex.{type(self).__name__} of dataset {self._dataset_id}: {self.count()} {self._noun}>"
+        with self._context.catalog.read() as connection:
+            name = datasets.find_dataset(connection, self._dataset_id).display_name
+        return f"<framedex.{type(self).__name__} of dataset {name!r}: {self.count()} {self._noun}>"
 
     def _repr_html_(self) -> str:
         shown = list(self.limit(SHOWN).rows(["media_id", "image_filename", "labels"]))
