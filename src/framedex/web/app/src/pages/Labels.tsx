@@ -1,10 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { get } from "../api/http";
-import type { DatasetStatus, Row } from "../api/types";
+import { get, post } from "../api/http";
+import type { DatasetStatus, ResultsInfo, Row, SuggestedLabel, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { count, number } from "../lib/format";
 import { filterText } from "../lib/vql";
+import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
 import { Prompt } from "../parts/Prompt";
@@ -12,7 +13,7 @@ import { Pending, useResource } from "../parts/Resource";
 import { labelNames } from "../parts/SelectionBar";
 import { Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
-import { navigate, pathOf } from "../router";
+import { navigate, pathOf, query } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
@@ -37,7 +38,8 @@ export default datasetPage(Labels);
 
 /** The labels that are probably wrong, one after another, and all labels with their numbers. */
 function Labels({ dataset: of }: { dataset: DatasetStatus }) {
-  const queue = useMemo(() => new Queue(reader(of), (item) => item.media_id), [of.id]);
+  const pair = pairOf(query.value);
+  const queue = useMemo(() => new Queue(reader(of, pair), (item) => item.media_id), [of.id, JSON.stringify(pair)]);
   useEffect(() => void queue.load(), [queue, editVersion.value]);
   const all = useResource(
     (signal) => get<{ labels: { name: string; count: number }[] }>(`/dataset/${of.id}/labels`, {}, signal),
@@ -47,6 +49,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   return (
     <div class="page queue">
       <h1>{t.navigation.labels}</h1>
+      <Pairs dataset={of} chosen={pair} />
       {queue.isLoading.value && queue.items.value.length === 0 && <div class="skeleton" aria-busy="true" />}
       {queue.error.value && (
         <p class="problem" role="alert">
@@ -86,12 +89,95 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-function reader(of: DatasetStatus) {
+/** Present labels, and the one that is suggested instead. */
+interface Pair {
+  labels: readonly string[];
+  suggested: string;
+}
+
+function pairOf(address: URLSearchParams): Pair | null {
+  const suggested = address.get("suggested");
+  return suggested === null ? null : { labels: address.getAll("label"), suggested };
+}
+
+const pairQuery = (pair: Pair): string =>
+  new URLSearchParams([...pair.labels.map((each) => ["label", each]), ["suggested", pair.suggested]]).toString();
+
+/** The labels that are probably wrong, or those of a pair; without those that somebody tagged as ambiguous. */
+function reader(of: DatasetStatus, pair: Pair | null) {
   return async (offset: number) => {
-    const query = { issue: "mislabels", offset, limit: PART };
-    const page = await get<{ rows: Mislabel[]; has_more: boolean }>(`/dataset/${of.id}/issues`, query);
+    const rid = pair ? (await readPair(of, pair)).rid : await readUndecided(of);
+    const wanted = { issue: "mislabels", offset, limit: PART, rid };
+    const page = await get<{ rows: Mislabel[]; has_more: boolean }>(`/dataset/${of.id}/issues`, wanted);
     return { items: page.rows, hasMore: page.has_more };
   };
+}
+
+function readPair(of: DatasetStatus, pair: Pair, confidence = 0, signal?: AbortSignal): Promise<ResultsInfo> {
+  const wanted = { label: pair.labels, suggested_label: pair.suggested, confidence, without_tag: t.labels.tag };
+  return get<ResultsInfo>(`/dataset/${of.id}/labels/suggestion`, wanted, signal);
+}
+
+/** Return the id of the results that are not tagged as ambiguous; null where nothing is. */
+async function readUndecided(of: DatasetStatus): Promise<string | null> {
+  const known = await get<{ name: string }[]>(`/dataset/${of.id}/tags`);
+  if (!known.some((tag) => tag.name === t.labels.tag)) return null;
+  const vql: VqlElement[] = [
+    { issues: { op: "issue", value: "mislabels" } },
+    { not: { tags: { op: "is", value: t.labels.tag } } },
+  ];
+  return (await post<ResultsInfo>(`/dataset/${of.id}/results`, { vql })).rid;
+}
+
+/** How often which label is suggested instead of which; each leads to its own queue. */
+function Pairs({ dataset: of, chosen }: { dataset: DatasetStatus; chosen: Pair | null }) {
+  const found = useResource<{ pairs: SuggestedLabel[] }>(
+    (signal) => get(`/dataset/${of.id}/labels/suggestions`, { without_tag: t.labels.tag }, signal),
+    [of.id, editVersion.value],
+  );
+  const page = pathOf(addressOf(of), "labels");
+  if (!found.value?.pairs.length && !chosen) return null;
+  const present = chosen && pairQuery(chosen);
+  return (
+    <nav aria-label={t.labels.pairs} class="tabs">
+      <a href={page} aria-current={present === null ? "page" : undefined}>
+        {t.labels.allPairs}
+      </a>
+      {found.value?.pairs.map((each) => {
+        const address = pairQuery({ labels: each.labels, suggested: each.suggested_label });
+        return (
+          <a key={address} href={`${page}?${address}`} aria-current={present === address ? "page" : undefined}>
+            {t.labels.pair(each.labels.join(", "), each.suggested_label)}{" "}
+            <span class="number">{count(each.count)}</span>
+          </a>
+        );
+      })}
+    </nav>
+  );
+}
+
+/** Ask for a confidence, say what would be done, and give the suggested label to all images of a pair. */
+function askAcceptAll(of: DatasetStatus, pair: Pair): void {
+  const labels = pair.labels.join(", ");
+  const read = async (confidence: number, signal: AbortSignal): Promise<Proposal> => {
+    const info = await readPair(of, pair, confidence, signal);
+    return { ...info, words: t.labels.proposal(info.count, labels, pair.suggested) };
+  };
+  const accept = ({ rid, generation }: Proposal): void => {
+    const words = t.edits.labelled(pair.suggested);
+    const args = { labels: [pair.suggested] };
+    void change({ datasetId: of.id, action: "set_labels", on: { rid }, args, words, generation }).catch(() => {});
+  };
+  openDialog(() => (
+    <AcceptAll
+      title={t.labels.acceptAllTitle(labels, pair.suggested)}
+      datasetId={of.id}
+      initial="0.9"
+      read={read}
+      submit={t.labels.acceptAllDo}
+      onAccept={accept}
+    />
+  ));
 }
 
 interface ItemProps {
@@ -138,7 +224,11 @@ function Item({ dataset: of, queue, item }: ItemProps) {
         onSubmit={(text) => text && give(text)}
       />
     ));
+  const acceptAll = (): void => {
+    if (item.suggested_label) askAcceptAll(of, { labels: row.peek()?.labels ?? [], suggested: item.suggested_label });
+  };
   useKeys("labels", {
+    "accept.all": acceptAll,
     next: () => queue.move(1),
     previous: () => queue.move(-1),
     accept,
@@ -201,6 +291,9 @@ function Item({ dataset: of, queue, item }: ItemProps) {
         </Button>
         <Button hint="M" onClick={ambiguous}>
           {t.labels.ambiguous}
+        </Button>
+        <Button hint="Shift Enter" onClick={acceptAll}>
+          {t.labels.acceptAll}
         </Button>
       </div>
     </section>

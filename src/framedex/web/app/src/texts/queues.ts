@@ -48,7 +48,18 @@ export const queues = {
     other: "Another label",
     all: "All labels",
     otherTitle: "Label this image",
+    pairs: "Suggestions",
+    pair: (labels: string, suggested: string) => `${labels || "no label"} → ${suggested}`,
+    allPairs: "All",
+    acceptAll: "Accept all…",
+    acceptAllTitle: (labels: string, suggested: string) => `Label ${labels || "no label"} as ${suggested}`,
+    acceptAllDo: (n: number) => `Label ${images(n)}`,
+    proposal: (n: number, labels: string, suggested: string) =>
+      `${images(n)} with the label ${labels || "none"} ${n === 1 ? "gets" : "get"} the label ${suggested}`,
     tag: "ambiguous",
+  },
+  acceptAll: {
+    confidence: "Confidence of at least",
   },
   issues: {
     types: "Issue types",
