@@ -151,7 +151,7 @@ def kill_once(template: Path, folder: Path, seconds: float) -> tuple[str, list[s
     server.process.wait()
     client.join(60)
     wrong = []
-    with Workspace(folder) as workspace:
+    with Workspace(folder) as workspace:  # which removes what a killed creation has left
         wrong += [f"check: {finding}" for finding in workspace.check().findings]
     server = server_of(folder)
     try:

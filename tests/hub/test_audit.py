@@ -1,13 +1,15 @@
 """The audit, and the deletion of what is not needed any more."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from framedex import Error, Forbidden
+from framedex import Error, Forbidden, Workspace
 from framedex.access import ANONYMOUS, Role
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
+from tests.gallery import fill
 from tests.hub.people import OPERATOR, PASSWORD, Clock, add_user, log_in
 
 
@@ -67,6 +69,29 @@ def test_audit__has_refusals(hub: Hub) -> None:
         ("dataset.delete", dataset.id, ann.user_id, "refused"),
         ("users.write", "bob", ann.user_id, "refused"),
     ]
+
+
+def test_audit__has_saved_views(hub: Hub, workspace: Workspace, tmp_path: Path) -> None:
+    """A saved view that is created, whose alerts are turned off or on, or that is deleted, is noted with its id."""
+    workspace.create_dataset("pets", fill(tmp_path / "images", 2), "gist")
+    dataset_id = workspace.datasets()[0].id
+    ann = add_user(hub, "ann", "admin")
+    actor = log_in(hub, "ann")
+    before = len(hub.audit(OPERATOR))
+    view = hub.views.create(actor, dataset_id, "all")
+    hub.views.set_alerting(actor, dataset_id, view.id, enabled=False)
+    hub.views.set_alerting(actor, dataset_id, view.id.upper(), enabled=True)
+    hub.views.delete(actor, dataset_id, view.id)
+    for call in (
+        lambda: hub.views.create(actor, dataset_id, ""),
+        lambda: hub.views.set_alerting(actor, dataset_id, view.id, enabled=True),
+        lambda: hub.views.delete(actor, dataset_id, view.id),
+    ):
+        with pytest.raises(Error):
+            call()
+    entries = list(reversed(hub.audit(OPERATOR)[:-before]))
+    assert [each.action for each in entries] == ["view.create", "view.alerting off", "view.alerting on", "view.delete"]
+    assert {(each.user_id, each.dataset_id, each.target) for each in entries} == {(ann.id, dataset_id, view.id)}
 
 
 def test_audit__who_may(hub: Hub) -> None:

@@ -233,6 +233,21 @@ def test_ends__of_sessions_at_the_provider(hub: Hub) -> None:
             hub.external.end_sessions(ISSUER, subject=subject, session=session_id)
 
 
+def test_ends__of_sessions_after_a_change_of_the_password(hub: Hub) -> None:
+    """The session that a change of the password begins ends with that at the provider, as the one before it."""
+    user = add_user(hub, "eve", email="ann@example.org")
+    session = hub.external.log_in(ANN, LINKED)
+    changed = hub.sessions.change_password(hub.sessions.actor(session.token), PASSWORD, "battery staple")
+    assert hub.sessions.actor(changed.token).user_id == user.id
+    assert hub.external.end_sessions(ISSUER, session="sid-1") == 1
+    with pytest.raises(NotAuthenticated):
+        hub.sessions.actor(changed.token)
+    local = hub.sessions.log_in("eve", "battery staple")
+    again = hub.sessions.change_password(hub.sessions.actor(local.token), "battery staple", PASSWORD)
+    assert hub.external.end_sessions(ISSUER, subject="s-1") == 0
+    assert hub.sessions.actor(again.token).user_id == user.id
+
+
 def test_actors__of_access_tokens(hub: Hub) -> None:
     """The identity of an access token is that of a user who has logged in before."""
     with pytest.raises(NotAuthenticated, match="Invalid or expired token"):

@@ -1,5 +1,6 @@
 """Sessions: their tokens, their ends, and passwords that users change themselves."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -125,6 +126,39 @@ def test_change_password__refusals(hub: Hub) -> None:
     with pytest.raises(NotAuthenticated):
         hub.sessions.change_password(ANONYMOUS, PASSWORD, "battery staple")
     hub.sessions.log_in("ann", PASSWORD)
+
+
+@pytest.mark.parametrize("end", ["log_out", "log_out_all", "disable", "delete"])
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_change_password__of_a_session_that_has_ended(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, end: str, when: str
+) -> None:
+    """An actor whose session ended before the call, or while the new password is hashed, changes nothing."""
+    user = add_user(hub, "ann")
+    token = hub.sessions.log_in("ann", PASSWORD).token
+    actor = hub.sessions.actor(token)
+    ends: dict[str, Callable[[], object]] = {
+        "log_out": lambda: hub.sessions.log_out(token),
+        "log_out_all": lambda: hub.users.log_out(OPERATOR, user.id),
+        "disable": lambda: hub.users.change(OPERATOR, user.id, enabled=False),
+        "delete": lambda: hub.users.delete(OPERATOR, user.id),
+    }
+    if when == "before":
+        ends[end]()
+    else:
+        hashed = hub._context.passwords.hash
+
+        def hash_late(password: str) -> str:
+            ends[end]()
+            return hashed(password)
+
+        monkeypatch.setattr(hub._context.passwords, "hash", hash_late)
+    with pytest.raises(NotAuthenticated, match="Not authenticated"):
+        hub.sessions.change_password(actor, PASSWORD, "battery staple")
+    if end != "delete":
+        assert hub.users.sessions(OPERATOR, user.id) == []
+        hub.users.change(OPERATOR, user.id, enabled=True)
+        hub.sessions.log_in("ann", PASSWORD)
 
 
 def test_change_password__is_no_way_to_guess(hub: Hub, clock: Clock) -> None:

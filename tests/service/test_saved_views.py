@@ -171,7 +171,7 @@ def test_deletion__of_a_view(served: Serving, dataset: Dataset) -> None:
     deleted = served.eve.delete(url(dataset, f"/{view['id'].upper()}"), headers=OWN)
     assert (deleted.status_code, deleted.content) == (200, b"null")
     entry = served.hub.audit(OPERATOR, limit=1)[0]
-    assert (entry.action, entry.dataset_id, entry.target) == ("view.delete", dataset.id, view["id"].upper())
+    assert (entry.action, entry.dataset_id, entry.target) == ("view.delete", dataset.id, view["id"])
     for view_id in (view["id"], NOWHERE, "mine", "x"):
         answers = [
             served.eve.delete(url(dataset, f"/{view_id}"), headers=OWN),

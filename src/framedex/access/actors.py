@@ -49,6 +49,7 @@ class Actor:
         realm_roles: roles that hold in all tenants.
         via: the way in which the actor was authenticated.
         password_is_temporary: whether the user must choose a password before anything else.
+        session_id: the public id of the session; None for every other way.
     """
 
     user_id: str | None
@@ -57,6 +58,7 @@ class Actor:
     realm_roles: frozenset[str] = frozenset()
     via: Via = Via.SESSION
     password_is_temporary: bool = False
+    session_id: str | None = None
 
     @property
     def is_local(self) -> bool:

@@ -23,6 +23,7 @@ from framedex.operations.catch_up import CatchUp
 from framedex.operations.context import Context
 from framedex.operations.creation import creation_config, creation_job, new_embedding_config
 from framedex.operations.monitoring import Monitor
+from framedex.operations.orphans import clean_orphans
 from framedex.operations.starting import delete_dataset, delete_if_stopped, wait_for
 from framedex.operations.task_pages import TaskSearch, list_tasks, task_filters
 from framedex.operations.vacuum import AutoClean, clean_expired_uploads
@@ -131,6 +132,7 @@ class Workspace(WorkspaceUpkeep):
         if not catalog.read_only:
             catalog.settle_manifests()
             clean_expired_uploads(self._context)
+            clean_orphans(self._context)
         self._catch_up = CatchUp(self._context)
         self._catch_up.start()
 

@@ -8,7 +8,7 @@ from framedex.errors import NotAuthenticated, NotFound
 from framedex.storage.service_db import accounts, tenants
 
 
-def actor_of_row(connection: Any, row: Any, via: Via) -> Actor:
+def actor_of_row(connection: Any, row: Any, via: Via, *, session_id: str | None = None) -> Actor:
     """Return the actor of a user's row, with the roles of this moment."""
     return Actor(
         row.id,
@@ -17,6 +17,7 @@ def actor_of_row(connection: Any, row: Any, via: Via) -> Actor:
         realm_roles=accounts.realm_roles(connection, row.id),
         via=via,
         password_is_temporary=row.password_temporary,
+        session_id=session_id,
     )
 
 
@@ -34,7 +35,7 @@ def present_actor(connection: Any, actor: Actor) -> Actor:
         raise NotAuthenticated("Not authenticated") from None
     if not row.enabled:
         raise NotAuthenticated("Not authenticated")
-    return replace(actor_of_row(connection, row, actor.via), name=actor.name)
+    return replace(actor_of_row(connection, row, actor.via, session_id=actor.session_id), name=actor.name)
 
 
 def own_id(actor: Actor) -> str | None:

@@ -14,7 +14,9 @@ from framedex.core.ids import is_dataset_id
 from framedex.errors import Error, Forbidden, InvalidInput, NotFound, TooManyAttempts
 from framedex.hub.actors import own_id, present_actor
 from framedex.hub.context import HubContext
+from framedex.hub.deletions import delete_in_two_steps, finish_deletions
 from framedex.records import DatasetMember, DatasetRecord
+from framedex.storage.manifest import has_manifest
 from framedex.storage.service_db import accounts, audit, homes, tenants
 from framedex.storage.service_db.database import DEFAULT_ID
 from framedex.storage.service_db.homes import Home
@@ -244,16 +246,15 @@ class Datasets:
     def delete(self, actor: Actor, dataset_id: str) -> None:
         """Delete a dataset, with its grants. The source files are not changed.
 
+        If the process is killed in between, the next hub of the workspace finishes the deletion.
+
         Raises:
             NotFound: there is no such dataset, or the actor must not learn of it.
             Forbidden: the actor may not delete it, or the settings do not allow deleting datasets.
             Conflict: a task of the dataset is running.
         """
         self.open(actor, dataset_id, Action.DATASET_DELETE)
-        self._context.workspace.delete_dataset(dataset_id)
-        with self._context.database.write() as connection:  # after a kill, sweep() does it
-            homes.forget_dataset(connection, dataset_id)
-            audit.insert_entry(connection, actor.user_id, "dataset.delete", dataset_id=dataset_id)
+        delete_in_two_steps(self._context, actor, dataset_id)
 
     def adopt(self, dataset_id: str, tenant_id: str, owner_id: str | None, *, actor: Actor | None = None) -> None:
         """Store to whom a new dataset belongs.
@@ -352,15 +353,18 @@ class Datasets:
     def sweep(self) -> int:
         """Forget to whom datasets belonged that do not exist any more; return their number.
 
+        Deletions whose processes were killed are finished.
+
         Datasets in the namespace of a tenant without a home get one: their creation was interrupted, or they are copies
         whose owner was not stored.
         """
+        finish_deletions(self._context)
         workspace = self._context.workspace
         with self._context.database.read() as connection:
             stored = homes.stored_datasets(connection)  # before the list of datasets, which new ones may join
         existing = {record.id for record in workspace.datasets(all_namespaces=True)}
         # The folder of a dataset that only the catalog has lost is still there.
-        gone = [each for each in stored - existing if not (workspace.path / "datasets" / each).exists()]
+        gone = [each for each in stored - existing if not has_manifest(workspace.path / "datasets" / each)]
         without = self._homes_by_namespace() if existing - stored else {}
         with self._context.database.write() as connection:
             for dataset_id in gone:

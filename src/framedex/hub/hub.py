@@ -1,6 +1,7 @@
 """The hub: a workspace with users, who have roles in tenants and share datasets."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,6 +9,7 @@ from types import TracebackType
 
 from framedex.access import Action, Actor, Role, Subject, Via
 from framedex.api.workspace import Workspace
+from framedex.errors import WorkspaceError
 from framedex.hub.admin_settings import AdminSettings
 from framedex.hub.alert_calls import AlertCalls
 from framedex.hub.alert_targets import AlertTarget
@@ -15,6 +17,7 @@ from framedex.hub.context import HubContext
 from framedex.hub.copies import Copies
 from framedex.hub.credentials import Credentials
 from framedex.hub.datasets import Datasets
+from framedex.hub.deletions import finish_deletions
 from framedex.hub.events import Events
 from framedex.hub.exports import HubExports
 from framedex.hub.external import ExternalAccounts
@@ -103,15 +106,18 @@ class Hub:
         self.tasks, self.copies = Tasks(context, self.datasets), Copies(context, self.datasets)
         self.metadata = Metadata(context, self.datasets)
         self.exports = HubExports(context, self.datasets)
-        self.views = SavedViews(context, self.datasets)
+        self.trail = Trail(context)
+        self.views = SavedViews(context, self.datasets, self.trail)
         self.calls = AlertCalls(context, on_alert)
         self.notifications = Notifications(context, self.datasets, self.calls)
         self.feed = Feed(context, self.notifications)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
         self.external = ExternalAccounts(context)
         self.identities, self.admin_settings = Identities(context), AdminSettings(context)
-        self.trail = Trail(context)
         self.results, self.events = Results(), Events(context, self.datasets, self.notifications)
+        if not workspace.read_only:
+            with suppress(WorkspaceError):  # a full disk; a sweep tries again
+                finish_deletions(context)
 
     def profile(self, actor: Actor) -> Profile:
         """Return the own account of an actor.

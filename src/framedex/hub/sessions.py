@@ -132,7 +132,7 @@ class Sessions:
         now = self._context.clock()
         with self._context.database.read() as connection:
             row = self._find(connection, token, now)
-            actor = actor_of_row(connection, row, Via.SESSION)
+            actor = actor_of_row(connection, row, Via.SESSION, session_id=row.session_id)
         if now - row.session_access > _NOTED and not self._context.database.read_only:
             # A full disk does not log users out.
             with suppress(WorkspaceError), self._context.database.write() as connection:
@@ -174,7 +174,10 @@ class Sessions:
     ) -> NewSession:
         """Change the password of the actor; all sessions end, and a new one begins.
 
+        The new session belongs to the same session at the identity provider as the present one, with which it ends.
+
         Raises:
+            NotAuthenticated: the session has ended meanwhile, or the user was disabled or deleted.
             Forbidden: the actor has no session.
             InvalidInput: the current password is wrong, or the new one is too short, too long, or the same.
             TooManyAttempts: too many attempts to give the current password have failed.
@@ -182,7 +185,7 @@ class Sessions:
         self._context.require(actor, Action.OWN_PASSWORD)
         assert actor.user_id is not None, "the actor is logged in"
         with self._context.database.read() as connection:
-            user = accounts.find_user(connection, actor.user_id)
+            user = self._present(connection, actor)
             attempt = _Attempt(_name_hash(user.username), _origin(ip), self._context.clock())
             _check_attempts(connection, attempt)
         if not self._context.passwords.matches(user.password_hash, current):
@@ -195,13 +198,29 @@ class Sessions:
         password_hash = self._context.passwords.hash(password)
         with self._context.database.write() as connection:
             _check_attempts(connection, attempt)
-            if accounts.find_user(connection, user.id).password_hash != user.password_hash:  # it was reset meanwhile
+            present = self._present(connection, actor)
+            if present.password_hash != user.password_hash:  # another session changed it meanwhile
                 raise InvalidInput(_WRONG)
             accounts.update_user(connection, user.id, password_hash=password_hash, password_temporary=False)
             accounts.end_sessions(connection, [user.id])
             audit.insert_entry(connection, user.id, "change_password", ip=ip)
             fresh = accounts.find_user(connection, user.id)
-            return begin_session(self._context, connection, fresh, ip=ip, user_agent=user_agent)
+            return begin_session(
+                self._context,
+                connection,
+                fresh,
+                ip=ip,
+                user_agent=user_agent,
+                provider_session=present.provider_session,
+            )
+
+    def _present(self, connection: Any, actor: Actor) -> Any:
+        """Return the row of an actor's session, which may have ended since the actor was read."""
+        now = self._context.clock()
+        row = sessions.session_of_id(connection, actor.session_id or "", now=now, idle_since=now - IDLE)
+        if row is None:
+            raise NotAuthenticated("Not authenticated")
+        return row
 
     def sweep(self) -> int:
         """Delete the rows of ended sessions; return their number."""

@@ -18,10 +18,11 @@ KEPT_DAYS = 90
 
 
 class Trail:
-    """The audit of a hub: log-ins, users, roles, sharing, settings, exports, deletions, and refused attempts of these.
+    """The audit of a hub: log-ins, users, roles, sharing, settings, exports, saved views, deletions, and refusals.
 
     Changes in the database of the service have their entries in the same transaction. Changes of datasets are in
-    another file; their entries follow, so one is missing if the process is killed between the two.
+    another file; their entries follow, so one is missing if the process is killed between the two. That of a deletion
+    of a dataset is then added by the next hub of the workspace.
 
     Args:
         context: the open parts of the hub.

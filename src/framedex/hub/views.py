@@ -9,6 +9,7 @@ from framedex.errors import InvalidInput, NotFound
 from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
+from framedex.hub.trail import Trail
 from framedex.operations import saved_views
 from framedex.operations.steps import Filtered
 from framedex.records import EntityType, SavedViewRecord, ViewAuthor, ViewTrend
@@ -24,10 +25,11 @@ class SavedViews:
     Args:
         context: the open parts of the hub.
         datasets: the datasets of the hub.
+        trail: the audit.
     """
 
-    def __init__(self, context: HubContext, datasets: Datasets) -> None:
-        self._context, self._datasets = context, datasets
+    def __init__(self, context: HubContext, datasets: Datasets, trail: Trail) -> None:
+        self._context, self._datasets, self._trail = context, datasets, trail
 
     def open(self, actor: Actor, dataset_id: str, view_id: str, action: Action) -> Dataset:
         """Return the dataset of a saved view, after a check of what is to be done with the view.
@@ -82,7 +84,7 @@ class SavedViews:
         dataset = self._datasets.open(actor, dataset_id, Action.VIEW_CREATE)
         steps = () if vql is None else (Filtered(parse(vql)),)
         try:
-            return saved_views.save_view(
+            view = saved_views.save_view(
                 dataset._context,
                 dataset_id,
                 name,
@@ -94,6 +96,8 @@ class SavedViews:
             )
         except NotFound as error:  # a media item in the filter
             raise InvalidInput(str(error)) from None
+        self._trail.note(actor, "view.create", dataset_id=dataset_id, target=view.id)
+        return view
 
     def of_dataset(self, actor: Actor, dataset_id: str) -> list[SavedViewRecord]:
         """Return the saved views of a dataset, newest first.
@@ -129,7 +133,9 @@ class SavedViews:
             InvalidInput: the view is not monitored.
         """
         dataset, view = self._existing(actor, dataset_id, view_id, Action.VIEW_ALERTING)
-        return saved_views.set_alerting(dataset._context, dataset_id, view.id, enabled=enabled).alerting_enabled
+        is_on = saved_views.set_alerting(dataset._context, dataset_id, view.id, enabled=enabled).alerting_enabled
+        self._trail.note(actor, f"view.alerting {'on' if is_on else 'off'}", dataset_id=dataset_id, target=view.id)
+        return is_on
 
     def delete(self, actor: Actor, dataset_id: str, view_id: str) -> None:
         """Delete a saved view with its trend; notifications stay.
@@ -140,6 +146,7 @@ class SavedViews:
         """
         dataset, view = self._existing(actor, dataset_id, view_id, Action.VIEW_DELETE)
         saved_views.delete_view(dataset._context, dataset_id, view.id)
+        self._trail.note(actor, "view.delete", dataset_id=dataset_id, target=view.id)
 
     def _existing(self, actor: Actor, dataset_id: str, view_id: str, action: Action) -> tuple[Dataset, SavedViewRecord]:
         dataset = self.open(actor, dataset_id, view_id, action)

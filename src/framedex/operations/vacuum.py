@@ -24,6 +24,7 @@ from framedex.core.checks import is_number
 from framedex.core.ids import objects_dataset
 from framedex.errors import Conflict, InvalidInput, NotFound, WorkspaceError
 from framedex.operations.context import Context
+from framedex.operations.orphans import remove_orphans
 from framedex.operations.short_edits import editing
 from framedex.operations.uploads import remove_expired, remove_processed
 from framedex.records import DatasetRecord, VacuumResult
@@ -32,9 +33,7 @@ from framedex.storage.generation import Generation
 from framedex.storage.id_index import IdIndex
 from framedex.storage.journal_files import JOURNAL
 from framedex.storage.journal_rows import follow_head, journal_files
-from framedex.storage.layout import names_dataset
 from framedex.storage.leases import is_leased, leased
-from framedex.storage.manifest import has_manifest
 from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import (
     RetentionLimits,
@@ -86,7 +85,9 @@ def vacuum(
     context.catalog.check_writable()
     totals, catalog_bytes = _Totals(), _catalog_bytes(context)
     with context.catalog.reserve_freed():
-        _remove_orphans(context, totals)
+        orphans = remove_orphans(context)
+        totals.freed_bytes += orphans.freed_bytes
+        totals.datasets += orphans.datasets
         totals.uploads = len(remove_expired(context))
         with context.catalog.read() as connection:
             records = datasets.list_datasets(connection)
@@ -363,23 +364,6 @@ def _remove_partial(files: Iterator[Path], totals: _Totals) -> None:
             if path.lstat().st_mtime < time.time() - _PARTIAL_S:
                 totals.freed_bytes += disk.remove_file(path)
                 totals.partial_files += 1
-
-
-def _remove_orphans(context: Context, totals: _Totals) -> None:
-    """Remove remains of deleted datasets, for example if the process was killed during the deletion.
-
-    A folder with a manifest is not a remain of a deletion: the catalog may be an older copy; ``check`` reports it.
-    """
-    folders = disk.entries(context.layout.datasets)
-    caches = [path for cache in context.layout.caches for path in disk.entries(cache)]
-    # A dataset's row is inserted before its folder, so a folder without a row will never get one.
-    with context.catalog.read() as connection:
-        existing_ids = {record.id for record in datasets.list_datasets(connection)}
-    existing_ids |= {objects_dataset(dataset_id) for dataset_id in existing_ids}
-    for position, path in enumerate([*folders, *caches]):
-        if path.name not in existing_ids and names_dataset(path) and not has_manifest(path):
-            totals.freed_bytes += disk.remove_tree(path)
-            totals.datasets += position < len(folders)
 
 
 def _catalog_bytes(context: Context) -> int:

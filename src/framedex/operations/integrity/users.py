@@ -11,6 +11,7 @@ from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
 from framedex.storage.layout import Layout
+from framedex.storage.manifest import has_manifest
 from framedex.storage.service_db.checks import (
     Existing,
     ServiceFault,
@@ -93,7 +94,9 @@ def _existing(inspection: Inspection) -> set[str]:
     layout: Layout = inspection.context.layout
     with inspection.context.catalog.read() as connection:
         known = set(datasets.dataset_names(connection))
-    return known | {path.name for path in disk.entries(layout.datasets) if is_dataset_id(path.name)}
+    return known | {
+        path.name for path in disk.entries(layout.datasets) if is_dataset_id(path.name) and has_manifest(path)
+    }
 
 
 def _mend(path: Path, fault: ServiceFault, existing: Existing) -> None:

@@ -123,7 +123,6 @@ def delete_saved_view(
 ) -> None:
     """Delete a saved view with its trend; its notifications stay."""
     service.hub.views.delete(actor, dataset.id, view_id)
-    service.hub.trail.note(actor, "view.delete", dataset_id=dataset.id, target=view_id)
 
 
 @router.get(_ONE + "/trend")

@@ -27,7 +27,7 @@ _ADMIN = "`framedex users create --admin NAME` creates one"
 _SWEPT = "`--repair` removes them, as the service does from time to time"
 _SHORT_LIVED = (
     schema.sessions, schema.login_failures, schema.single_uses, schema.exports, schema.metadata_tasks,
-    schema.notifications, schema.audit,
+    schema.notifications, schema.audit, schema.deletions,
 )  # fmt: skip
 """Tables of which a row can go without a loss for anybody: it is made again, or told what has passed."""
 _OF_DATASETS = (schema.dataset_homes, schema.grants, schema.notifications, schema.exports, schema.metadata_tasks)

@@ -7,14 +7,14 @@ from pathlib import Path
 from framedex.errors import WorkspaceError
 from framedex.storage.database import Database
 from framedex.storage.service_db.database import FILE_NAME, SERVICE_DB, open_service_db
-from framedex.storage.service_db.schema import exports, login_failures, sessions, single_uses
+from framedex.storage.service_db.schema import deletions, exports, login_failures, sessions, single_uses
 
 
 def write_service_copy(workspace: Path, folder: Path) -> None:
     """Write a copy of the database, as it is at one moment, without what is of no use or secret in another place.
 
-    Sessions, failed log-ins, values that were used once and files of exports are left out. Only the user of this
-    process may read the copy.
+    Sessions, failed log-ins, values that were used once, deletions under way and files of exports are left out. Only
+    the user of this process may read the copy.
 
     Args:
         workspace: the folder of the workspace.
@@ -32,6 +32,6 @@ def write_service_copy(workspace: Path, folder: Path) -> None:
         database.copy_to(path)
     with closing(Database(path, SERVICE_DB, read_only=False)) as copy:
         with copy.write() as connection:
-            for table in (sessions, login_failures, single_uses, exports):
+            for table in (sessions, login_failures, single_uses, deletions, exports):
                 connection.execute(table.delete())
         copy.seal()

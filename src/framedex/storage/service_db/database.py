@@ -15,7 +15,10 @@ from framedex.storage.layout import SERVICE_DB as _NAME
 from framedex.storage.service_db import schema
 
 SERVICE_DB = Schema(
-    "service database", schema.metadata, "framedex.storage.service_db:migrations", ("0001", "0002", "0003", "0004")
+    "service database",
+    schema.metadata,
+    "framedex.storage.service_db:migrations",
+    ("0001", "0002", "0003", "0004", "0005"),
 )
 FILE_NAME = _NAME
 KEY_NAME = "service.key"

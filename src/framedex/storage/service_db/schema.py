@@ -235,6 +235,15 @@ exports = sa.Table(
     sa.Column("expires_at", Timestamp, nullable=False, index=True),
 )
 
+deletions = sa.Table(
+    "deletions",
+    metadata,
+    sa.Column("dataset_id", sa.String(36), primary_key=True),
+    # No foreign key, as in the audit, whose entry is made of the row.
+    sa.Column("user_id", sa.String(36), nullable=True),
+    sa.Column("begun_at", Timestamp, nullable=False),
+)
+
 audit = sa.Table(
     "audit",
     metadata,

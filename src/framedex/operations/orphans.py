@@ -1,0 +1,58 @@
+"""Remains of datasets that were deleted, or whose creation was not committed, because a process was killed."""
+
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from framedex.core.ids import objects_dataset
+from framedex.operations.context import Context
+from framedex.storage import datasets, disk
+from framedex.storage.layout import names_dataset
+from framedex.storage.manifest import has_manifest
+
+
+class RemovedOrphans(NamedTuple):
+    """What was removed.
+
+    Attributes:
+        freed_bytes: number of bytes that were freed.
+        datasets: number of folders of datasets, without those of caches.
+    """
+
+    freed_bytes: int = 0
+    datasets: int = 0
+
+
+def remove_orphans(context: Context) -> RemovedOrphans:
+    """Remove the folders of datasets without a row in the catalog, those in caches, too.
+
+    A folder with a manifest stays: the catalog may be an older copy, and ``check`` reports it.
+    """
+    folders = disk.entries(context.layout.datasets)
+    caches = [path for cache in context.layout.caches for path in disk.entries(cache)]
+    with context.catalog.read() as connection:
+        orphans = _without_row(connection, [*folders, *caches])
+    if not orphans:
+        return RemovedOrphans()
+    # A draft's folder is made shortly before its row is committed, both under the write lock. So a folder without a row
+    # under the lock never gets one.
+    with context.catalog.write() as connection:
+        orphans = _without_row(connection, orphans)
+    freed = sum(disk.remove_tree(path) for path in orphans)
+    return RemovedOrphans(freed, sum(path.parent == context.layout.datasets for path in orphans))
+
+
+def clean_orphans(context: Context) -> None:
+    """Remove them at the opening of a workspace; never raises.
+
+    If there are none, it costs a query of the catalog and a list of the folders.
+    """
+    with suppress(Exception):  # vacuum tries again
+        remove_orphans(context)
+
+
+def _without_row(connection: Any, paths: Collection[Path]) -> list[Path]:
+    existing_ids = set(datasets.dataset_names(connection))
+    existing_ids |= {objects_dataset(dataset_id) for dataset_id in existing_ids}
+    return [path for path in paths if path.name not in existing_ids and names_dataset(path) and not has_manifest(path)]

@@ -1,0 +1,71 @@
+"""Folders of datasets that are not in the catalog: those of killed creations go at the next opening, others stay."""
+
+import threading
+
+import pytest
+
+from framedex import Workspace
+from framedex.operations.orphans import remove_orphans
+from framedex.storage.manifest import TransactionManifests
+from tests.processes import start
+
+_KILLED = """
+import os, signal, sys
+from framedex import Workspace
+from framedex.storage import catalog, manifest
+
+def die(*_arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write = catalog.TransactionManifests.write
+with Workspace(sys.argv[1]) as workspace:
+    if sys.argv[2] == "within the manifest":
+        manifest.sync_folder = die
+    else:
+        catalog.TransactionManifests.write = lambda self: (write(self), die())
+    workspace.create_draft("draft")
+print("it was not killed")
+"""
+
+
+@pytest.mark.parametrize("place", ["within the manifest", "before the commit"])
+def test_opening__removes_what_a_killed_creation_left(workspace: Workspace, place: str) -> None:
+    """A draft whose creation was killed before its commit leaves no folder once the workspace is opened again."""
+    process = start(_KILLED, workspace.path, place)
+    out, _ = process.communicate(timeout=120)
+    assert (process.returncode, out) == (-9, "")
+    assert len(list((workspace.path / "datasets").iterdir())) == 1
+    with Workspace(workspace.path, read_only=True) as reader:
+        assert [each.path for each in reader.check().findings] != []
+    with Workspace(workspace.path) as again:
+        assert list((again.path / "datasets").iterdir()) == []
+        assert again.check().findings == []
+        again.create_draft("draft")
+
+
+def test_opening__keeps_what_the_catalog_has_lost(workspace: Workspace) -> None:
+    """The folder of a dataset with a manifest stays, also if the catalog does not know it."""
+    dataset = workspace.create_draft("pets")
+    with workspace._context.catalog.write() as connection:
+        connection.exec_driver_sql("DELETE FROM datasets")
+    with Workspace(workspace.path):
+        assert [path.name for path in (workspace.path / "datasets").iterdir()] == [dataset.id]
+
+
+def test_orphans__of_a_creation_under_way(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of a draft is kept while its row is not committed yet."""
+    write, made = TransactionManifests.write, list[str]()
+    remover = threading.Thread(target=remove_orphans, args=(workspace._context,))
+
+    def write_slowly(self: TransactionManifests) -> None:
+        write(self)
+        if not made:
+            made.extend(self.changed)
+            remover.start()
+            remover.join(0.3)  # it waits for the write lock
+
+    monkeypatch.setattr(TransactionManifests, "write", write_slowly)
+    draft = workspace.create_draft("draft")
+    remover.join()
+    assert made == [draft.id]
+    assert (workspace.path / "datasets" / draft.id / "manifest" / "1.json").exists()
