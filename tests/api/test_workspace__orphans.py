@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from framedex import Workspace
-from framedex.operations.orphans import remove_orphans
+from framedex.operations.orphans import remove_remains
 from framedex.storage.manifest import TransactionManifests
 from tests.processes import start
 
@@ -55,7 +55,7 @@ def test_opening__keeps_what_the_catalog_has_lost(workspace: Workspace) -> None:
 def test_orphans__of_a_creation_under_way(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder of a draft is kept while its row is not committed yet."""
     write, made = TransactionManifests.write, list[str]()
-    remover = threading.Thread(target=remove_orphans, args=(workspace._context,))
+    remover = threading.Thread(target=remove_remains, args=(workspace._context,))
 
     def write_slowly(self: TransactionManifests) -> None:
         write(self)

@@ -5,7 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from framedex import Workspace
+from framedex.access import operator_actor
 from framedex.cli import main
+from framedex.hub import Hub
+from framedex.storage.service_db.setting_rows import put_setting
+from tests.gallery import SETTINGS
+
+
+def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, tuple[str, str]], str]:
+    """Return the values and sources that the command shows, by setting, and what it wrote to the standard error."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["settings", "-w", str(folder), "--json"])
+    assert exit_.value.code in (0, None)
+    out, errors = capsys.readouterr()
+    return {each["variable"]: (each["value"], each["source"]) for each in json.loads(out)}, errors
 
 
 def test_settings__are_shown_with_their_sources(
@@ -27,3 +41,28 @@ def test_settings__are_shown_with_their_sources(
     assert by_name["FRAMEDEX_SECRET_KEY"]["secret"]
     assert "planted" not in "".join(shown)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_settings__that_administrators_have_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stored takes precedence over the environment, as in the service; what it ignores there is not shown."""
+    monkeypatch.setenv("DATASET_SHARE_ENABLED", "true")
+    monkeypatch.setenv("DELETE_DATASET_ENABLED", "false")
+    folder = tmp_path / "ws"
+    with Workspace(folder, settings=SETTINGS) as workspace, Hub(workspace) as hub:
+        hub.admin_settings.change(operator_actor("me"), "DATASET_SHARE_ENABLED", False)
+        hub.admin_settings.change(operator_actor("me"), "LOG_LEVEL", "debug")
+        with hub._database.write() as connection:
+            put_setting(connection, "DELETE_DATASET_ENABLED", "perhaps", None)
+            put_setting(connection, "USER", "planted", None)
+    settings, errors = shown(folder, capsys)
+    file = str(folder / "service.db")
+    assert (settings["DATASET_SHARE_ENABLED"], settings["LOG_LEVEL"]) == (("false", file), ("DEBUG", file))
+    assert settings["DELETE_DATASET_ENABLED"] == ("false", "DELETE_DATASET_ENABLED")
+    assert settings["ADD_MEDIA_ENABLED"] == ("true", "default")
+    assert (settings["FRAMEDEX_USER"], errors) == (("local", "default"), "")
+    (folder / "service.db").chmod(0o644)
+    settings, errors = shown(folder, capsys)
+    assert settings["DATASET_SHARE_ENABLED"] == ("true", "DATASET_SHARE_ENABLED")
+    assert "what administrators have changed is not shown" in errors

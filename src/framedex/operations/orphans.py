@@ -13,7 +13,7 @@ from framedex.storage.manifest import has_manifest
 
 
 class RemovedOrphans(NamedTuple):
-    """What was removed.
+    """Freed space and removed folders.
 
     Attributes:
         freed_bytes: number of bytes that were freed.
@@ -24,7 +24,7 @@ class RemovedOrphans(NamedTuple):
     datasets: int = 0
 
 
-def remove_orphans(context: Context) -> RemovedOrphans:
+def remove_remains(context: Context) -> RemovedOrphans:
     """Remove the folders of datasets without a row in the catalog, those in caches, too.
 
     A folder with a manifest stays: the catalog may be an older copy, and ``check`` reports it.
@@ -49,7 +49,7 @@ def clean_orphans(context: Context) -> None:
     If there are none, it costs a query of the catalog and a list of the folders.
     """
     with suppress(Exception):  # vacuum tries again
-        remove_orphans(context)
+        remove_remains(context)
 
 
 def _without_row(connection: Any, paths: Collection[Path]) -> list[Path]:

@@ -24,7 +24,7 @@ from framedex.core.checks import is_number
 from framedex.core.ids import objects_dataset
 from framedex.errors import Conflict, InvalidInput, NotFound, WorkspaceError
 from framedex.operations.context import Context
-from framedex.operations.orphans import remove_orphans
+from framedex.operations.orphans import remove_remains
 from framedex.operations.short_edits import editing
 from framedex.operations.uploads import remove_expired, remove_processed
 from framedex.records import DatasetRecord, VacuumResult
@@ -85,7 +85,7 @@ def vacuum(
     context.catalog.check_writable()
     totals, catalog_bytes = _Totals(), _catalog_bytes(context)
     with context.catalog.reserve_freed():
-        orphans = remove_orphans(context)
+        orphans = remove_remains(context)
         totals.freed_bytes += orphans.freed_bytes
         totals.datasets += orphans.datasets
         totals.uploads = len(remove_expired(context))

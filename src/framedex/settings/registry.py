@@ -5,13 +5,15 @@ A further model is added to :data:`MODELS`; its fields are made by :func:`framed
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from framedex.errors import InvalidInput
+from framedex.settings.live import checked_change
 from framedex.settings.model import Group, Settings, load, variables
 from framedex.settings.oidc import OidcSettings
 from framedex.settings.service import ServiceSettings
@@ -119,18 +121,48 @@ class PresentSetting:
     source: str
 
 
-def present_settings(folder: Path) -> list[PresentSetting]:
+@dataclass(frozen=True)
+class StoredSettings:
+    """Settings that administrators of the service have changed, which take precedence over the environment.
+
+    Attributes:
+        file: the file that has them.
+        values: their values as text, by the name in capitals, without the prefix.
+    """
+
+    file: Path
+    values: Mapping[str, str]
+
+    def value(self, field: str) -> Any:
+        """Return the value of a field; None if none is stored, or one that this version does not accept."""
+        text = self.values.get(field.upper())
+        try:
+            return None if text is None else checked_change(field, text)
+        except InvalidInput:  # the service ignores it, with a warning in its log
+            return None
+
+
+def present_settings(folder: Path, stored: StoredSettings | None = None) -> list[PresentSetting]:
     """Return all settings with their values in this process, by group.
 
     Args:
         folder: the folder of the workspace.
+        stored: settings that administrators have changed; None for none.
 
     Raises:
         InvalidInput: a variable has an invalid value; the message names it.
     """
     loaded = {model: load(model) for model in MODELS}
     environment = {name.upper(): value for name, value in os.environ.items()}
-    return [_present(each, loaded, environment, folder) for each in definitions()]
+    present = [_present(each, loaded, environment, folder) for each in definitions()]
+    return present if stored is None else [_with_change(each, stored) for each in present]
+
+
+def _with_change(present: PresentSetting, stored: StoredSettings) -> PresentSetting:
+    value = None if present.definition.model is not Settings else stored.value(present.definition.field)
+    if value is None:
+        return present
+    return replace(present, value=_text(value, present.definition.default), source=str(stored.file))
 
 
 def _present(
