@@ -40,7 +40,7 @@ JUDGED = ("label_support", "label_distance", "suggested_label", "issue_mislabels
 
 
 def assert_judged(dataset: Dataset, right: Collection[str] = ()) -> None:
-    """Check that the columns about labels are those of all media by the stored statistics of labels.
+    """Check that the columns about labels are those of all media by the stored statistics of labels, if there are any.
 
     Args:
         dataset: the dataset.
@@ -52,14 +52,13 @@ def assert_judged(dataset: Dataset, right: Collection[str] = ()) -> None:
     ids = table.scan(["media_id"]).read_all().column(0).take(pa.array(indexed.positions)).to_pylist()
     labelled = replace(labelled, are_right=np.array([each in right for each in ids], dtype=bool))
     statistics = read_label_statistics(table.path, media.generation.tables, labelled.names)
-    assert statistics is not None
     quality = label_quality(
         indexed.graph,
         indexed.inverse,
         labelled.labels,
         limits=LabelLimits(),
         agreement=media.generation.summary.label_agreement,
-        statistics=LabelStatistics(*statistics),
+        statistics=None if statistics is None else LabelStatistics(*statistics),
     )
     columns = label_columns(quality, labelled, indexed.positions, table.count())
     found = table.scan(JUDGED).read_all()

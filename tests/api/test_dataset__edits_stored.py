@@ -200,6 +200,21 @@ def test_judge_edited__as_all_together(
             assert_judged(dataset)
 
 
+def test_write_judged__one_version_for_labels_and_their_issues(workspace: Workspace) -> None:
+    """In a small dataset, few labels and the issues that they change are one version, as judging all media has it."""
+    dataset = create(workspace)
+    ids = dataset.where([]).media_ids()
+    for labels in ({ids[7]: ["crowd 0", "new"], ids[8]: []}, {ids[7]: ["crowd 1"], ids[3]: ["crowd 2"]}):
+        before = open_media(dataset._context, dataset.id).generation.tables
+        dataset.set_labels(labels)
+        after = open_media(dataset._context, dataset.id).generation.tables
+        assert after["media"] == before["media"] + 1
+        assert "label_statistics" not in after  # an index writes them
+        assert_judged(dataset)
+    dataset.delete_media([ids[20]])
+    assert "label_statistics" in open_media(dataset._context, dataset.id).generation.tables
+
+
 def test_judge_edited__judges_all_once_many_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once many labels were edited, the statistics are those of the present labels."""
     monkeypatch.setattr(label_edits, "_ALL", 0)

@@ -126,7 +126,7 @@ def leased(
 def take_lease(catalog: Catalog, dataset_id: str, operation: str, check: Callable[[sa.Connection], object]) -> Lease:
     """Wait for the lease of a dataset, in the turn of this thread, and take it; as :func:`leased`."""
     token = new_id()
-    with _unheld(catalog, dataset_id, operation) as connection:
+    with _unheld(catalog, dataset_id, operation, durable=False) as connection:
         check(connection)
         time_now = now()
         connection.execute(
@@ -193,7 +193,7 @@ def _turn(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[None]:
 
 
 @contextmanager
-def _unheld(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[sa.Connection]:
+def _unheld(catalog: Catalog, dataset_id: str, operation: str, *, durable: bool = True) -> Iterator[sa.Connection]:
     """Yield a transaction in which nobody holds the lease and it is the turn of this process.
 
     The lease of a process that has ended is removed.
@@ -204,7 +204,7 @@ def _unheld(catalog: Catalog, dataset_id: str, operation: str) -> Iterator[sa.Co
             with catalog.read() as connection:
                 is_next = request.is_next(connection)
             if is_next:
-                with catalog.write() as connection:
+                with catalog.write(durable=durable) as connection:
                     if is_next := request.is_next(connection):
                         connection.execute(leases.delete().where(leases.c.dataset_id == dataset_id))
                         request.remove(connection)

@@ -326,8 +326,10 @@ class TableCache:
         self._tables: LruCache[tuple[Path, int, tuple[int, int] | None], Table] = LruCache(count)
 
     def put(self, table: Table) -> None:
-        """Add an open table."""
-        self._tables.put((table.path, table.version, _folder(table.path)), table)
+        """Add an open table, unless it has it already."""
+        key = table.path, table.version, _folder(table.path)
+        if self._tables.get(key) is None:
+            self._tables.put(key, table)
 
     def open(self, path: Path, version: int) -> Table:
         """Return a table at a version.
@@ -387,7 +389,7 @@ def edited_table(path: Path, version: int) -> Table:
 
 
 def keep_edited(table: Table) -> None:
-    """Keep a table that an edit wrote for :func:`edited_table`."""
+    """Keep an open table for :func:`edited_table`."""
     _EDITED.put(table)
 
 

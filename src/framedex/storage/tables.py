@@ -323,6 +323,7 @@ def roll_back(path: Path, version: int | None) -> int | None:
 
     dataset = lance.dataset(str(path))
     if dataset.latest_version == version:
+        keep_edited(Table(path, version, dataset))  # edits open it next
         return version
     dataset = dataset.checkout_version(version)
     dataset.restore()  # type: ignore[no-untyped-call] # Lance's own annotations end there

@@ -8,14 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.analysis.labels import LabelStatistics, label_quality
-from framedex.core.arrays import RowIds
+from framedex.core.arrays import Mask, RowIds
 from framedex.issue_types import JudgedBy, LabelLimits, issue_types
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, graph_part
-from framedex.jobs.edits.rows import are_few, read_row_ids, write_few
+from framedex.jobs.edits.rows import are_few, write_changes, write_few
 from framedex.jobs.index.columns import (
     IndexedRows,
     indexed_columns,
     label_codes,
+    label_codes_of,
     label_columns,
     label_limits,
     read_indexed_rows,
@@ -31,8 +32,9 @@ from framedex.storage.label_statistics import read_label_statistics, write_label
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_schema
 from framedex.storage.overlay import REMOVED
+from framedex.storage.row_positions import positions_of
 from framedex.storage.table_names import LABEL_STATISTICS, MEDIA
-from framedex.storage.table_versions import Table
+from framedex.storage.table_versions import ROW_ID, Table
 
 _ALL = 20_000  # rows up to which all are judged: it takes a tenth of a second
 Rows = npt.NDArray[np.int64]
@@ -52,12 +54,7 @@ class Judged:
 
 
 def judge_labels(
-    table: Table,
-    limits: LabelLimits,
-    decisions: LabelDecisions,
-    *,
-    agreement: float | None = None,
-    media: Media | None = None,
+    table: Table, limits: LabelLimits, decisions: LabelDecisions, *, agreement: float | None = None
 ) -> Judged:
     """Compute the label issues of all media, or objects, from their stored neighbours.
 
@@ -66,23 +63,19 @@ def judge_labels(
         limits: limits of the issues.
         decisions: decisions that labels are right.
         agreement: the agreement of the labels with the neighbours, if they have not changed; None to compute it.
-        media: the media of the table where few labels have changed; None writes the issues of all rows.
 
     Returns:
         The version of the table, under the name ``media``, and that of the statistics of the labels of media if they
         have changed.
     """
-    indexed = read_indexed_rows(table, None, 0.0) if media is None else _indexed(media)
+    indexed = read_indexed_rows(table, None, 0.0)
     labelled = read_label_codes(table, indexed.positions, decisions)
     quality = label_quality(indexed.graph, indexed.inverse, labelled.labels, limits=limits, agreement=agreement)
     count = table.count()
     columns = label_columns(quality, labelled, indexed.positions, count)
     names = _names()
     schema = pa.schema([index_schema().field(name) for name in names])
-    version = None if media is None else _write_changed(media, to_batch(columns, names))
-    if version is None:
-        version = tables.put_columns(table, to_batches(columns, count, names), schema)
-    versions = {MEDIA: version}
+    versions = {MEDIA: tables.put_columns(table, to_batches(columns, count, names), schema)}
     if table.path.stem == MEDIA and agreement is None:
         statistics = quality.statistics
         versions[LABEL_STATISTICS] = write_label_statistics(
@@ -100,26 +93,54 @@ def _indexed(media: Media) -> IndexedRows:
     return indexed
 
 
-def _write_changed(media: Media, values: pa.RecordBatch) -> int | None:
-    """Write the rows of columns that differ from those of the table; return its version, None if they are many.
+def write_judged(media: Media, head: Generation, row_ids: RowIds, labels: pa.Array) -> Judged | None:
+    """Write labels of few media of a small dataset, and the label issues that change by them, as one version.
+
+    The dataset has no statistics of labels afterwards: only edits of large datasets read them, and an index, without
+    which no dataset grows, writes them.
 
     Args:
         media: the media, whose table is at its newest version.
-        values: the columns of all rows.
+        head: the generation that is edited.
+        row_ids: uint64, shape (N,), ascending: the rows.
+        labels: their labels.
+
+    Returns:
+        None, and nothing is written, if the dataset is large, lacks columns, or many issues change.
     """
-    table, names = media.table, values.schema.names
-    if not set(names) <= set(table.schema.names):
+    table, names = media.table, _names()
+    if _has_statistics(table, head) or not {"labels", *names} <= set(table.schema.names):
         return None
-    stored = pa.Table.from_batches(media.scan(names)).combine_chunks()
-    changed = np.zeros(values.num_rows, dtype=bool)
+    stored = pa.Table.from_batches(media.scan([ROW_ID, "labels", *names])).combine_chunks()
+    all_ids = stored[ROW_ID].to_numpy()
+    positions = positions_of(all_ids, row_ids)
+    if positions is None:
+        return None
+    places = np.arange(len(all_ids))
+    places[positions] = len(all_ids) + np.arange(len(row_ids))
+    before = stored["labels"].combine_chunks()
+    column = pa.concat_arrays([before, labels.cast(before.type)]).take(pa.array(places))
+    decisions, indexed = read_label_decisions(table.path, head.tables), _indexed(media)
+    labelled = label_codes_of(table, column, indexed.positions, decisions)
+    quality = label_quality(
+        indexed.graph, indexed.inverse, labelled.labels, limits=label_limits(head.summary.limits), agreement=None
+    )
+    values = to_batch(label_columns(quality, labelled, indexed.positions, len(column)), names)
+    changes = {"labels": (row_ids, labels)}
     for name in names:
-        old, new = stored[name].combine_chunks(), values[name]
-        differs = pc.or_kleene(pc.not_equal(old, new), pc.xor(old.is_null(), new.is_null()))
-        changed |= np.asarray(differs.fill_null(False).to_numpy(zero_copy_only=False))
-    rows = np.flatnonzero(changed)
-    if not are_few(table, len(rows)):
-        return None
-    return write_few(table, read_row_ids(media)[rows], values.take(pa.array(rows)))
+        rows = np.flatnonzero(_differ(stored[name].combine_chunks(), values[name]))
+        if not are_few(table, len(rows)):
+            return None
+        if len(rows):
+            order = np.argsort(all_ids[rows])
+            changes[name] = all_ids[rows][order], values[name].take(pa.array(rows[order]))
+    return Judged({MEDIA: write_changes(table, changes)}, quality.agreement)
+
+
+def _differ(old: pa.Array, new: pa.Array) -> Mask:
+    """Return whether the values of two columns differ in each row: bool, shape (rows,)."""
+    differ = pc.or_kleene(pc.not_equal(old, new), pc.xor(old.is_null(), new.is_null()))
+    return np.asarray(differ.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
@@ -138,7 +159,7 @@ def judge_edited(media: Media, head: Generation, edited: Rows) -> Judged:
     if "labels" not in table.overlay.columns:  # the edits were many, and are in the files
         return judge_labels(table, limits, decisions)
     if not _has_statistics(table, head):
-        return judge_labels(table, limits, decisions, media=media)
+        return judge_labels(table, limits, decisions)
     around = Neighbourhood(media)
     sources = _sources(around, around.numbered.numbers(edited))
     changing = np.union1d(sources, around.listing(sources))

@@ -13,6 +13,7 @@ from framedex.core.arrays import Mask, RowIds
 from framedex.storage import tables
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
+from framedex.storage.overlay import Values
 from framedex.storage.row_positions import positions_of
 from framedex.storage.table_versions import ROW_ID, Table, edited_table
 
@@ -159,11 +160,18 @@ def write_few(table: Table, row_ids: RowIds, values: pa.RecordBatch) -> int:
         table = Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
     order = np.argsort(row_ids)
     values = values.take(pa.array(order))
-    changes: Mapping[str, tuple[RowIds, pa.Array]] = {
-        name: (row_ids[order], values.column(name)) for name in values.schema.names
-    }
+    return write_changes(table, {name: (row_ids[order], values.column(name)) for name in values.schema.names})
+
+
+def write_changes(table: Table, changes: Mapping[str, Values]) -> int:
+    """Replace few values of columns beside their files, as :func:`write_few`, for each column those of other rows.
+
+    Args:
+        table: the table, at its newest version, which has the columns.
+        changes: by column: the ids of the edited rows, and their values.
+    """
     written = edited_table(table.path, tables.put_values(table, changes))
-    edited = max(written.overlay.count(name) for name in values.schema.names)
+    edited = max(map(written.overlay.count, changes))
     return written.version if are_few(written, edited) else tables.fold_edits(written)
 
 

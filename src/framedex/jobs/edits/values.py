@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.editable_values import EditableValue
-from framedex.jobs.edits.labels import judge_edited
-from framedex.jobs.edits.rows import Indices, write_values
+from framedex.jobs.edits.labels import judge_edited, write_judged
+from framedex.jobs.edits.rows import Indices, are_few, read_row_ids, write_values
 from framedex.storage import tables
 from framedex.storage.classes import write_classes
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
-from framedex.storage.table_names import MEDIA
+from framedex.storage.table_names import LABEL_STATISTICS, MEDIA
 from framedex.storage.table_versions import edited_table
 
 
@@ -30,17 +30,24 @@ def update_values(
         values: the new values.
         indices: int64, shape (rows,): index into *values* for each row; -1 keeps the old value.
     """
-    before = media.table
-    version, summary = write_values(media, value.field, values, indices), head.summary
-    versions = {**head.tables, MEDIA: version}
-    if value.decides_label_issues:
-        edited = replace(media, table=edited_table(before.path, version))
-        judged = judge_edited(edited, head, np.flatnonzero(indices >= 0))
-        summary = summary.with_(label_agreement=judged.agreement)
-        versions |= judged.versions
-    tables.sync(before.path)
+    path, changed = media.table.path, np.flatnonzero(indices >= 0)
     if not value.decides_label_issues:
-        return versions, summary
+        versions = {**head.tables, MEDIA: write_values(media, value.field, values, indices)}
+        tables.sync(path)
+        return versions, head.summary
+    tables_before, judged = head.tables, None
+    if len(changed) and are_few(media.table, len(changed)):
+        row_ids = read_row_ids(media)[changed]
+        order = np.argsort(row_ids)
+        judged = write_judged(media, head, row_ids[order], values.take(pa.array(indices[changed][order])))
+    if judged is not None:
+        tables_before = {name: each for name, each in head.tables.items() if name != LABEL_STATISTICS}
+    else:
+        version = write_values(media, value.field, values, indices)
+        judged = judge_edited(replace(media, table=edited_table(path, version)), head, changed)
+    versions = {**tables_before, **judged.versions}
+    summary = head.summary.with_(label_agreement=judged.agreement)
+    tables.sync(path)
     used = values.take(pa.array(np.unique(indices[indices >= 0])))
     labels = used.flatten().drop_null().unique()
-    return write_classes(before.path, head.tables, versions, new_labels=labels), summary
+    return write_classes(path, head.tables, versions, new_labels=labels), summary

@@ -164,6 +164,18 @@ class LabelCodes:
 def read_label_codes(table: Table, positions: Positions, decisions: LabelDecisions) -> LabelCodes:
     """Return the label codes of the rows at some positions."""
     column = table.scan(["labels"]).read_all().column("labels").combine_chunks()
+    return label_codes_of(table, column, positions, decisions)
+
+
+def label_codes_of(table: Table, column: pa.ListArray, positions: Positions, decisions: LabelDecisions) -> LabelCodes:
+    """Return the label codes of the rows at some positions.
+
+    Args:
+        table: the table.
+        column: the labels of all of its rows.
+        positions: int64: of the rows.
+        decisions: decisions that labels are right.
+    """
     are_right = np.zeros(len(column), dtype=bool)
     if decisions:
         start = 0
