@@ -393,8 +393,8 @@ CASES = {
     "two processes": (SETTINGS, True),
     "two processes, superseded versions deleted at once": (EAGER, True),
 }
-EXAMPLES, STEPS = 34, 100
-"""The number of sequences of each case with the profile ``full``, and of steps in each sequence."""
+PARTS, EXAMPLES, STEPS = 3, 12, 100
+"""The number of tests of each case; with the profile ``full`` of sequences in each; and of steps in each sequence."""
 FEW_STEPS = 15
 """The number of steps of each sequence in ``make test``."""
 
@@ -418,9 +418,13 @@ def test_workspace__any_edits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("case", CASES)
-def test_workspace__any_edits_of_many(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots."""
+def test_workspace__any_edits_of_many(case: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots.
+
+    In parts, so that none takes as long as a test may.
+    """
     all_steps, refused = run(case, EXAMPLES, STEPS, monkeypatch)
     assert all_steps > EXAMPLES * STEPS / 2
     assert refused < 0.6 * all_steps

@@ -83,3 +83,40 @@ def test_search__without_a_match(site: Site, open_page: Open) -> None:
     page.get_by_role("searchbox").fill("zxqj")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Nothing here matches this search.")).to_be_visible()
+
+
+def test_searches__have_the_order_of_the_library(site: Site, open_page: Open) -> None:
+    """Words, an image and a part of an image find what the library finds, in its order."""
+    dataset = site.dataset
+    like = dataset.media_id("animals/05.jpg")
+    searches = {
+        "q=street": dataset.search("street", None),
+        f"like={like}": dataset.similar(like, 1000),
+        f"like={like}&region=20,10,80,60": dataset.similar(like, 1000, bounding_box=(20, 10, 80, 60)),
+        "q=%22number+03%22&sort=file_size_bytes%3Adesc": dataset.search('"number 03"', None).sort_by(
+            "file_size_bytes", descending=True
+        ),
+    }
+    page = open_page(site, "/d/pets")
+    for address, found in searches.items():
+        rows = found.to_arrow(["image_filename", "caption"]).to_pylist()
+        names = [row["caption"] or row["image_filename"] for row in rows]
+        page.goto(f"/d/pets/pictures?{address}")
+        expect(page.locator(".count")).to_have_text(f"{len(names)} of {len(dataset.view)} images")
+        for position, name in enumerate(names[:12]):
+            cell = page.locator(f"[data-position='{position}']")
+            expect(cell).to_have_accessible_name(re.compile(f"^{re.escape(name)}"))
+
+
+def test_scrubber__says_what_is_there(site: Site, open_page: Open) -> None:
+    """The rail beside images that are sorted by size has their sizes, and leads to a place."""
+    sizes = site.dataset.view.sort_by("file_size_bytes").to_arrow(["file_size_bytes"])["file_size_bytes"].to_pylist()
+    page = open_page(site, "/d/pets/pictures?sort=file_size_bytes%3Aasc")
+    first_cell = page.locator("[data-position='0']")
+    expect(first_cell).to_have_accessible_name(re.compile("empty"))
+    rail = page.locator(".scrubber")
+    expect(rail.locator("span").first).to_have_text(str(sizes[0]))
+    box = rail.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 1)
+    expect(page.locator(f"[data-position='{len(sizes) - 1}']")).to_have_attribute("tabindex", "0")

@@ -135,6 +135,20 @@ def test_clusters__down_to_images(site: Site, open_page: Open) -> None:
     expect(page.locator(".count")).to_have_text(f"{members} of {len(site.dataset.view)} images")
 
 
+def test_clusters__members_are_tagged(own_site: Site, open_page: Open) -> None:
+    """A tag that is given to a cluster is given to its members, all of them and no others."""
+    dataset = own_site.dataset
+    largest = dataset.explore("IMAGES", 1).clusters[0]
+    page = open_page(own_site, "/d/pets/clusters?level=1")
+    page.locator("[data-cluster='0']").wait_for()
+    page.keyboard.press("t")
+    page.keyboard.type("group")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(f"Tagged {largest.n_images} images with group")).to_be_visible()
+    members = dataset.where(vql.cluster(largest.cluster_id)).media_ids()
+    assert dataset.where(vql.tags("group")).media_ids() == members
+
+
 def test_history__undoes_a_step(own_site: Site, open_page: Open) -> None:
     """The journal has the steps of all users; one of them is undone there."""
     dataset = own_site.dataset
