@@ -26,6 +26,10 @@ export class Lru<K, V> {
     return this.entries.values();
   }
 
+  delete(key: K): void {
+    this.entries.delete(key);
+  }
+
   clear(): void {
     this.entries.clear();
   }

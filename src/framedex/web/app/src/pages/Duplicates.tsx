@@ -4,6 +4,7 @@ import { get, post } from "../api/http";
 import type { DatasetStatus, DuplicateGroup, DuplicatePage, ProposedCopies, Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { number, size } from "../lib/format";
+import { Lru } from "../lib/lru";
 import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
 import { Confirm } from "../parts/Confirm";
@@ -11,6 +12,7 @@ import { datasetPage } from "../parts/DatasetPage";
 import { PartialBar } from "../parts/PartialBar";
 import { Prompt } from "../parts/Prompt";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
+import { thumbnail } from "../parts/thumbnail";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
@@ -25,6 +27,9 @@ const PART = 50;
 /** How many members of a group are shown. */
 const MOST_SHOWN = 60;
 const PREVIEWS = 12;
+/** How many of the next groups are read before their turn. */
+const AHEAD = 3;
+const MEMBER_PX = 256;
 const MEMBER_COLUMNS = [
   "media_id",
   "image_filename",
@@ -107,6 +112,23 @@ function groupsWith(of: DatasetStatus, level: string, mediaId: string) {
   };
 }
 
+/** The members of groups, which are read before their turn comes. */
+const read = new Lru<string, Promise<Row[]>>(2 * AHEAD);
+
+/** Return the members of a group that are shown; their thumbnails are asked for. */
+function membersOf(of: DatasetStatus, group: DuplicateGroup): Promise<Row[]> {
+  const key = `${of.id} ${group.group_id} ${group.media_ids.join(" ")}`;
+  const known = read.get(key);
+  if (known) return known;
+  const rows = rowsOfIds(of.id, shownMembers(group), MEMBER_COLUMNS).then((found) => {
+    for (const row of found) if (row.width !== null) new Image().src = thumbnail(of.id, row.media_id, row.v, MEMBER_PX);
+    return found;
+  });
+  read.set(key, rows);
+  rows.catch(() => read.delete(key));
+  return rows;
+}
+
 interface GroupProps {
   dataset: DatasetStatus;
   queue: Queue<DuplicateGroup>;
@@ -120,9 +142,12 @@ function Group({ dataset: of, queue, group }: GroupProps) {
   const compared = useSignal<"flicker" | "difference" | null>(null);
   const shown = shownMembers(group);
   useEffect(() => {
-    void rowsOfIds(of.id, shown, MEMBER_COLUMNS).then((rows) => {
+    void membersOf(of, group).then((rows) => {
       members.value = rows;
-    });
+      for (const next of queue.items.peek().slice(queue.index.peek() + 1, queue.index.peek() + 1 + AHEAD)) {
+        void membersOf(of, next);
+      }
+    }, sayError);
   }, [group]);
   const chosen = (): string => shown[focus.peek()] ?? group.keep;
   const decide = (action: ActionName, ids: string[], words: (n: number) => string): Promise<void> =>
@@ -248,7 +273,7 @@ function Member({ datasetId, row, others, reason, isKept, isFocused, onFocus }: 
     new Set(others.map((each) => String(each[name]))).size > 1 ? "differs" : "";
   return (
     <button type="button" class={`member ${isFocused ? "focused" : ""}`} aria-pressed={isFocused} onClick={onFocus}>
-      <Thumb datasetId={datasetId} row={row} size={256} alt={row.image_filename} />
+      <Thumb datasetId={datasetId} row={row} size={MEMBER_PX} alt={row.image_filename} />
       <strong>{isKept ? `★ ${t.duplicates.kept}` : t.duplicates.removed}</strong>
       <span>{reason}</span>
       <span class={differs("width")}>

@@ -43,7 +43,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   const edits = editVersion.value;
   const before = useRef(edits);
   useEffect(() => {
-    if (before.current !== edits) void results.reopen();
+    if (before.current !== edits) void results.reopen(edits);
     before.current = edits;
   }, [edits]);
   const info = results.info.value;

@@ -16,7 +16,7 @@ import { navigate, pathOf, query, route } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { changeRows, editVersion } from "../state/edits";
-import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
+import { focus, openQuery, queryOf, resultsOf, selection, wantsFocus } from "../state/pictures";
 import { showsBoxes } from "../state/preferences";
 import { readRows } from "../state/rows";
 import { t } from "../texts";
@@ -63,6 +63,12 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
   const item = useResource<MediaItem>(
     (signal) => get(`/dataset/${of.id}/media/${mediaId}`, {}, signal),
     [of.id, mediaId, editVersion.value],
+  );
+  useEffect(
+    () => () => {
+      wantsFocus.value = true;
+    },
+    [],
   );
   const name = addressOf(of);
   const back = (): void => navigate(pathOf(name, "pictures", null, query.peek().toString()));

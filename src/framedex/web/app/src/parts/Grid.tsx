@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { VirtualScroll } from "../lib/virtual";
+import { wantsFocus } from "../state/pictures";
 import type { Results } from "../state/results";
 import type { Selection } from "../state/selection";
 import { t } from "../texts";
@@ -134,6 +135,13 @@ export function Grid({ results, selection, focus, size, fills, name, onOpen }: P
       if (event.ctrlKey || event.metaKey) toggle(position);
     }
   };
+
+  // Whoever comes back from an image goes on where they are in the list.
+  useEffect(() => {
+    if (!wantsFocus.peek() || !box.value.height || count === 0) return;
+    wantsFocus.value = false;
+    requestAnimationFrame(() => focusCell(scroller.current, focus.peek()));
+  }, [box.value.height, count]);
 
   useEffect(() => {
     const shown = () => show(focus.value);

@@ -61,8 +61,12 @@ export function Details({ item }: { item: MediaItem }) {
       {item.error && <dd class="problem">{item.error}</dd>}
       <dt>{t.inspector.pixels}</dt>
       <dd>
-        {item.width !== null && item.height !== null && `${item.width} × ${item.height}, `}
-        {item.file_size !== null && size(item.file_size)}
+        {[
+          item.width !== null && item.height !== null && `${item.width} × ${item.height}`,
+          item.file_size !== null && size(item.file_size),
+        ]
+          .filter(Boolean)
+          .join(", ")}
       </dd>
       <dt>{t.inspector.labels}</dt>
       <dd>{list(item.labels)}</dd>

@@ -122,7 +122,7 @@ export async function changeRows(
   const info = results.info.value;
   if (!info) return;
   const rowIds = ids === "all" ? null : ids;
-  const takeBack = results.patch(rowIds ?? [], preview);
+  const shown = results.preview(ids, preview);
   try {
     await change({
       ...wanted,
@@ -130,10 +130,12 @@ export async function changeRows(
       on: rowIds === null ? { rid: info.rid } : { ids: rowIds },
       generation: info.generation,
     });
-    await results.reopen();
+    shown.settle();
+    await results.reopen(editVersion.peek());
   } catch (error) {
-    takeBack();
-    if (error instanceof ApiError && error.status === 409) await results.reopen();
+    shown.takeBack();
+    if (!(error instanceof ApiError)) throw error;
+    if (error.status === 409) await results.reopen();
   }
 }
 

@@ -8,6 +8,8 @@ import { Selection } from "./selection";
 export const selection = new Selection();
 /** The position of the row with the focus. */
 export const focus = signal(0);
+/** Whether the grid takes the focus of the page as soon as it is shown. */
+export const wantsFocus = signal(false);
 let current: Results | null = null;
 let shown = "";
 

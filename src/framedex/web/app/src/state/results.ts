@@ -2,7 +2,7 @@
  * Results of a query: their rows by position, read in pages as they are needed.
  *
  * Results belong to one generation of the dataset. After a change by this page they are opened again in the generation
- * that it made; changes by others are shown when the user asks for it.
+ * that it made, and their rows stay until the new ones have come; changes by others are shown when the user asks for it.
  */
 import { signal } from "@preact/signals";
 import { ApiError, get, post } from "../api/http";
@@ -17,6 +17,23 @@ export const COLUMNS = [
   "frame_timestamp", "in_basket", "duplicate_group_id",
 ] as const; // biome-ignore format: a list of words
 
+interface Page {
+  rid: string;
+  rows: Row[];
+}
+
+interface Patch {
+  ids: ReadonlySet<string> | "all";
+  change: (row: Row) => Row;
+}
+
+/** A change that is shown before the server has confirmed it. */
+export interface Preview {
+  /** Keep it: the server has confirmed it. */
+  settle: () => void;
+  takeBack: () => void;
+}
+
 export class Results {
   readonly info = signal<ResultsInfo | null>(null);
   readonly error = signal<ApiError | null>(null);
@@ -24,10 +41,15 @@ export class Results {
   /** Changes whenever rows have come or changed. */
   readonly version = signal(0);
   query: ResultQuery = {};
-  private pages = new Lru<number, Row[]>(MOST_PAGES);
+  /** The query of the present rows, as text. */
+  private shown = "";
+  /** Rows by page; those of the results before stay until the present ones have come. */
+  private pages = new Lru<number, Page>(MOST_PAGES);
   private requested = new Map<number, Promise<void>>();
   private places = new Map<string, number>();
+  private patches = new Set<Patch>();
   private attempt = 0;
+  private opening: { edit: number; done: Promise<void> } | null = null;
 
   constructor(
     readonly datasetId: string,
@@ -44,18 +66,23 @@ export class Results {
 
   /** Open the results of a query. */
   async open(query: ResultQuery): Promise<void> {
+    const isNew = JSON.stringify(query) !== this.shown;
     this.query = query;
     const attempt = ++this.attempt;
     this.isLoading.value = true;
     try {
       const info = await post<ResultsInfo>(this.path, query);
       if (attempt !== this.attempt) return;
-      if (info.rid !== this.info.value?.rid) this.forget();
+      if (isNew) this.forget();
+      if (info.rid !== this.info.value?.rid) this.requested.clear();
+      this.shown = JSON.stringify(query);
       this.info.value = info;
       this.error.value = null;
     } catch (error) {
       if (attempt !== this.attempt) return;
       if (!(error instanceof ApiError)) throw error;
+      // Without a server what is there stays; a bar says so.
+      if (error.status === 0 && this.info.value && !isNew) return;
       this.error.value = error;
       this.info.value = null;
     } finally {
@@ -63,14 +90,16 @@ export class Results {
     }
   }
 
-  /** Open the same query in the present generation. */
-  reopen(): Promise<void> {
-    return this.open(this.query);
+  /** Open the same query in the present generation; once only for each number of an edit. */
+  reopen(edit = -1): Promise<void> {
+    if (this.opening && edit >= 0 && this.opening.edit === edit) return this.opening.done;
+    const done = this.open(this.query);
+    this.opening = { edit, done };
+    return done;
   }
 
   private forget(): void {
     this.pages.clear();
-    this.requested.clear();
     this.places.clear();
     this.version.value++;
   }
@@ -79,9 +108,18 @@ export class Results {
   row(position: number): Row | undefined {
     this.version.value; // whoever reads a row is told when it comes
     const page = Math.floor(position / PAGE_ROWS);
-    const rows = this.pages.get(page);
-    if (!rows) void this.fetch(page);
-    return rows?.[position % PAGE_ROWS];
+    const stored = this.pages.get(page);
+    if (stored?.rid !== this.info.peek()?.rid) void this.fetch(page);
+    const row = stored?.rows[position % PAGE_ROWS];
+    return row && this.patched(row);
+  }
+
+  private patched(row: Row): Row {
+    let found = row;
+    for (const { ids, change } of this.patches) {
+      if (ids === "all" || ids.has(row.media_id)) found = { ...change(found), pending: true };
+    }
+    return found;
   }
 
   /** Return the rows from a position to another one, that included, once they have come. */
@@ -106,7 +144,7 @@ export class Results {
 
   private fetch(page: number): Promise<void> {
     const info = this.info.peek();
-    if (!info || page * PAGE_ROWS >= info.count || this.pages.get(page)) return Promise.resolve();
+    if (!info || page * PAGE_ROWS >= info.count || this.pages.get(page)?.rid === info.rid) return Promise.resolve();
     const known = this.requested.get(page);
     if (known) return known;
     const reading = this.read(page, info).finally(() => this.requested.delete(page));
@@ -119,7 +157,7 @@ export class Results {
       const query = { offset: page * PAGE_ROWS, limit: PAGE_ROWS, columns: this.columns };
       const answer = await get<{ rows: Row[] }>(`${this.path}/${info.rid}/rows`, query);
       if (this.info.value?.rid !== info.rid) return;
-      this.pages.set(page, answer.rows);
+      this.pages.set(page, { rid: info.rid, rows: answer.rows });
       answer.rows.forEach((row, index) => {
         this.places.set(row.media_id, page * PAGE_ROWS + index);
       });
@@ -145,29 +183,25 @@ export class Results {
     }
   }
 
-  /** Change rows that are there at once, before the server has confirmed it; return a function that takes it back. */
-  patch(mediaIds: Iterable<string>, change: (row: Row) => Row): () => void {
-    const before = new Map<string, Row>();
-    const replace = (next: (row: Row) => Row, only: (id: string) => boolean): void => {
-      for (const rows of this.pages.values()) {
-        rows.forEach((row, index) => {
-          if (only(row.media_id)) rows[index] = next(row);
-        });
-      }
+  /** Show a change of some rows, or of all, before the server has confirmed it. */
+  preview(mediaIds: readonly string[] | "all", change: (row: Row) => Row): Preview {
+    const patch: Patch = { ids: mediaIds === "all" ? "all" : new Set(mediaIds), change };
+    const end = (): void => {
+      this.patches.delete(patch);
       this.version.value++;
     };
-    const wanted = new Set(mediaIds);
-    replace(
-      (row) => {
-        before.set(row.media_id, row);
-        return { ...change(row), pending: true };
+    this.patches.add(patch);
+    this.version.value++;
+    return {
+      takeBack: end,
+      settle: () => {
+        for (const { rows } of this.pages.values()) {
+          rows.forEach((row, index) => {
+            if (patch.ids === "all" || patch.ids.has(row.media_id)) rows[index] = change(row);
+          });
+        }
+        end();
       },
-      (id) => wanted.has(id),
-    );
-    return () =>
-      replace(
-        (row) => before.get(row.media_id) ?? row,
-        (id) => before.has(id),
-      );
+    };
   }
 }
