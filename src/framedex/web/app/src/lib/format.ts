@@ -45,3 +45,12 @@ export function ago(value: string, now = Date.now()): string {
   }
   return date(value);
 }
+
+/** Return a time within a video, to the millisecond, for example `1:02.040`. */
+export function time(seconds: number): string {
+  const ms = Math.round(seconds * 1_000);
+  const [minutes, rest] = [Math.floor(ms / 60_000), ms % 60_000];
+  const text = `${String(Math.floor(rest / 1_000)).padStart(2, "0")}.${String(rest % 1_000).padStart(3, "0")}`;
+  if (minutes < 60) return `${minutes}:${text}`;
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${text}`;
+}

@@ -12,6 +12,7 @@ import { Pending, useResource } from "../parts/Resource";
 import { show } from "../parts/SearchBox";
 import { askLabels, askTag, toggleBasket } from "../parts/SelectionBar";
 import { file, thumbnail } from "../parts/thumbnail";
+import { type Frames, Strip, useFrames, VideoFile } from "../parts/VideoFrames";
 import { navigate, pathOf, query, route } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
@@ -89,7 +90,9 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
   }, [mediaId]);
   const boxes = useBoxes(of, item.value);
   const box = useSignal(-1);
-  useViewerKeys({ of, item: item.value, view, drawn, boxes, box, go, back });
+  const showFrame = (id: string): void => navigate(pathOf(name, "m", id, query.peek().toString()), { replace: true });
+  const frames = useFrames(of, item.value, showFrame);
+  useViewerKeys({ of, item: item.value, view, drawn, boxes, box, go, back, frames });
   const position = results.info.value && t.viewer.position(focus.value + 1, results.count);
   return (
     <div class="viewer">
@@ -117,6 +120,8 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
       <div class="viewer-body">
         {item.error ? (
           <Pending of={item} />
+        ) : frames.showsFile.value && item.value?.frame_timestamp != null ? (
+          <VideoFile dataset={of} item={item.value} />
         ) : (
           <Stage dataset={of} item={item.value} view={view} drawn={drawn} boxes={boxes} box={box} />
         )}
@@ -126,6 +131,7 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
           {boxes.length > 0 && <BoxList boxes={boxes} box={box} />}
         </aside>
       </div>
+      <Strip dataset={of} frames={frames} show={showFrame} />
     </div>
   );
 }
@@ -154,9 +160,10 @@ interface KeyProps {
   box: Signal<number>;
   go: (by: number) => void;
   back: () => void;
+  frames: Frames;
 }
 
-function useViewerKeys({ of, item, view, drawn, boxes, box, go, back }: KeyProps): void {
+function useViewerKeys({ of, item, view, drawn, boxes, box, go, back, frames }: KeyProps): void {
   const results = resultsOf(of.id);
   const zoom = (factor: number): void => {
     view.value = { ...view.peek(), zoom: Math.min(MOST_ZOOM, Math.max(1, view.peek().zoom * factor)) };
@@ -229,6 +236,11 @@ function useViewerKeys({ of, item, view, drawn, boxes, box, go, back }: KeyProps
     "box.previous": () => turn(-1),
     "box.next": () => turn(1),
     draw,
+    "frame.previous": () => frames.step(-1),
+    "frame.next": () => frames.step(1),
+    "scene.previous": () => frames.scene(-1),
+    "scene.next": () => frames.scene(1),
+    play: frames.play,
     tag: () => askTag(results),
     label: () => askLabels(results),
     caption,

@@ -19,6 +19,8 @@ export interface MediaItem {
   field_values: { field_name: string; field_type: string; value: unknown }[];
   cluster_ids: string[];
   error: string | null;
+  /** The time within the video in seconds; null for an image. */
+  frame_timestamp: number | null;
 }
 
 /** The details of a media item. */

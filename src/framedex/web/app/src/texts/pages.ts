@@ -134,6 +134,14 @@ export const pages = {
     back: "Back to the images",
     position: (n: number, all: number) => `${n.toLocaleString()} of ${all.toLocaleString()}`,
   },
+  videos: {
+    frames: "Kept frames of the video",
+    frame: (n: number, all: number) => `Frame ${n.toLocaleString()} of ${all.toLocaleString()}`,
+    play: "Play the frames",
+    stop: "Stop",
+    file: "Show the file",
+    notDecoded: "The browser cannot play this file. Space plays the kept frames.",
+  },
   inspector: {
     name: "Details",
     nothing: "Move to an image to see its details.",

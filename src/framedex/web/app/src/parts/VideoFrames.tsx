@@ -1,0 +1,174 @@
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { address } from "../api/http";
+import type { DatasetStatus, Row } from "../api/types";
+import { time } from "../lib/format";
+import { readRows, rowsOfIds } from "../state/rows";
+import { t } from "../texts";
+import { Button } from "./Button";
+import type { MediaItem } from "./Inspector";
+import { useResource } from "./Resource";
+import { Thumb } from "./Thumb";
+
+/** The frames that are shown before and after the present one. */
+const AROUND = 12;
+const MOST_FRAMES = 20_000;
+/** A scene is a run of frames of one cluster of this level. */
+const SCENE = "cluster_1";
+const COLUMNS = ["media_id", "image_filename", "v", "width", "frame_timestamp", SCENE];
+/** How long a kept frame is shown at least and at most, when they are played. */
+const LEAST_MS = 120;
+const MOST_MS = 500;
+
+/** The kept frames of the video of a media item, in the order of time, and where one is among them. */
+export interface Frames {
+  rows: readonly Row[];
+  /** The position of the present frame; -1 for an image. */
+  index: number;
+  isPlaying: Signal<boolean>;
+  /** Whether the file itself is shown. */
+  showsFile: Signal<boolean>;
+  /** Go some frames on. */
+  step: (by: number) => void;
+  /** Go to the start of the next scene, or to that of the present one or the one before. */
+  scene: (by: 1 | -1) => void;
+  play: () => void;
+}
+
+/** Read the kept frames of the video that an item is a frame of; `show` goes to a frame. */
+export function useFrames(of: DatasetStatus, item: MediaItem | null, show: (mediaId: string) => void): Frames {
+  const isPlaying = useSignal(false);
+  const showsFile = useSignal(false);
+  const known = useRef<readonly Row[]>([]);
+  const isFrame = item !== null && item.frame_timestamp !== null;
+  const isKnown = known.current.some((row) => row.media_id === item?.media_id);
+  const found = useResource<readonly Row[]>(
+    async (signal) => {
+      if (!item || !isFrame) return [];
+      if (isKnown) return known.current;
+      const [row] = await rowsOfIds(of.id, [item.media_id], ["media_id", "video_id"]);
+      const vql = [{ cluster: { op: "is", value: String(row?.video_id) } }];
+      const sort = { column: "frame_timestamp" };
+      return (await readRows(of.id, { vql, sort }, COLUMNS, MOST_FRAMES, signal)).rows;
+    },
+    [of.id, item?.media_id],
+  );
+  known.current = isFrame ? (found.value ?? []) : known.current;
+  const rows = isFrame ? known.current : [];
+  const index = rows.findIndex((row) => row.media_id === item?.media_id);
+  const goTo = (position: number): void => {
+    const row = rows[position];
+    if (row) show(row.media_id);
+  };
+  const starts = (position: number): boolean =>
+    position === 0 || rows[position]?.[SCENE] !== rows[position - 1]?.[SCENE];
+  const scene = (by: 1 | -1): void => {
+    let position = index + by;
+    while (position > 0 && position < rows.length && !starts(position)) position += by;
+    goTo(position);
+  };
+  const next = rows[index + 1];
+  useEffect(() => {
+    if (!isPlaying.value || index < 0) return;
+    if (!next) {
+      isPlaying.value = false;
+      return;
+    }
+    const seconds = Number(next.frame_timestamp) - Number(rows[index]?.frame_timestamp);
+    const timer = setTimeout(() => show(next.media_id), Math.min(MOST_MS, Math.max(LEAST_MS, seconds * 1_000)));
+    return () => clearTimeout(timer);
+  }, [isPlaying.value, index, next?.media_id]);
+  const play = (): void => {
+    const video = document.querySelector("video");
+    if (video) void (video.paused ? video.play().catch(() => {}) : video.pause());
+    else isPlaying.value = rows.length > 0 && !isPlaying.peek();
+  };
+  return { rows, index, isPlaying, showsFile, step: (by) => goTo(index + by), scene, play };
+}
+
+/** The strip of the kept frames around the present one, with their times. */
+export function Strip({
+  dataset: of,
+  frames,
+  show,
+}: {
+  dataset: DatasetStatus;
+  frames: Frames;
+  show: (id: string) => void;
+}) {
+  const { rows, index, isPlaying, showsFile } = frames;
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    const present = list.current?.querySelector<HTMLElement>("[aria-current]");
+    const box = list.current;
+    if (present && box) box.scrollLeft = present.offsetLeft - (box.clientWidth - present.offsetWidth) / 2;
+  }, [index, rows.length]);
+  if (index < 0) return null;
+  const first = Math.max(0, index - AROUND);
+  const shown = rows.slice(first, index + AROUND + 1);
+  const present = rows[index]!;
+  return (
+    <section class="strip" aria-label={t.videos.frames}>
+      <p class="strip-head">
+        <span role="status">
+          {t.videos.frame(index + 1, rows.length)} · {time(Number(present.frame_timestamp))}
+        </span>
+        <Button hint="Space" pressed={isPlaying.value} onClick={frames.play}>
+          {isPlaying.value ? t.videos.stop : t.videos.play}
+        </Button>
+        <Button
+          pressed={showsFile.value}
+          onClick={() => {
+            isPlaying.value = false;
+            showsFile.value = !showsFile.peek();
+          }}
+        >
+          {t.videos.file}
+        </Button>
+      </p>
+      <ol ref={list}>
+        {shown.map((row, place) => (
+          <li key={row.media_id}>
+            <button
+              type="button"
+              class={row[SCENE] === rows[first + place - 1]?.[SCENE] ? "frame" : "frame starts"}
+              aria-current={first + place === index ? "true" : undefined}
+              onClick={() => show(row.media_id)}
+            >
+              <Thumb datasetId={of.id} row={row} size={96} />
+              {time(Number(row.frame_timestamp))}
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** The video itself, from the time of a frame on, where the browser can decode it. */
+export function VideoFile({ dataset: of, item }: { dataset: DatasetStatus; item: MediaItem }) {
+  const failed = useSignal(false);
+  const video = useRef<HTMLVideoElement>(null);
+  const source = address(`/dataset/${of.id}/media/${item.media_id}/video`);
+  useEffect(() => {
+    failed.value = false;
+  }, [source]);
+  if (failed.value) return <p class="stage problem">{t.videos.notDecoded}</p>;
+  return (
+    <div class="stage">
+      <video
+        ref={video}
+        src={source}
+        controls
+        preload="metadata"
+        aria-label={item.file_name}
+        onLoadedMetadata={() => {
+          if (video.current && item.frame_timestamp !== null) video.current.currentTime = item.frame_timestamp;
+        }}
+        onError={() => {
+          failed.value = true;
+        }}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,111 @@
+"""Frames of videos, boxes and regions of one image in a browser, by keys alone."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from framedex import Workspace
+from framedex.hub import Hub
+from framedex.service.settings import ServiceSettings
+from tests.browser.site import Site
+from tests.gallery import SETTINGS
+from tests.objects import SCENE, scenes
+from tests.service.live import live_service
+from tests.videos import numbered, write_video
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A service of a dataset with a video of two scenes, and images with boxes."""
+    home = tmp_path_factory.mktemp("film")
+    scenes(home / "images", 2)
+    write_video(home / "images" / "film.webm", numbered(30) + numbered(30, seed=7))
+    with Workspace(home / "ws", settings=SETTINGS) as workspace, Hub(workspace) as hub:
+        dataset = workspace.create_dataset("film", home / "images")
+        with live_service(workspace, hub, ServiceSettings()) as (url, state):
+            yield Site(url, workspace, dataset, home / "images", state)
+
+
+@pytest.mark.slow
+def test_frames__of_a_video(film: Site, open_page: Open) -> None:
+    """Keys step through kept frames and scenes with their exact times; Space plays them to the end."""
+    frames = [
+        row for row in film.dataset.view.rows(["media_id", "frame_timestamp"]) if row["frame_timestamp"] is not None
+    ]
+    n = len(frames)
+    page = open_page(film, f"/d/film/m/{frames[0]['media_id']}")
+    strip = page.get_by_role("region", name="Kept frames of the video")
+    place = strip.get_by_role("status")
+
+    def at(number: int) -> None:
+        seconds = frames[number - 1]["frame_timestamp"]
+        expect(place).to_have_text(f"Frame {number} of {n} · 0:{seconds:06.3f}")
+
+    at(1)
+    page.keyboard.press(".")
+    at(2)
+    page.keyboard.press(">")
+    expect(place).to_have_text(re.compile(r"· 0:03\.000$"))
+    page.keyboard.press("<")
+    at(1)
+    page.keyboard.press(",")
+    at(1)
+    expect(strip.get_by_role("listitem")).to_have_count(n)
+    page.keyboard.press("Space")
+    expect(strip.get_by_role("button", name="Stop")).to_be_visible()
+    at(n)
+    expect(strip.get_by_role("button", name="Play the frames")).to_be_visible()
+    expect(page).to_have_url(re.compile(frames[-1]["media_id"]))
+    page.keyboard.press(",")
+    at(n - 1)
+
+
+@pytest.mark.slow
+def test_file__of_a_video(film: Site, open_page: Open) -> None:
+    """The file itself is read in ranges from the time of the frame on, where the browser can decode it."""
+    frames = [row for row in film.dataset.view.rows(["media_id", "frame_timestamp"]) if row["frame_timestamp"]]
+    page = open_page(film, f"/d/film/m/{frames[1]['media_id']}")
+    button = page.get_by_role("button", name="Show the file")
+    with page.expect_response(lambda answer: answer.url.endswith("/video")) as answered:
+        button.click()
+    assert answered.value.status == 206
+    video = page.locator("video")
+    expect(video).to_have_js_property("currentTime", frames[1]["frame_timestamp"])
+    button.click()
+    expect(video).to_have_count(0)
+
+
+def test_boxes_and_region__by_keys(film: Site, open_page: Open) -> None:
+    """Boxes are shown and stepped through; a region is drawn, moved and sized by keys, and Enter searches for it."""
+    media_id = film.dataset.media_id("000.png")
+    page = open_page(film, f"/d/film/m/{media_id}")
+    boxes = page.locator("svg.boxes rect")
+    expect(page.get_by_role("region", name="Boxes").get_by_role("listitem")).to_have_count(len(SCENE))
+    page.keyboard.press("b")
+    expect(boxes).to_have_count(len(SCENE))
+    page.keyboard.press("]")
+    expect(boxes.first).to_have_class("chosen")
+    page.keyboard.press("[")
+    expect(boxes.last).to_have_class("chosen")
+    page.keyboard.press("b")
+    expect(boxes).to_have_count(0)
+    page.keyboard.press("r")
+    drawn = page.locator("svg.boxes rect.drawn")
+    expect(drawn).to_have_attribute("x", "80")
+    page.keyboard.press("ArrowLeft")
+    expect(drawn).to_have_attribute("x", "72")
+    page.keyboard.press("ArrowDown")
+    expect(drawn).to_have_attribute("y", "55")
+    page.keyboard.press("Shift+ArrowRight")
+    expect(drawn).to_have_attribute("width", "170")
+    page.keyboard.press("Shift+ArrowUp")
+    expect(drawn).to_have_attribute("height", "90")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(rf"pictures\?like={media_id}&region=72%2C55%2C170%2C90"))
+    found = film.dataset.similar(media_id, 1000, bounding_box=(72, 55, 170, 90)).to_arrow(["image_filename"])
+    first = page.get_by_role("gridcell").first
+    expect(first).to_have_accessible_name(re.compile(re.escape(found["image_filename"][0].as_py())))
