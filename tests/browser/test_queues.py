@@ -64,8 +64,7 @@ def test_duplicates__all_at_once(own_site: Site, open_page: Open) -> None:
     page = open_page(own_site, "/d/pets/duplicates")
     expect(page.get_by_role("button", name="★ keep")).to_be_visible()
     page.keyboard.press("Shift+Enter")
-    page.get_by_label("Groups with a confidence of at least, 0 to 1").fill("0")
-    page.keyboard.press("Enter")
+    page.get_by_role("spinbutton").fill("0")
     expect(page.get_by_text(f"{len(removed)} images of {len(groups)} groups")).to_be_visible()
     assert dataset.basket.count() == 0
     page.keyboard.press("Enter")

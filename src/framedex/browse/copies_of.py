@@ -8,7 +8,6 @@ from framedex.storage.condition import Condition
 from framedex.storage.copy_pairs import compared_column
 from framedex.storage.media import Media
 from framedex.storage.objects import media_containing
-from framedex.vql import duplicate_level
 
 
 def copies_of(media: Media, media_id: str, *, similarity: float) -> list[Copy]:
@@ -25,12 +24,7 @@ def copies_of(media: Media, media_id: str, *, similarity: float) -> list[Copy]:
     """
     check_similarity("similarity", similarity)
     media = media_containing(media, media_id)
-    column = f"duplicate_{duplicate_level(similarity)}"
-    number = media.find(media_id, [column])[column]
-    if number is None:
-        return []
-    condition = Condition(f"coalesce({column} = $1, FALSE)", (number,), frozenset({column}))
-    groups = duplicates(media, condition, similarity=similarity)
+    groups = duplicates(media, Condition(), similarity=similarity, of=media_id)
     if not groups:
         return []
     (group,) = groups

@@ -1,23 +1,21 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { get, post } from "../api/http";
+import { call, get } from "../api/http";
 import type { DatasetStatus, DuplicateGroup, DuplicatePage, ProposedCopies, Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { number, size } from "../lib/format";
 import { Lru } from "../lib/lru";
+import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
-import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
 import { PartialBar } from "../parts/PartialBar";
-import { Prompt } from "../parts/Prompt";
-import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
+import { Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
-import { say, sayError } from "../state/notices";
 import { Queue } from "../state/queue";
 import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
@@ -26,7 +24,6 @@ const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1"] 
 const PART = 50;
 /** How many members of a group are shown. */
 const MOST_SHOWN = 60;
-const PREVIEWS = 12;
 /** How many of the next groups are read before their turn. */
 const AHEAD = 3;
 const MEMBER_PX = 256;
@@ -288,15 +285,25 @@ function Member({ datasetId, row, others, reason, isKept, isFocused, onFocus }: 
   );
 }
 
-/** Ask for a confidence, and show what accepting the proposals of all groups of at least it would do. */
+/** Show what accepting the proposals of all groups of at least a confidence would do, and do it as one step. */
 function askAcceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>): void {
+  const similarity = Number(query.peek().get("level") ?? "0.96");
+  const read = async (confidence: number, signal: AbortSignal): Promise<Proposal> => {
+    const json = { similarity, confidence };
+    const found = await call<ProposedCopies>("POST", `/dataset/${of.id}/duplicates/copies`, { json, signal });
+    const words = found.count
+      ? t.duplicates.acceptAllText(found.groups, found.count, size(found.size_bytes))
+      : t.duplicates.noneToAccept;
+    return { ...found, words };
+  };
   openDialog(() => (
-    <Prompt
+    <AcceptAll
       title={t.duplicates.acceptAllTitle}
-      label={t.duplicates.confidence}
+      datasetId={of.id}
       initial="0.99"
-      submit={t.duplicates.showAll}
-      onSubmit={(text) => void acceptAll(of, queue, Number(text))}
+      read={read}
+      submit={t.duplicates.putIntoBasket}
+      onAccept={({ rid }) => void acceptResults(of, queue, rid)}
     />
   ));
 }
@@ -305,38 +312,6 @@ function askAcceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>): void {
 function shownMembers(group: DuplicateGroup): string[] {
   const first = group.media_ids.slice(0, MOST_SHOWN);
   return first.includes(group.keep) ? first : [group.keep, ...first.slice(0, -1)];
-}
-
-/** Show what accepting all proposals would do, and do it as one step if it is meant. */
-async function acceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>, confidence: number): Promise<void> {
-  try {
-    const similarity = Number(query.peek().get("level") ?? "0.96");
-    const found = await post<ProposedCopies>(`/dataset/${of.id}/duplicates/copies`, { similarity, confidence });
-    if (found.count === 0) {
-      say(t.duplicates.noneToAccept);
-      return;
-    }
-    const path = `/dataset/${of.id}/results/${found.rid}/rows`;
-    const { rows } = await get<{ rows: Row[] }>(path, { limit: PREVIEWS, columns: THUMB_COLUMNS });
-    openDialog(() => (
-      <Confirm
-        title={t.duplicates.acceptAllTitle}
-        text={t.duplicates.acceptAllText(found.groups, found.count, size(found.size_bytes))}
-        submit={t.duplicates.putIntoBasket}
-        onConfirm={() => void acceptResults(of, queue, found.rid)}
-      >
-        <ul class="previews">
-          {rows.map((row) => (
-            <li key={row.media_id}>
-              <Thumb datasetId={of.id} row={row} size={128} alt={row.image_filename} />
-            </li>
-          ))}
-        </ul>
-      </Confirm>
-    ));
-  } catch (error) {
-    sayError(error);
-  }
 }
 
 async function acceptResults(of: DatasetStatus, queue: Queue<DuplicateGroup>, rid: string): Promise<void> {

@@ -1,4 +1,3 @@
-import type { ComponentChildren } from "preact";
 import { closeDialog } from "../state/dialogs";
 import { t } from "../texts";
 import { Button } from "./Button";
@@ -9,16 +8,13 @@ interface ConfirmProps {
   text: string;
   submit: string;
   onConfirm: () => void;
-  /** What is shown below the text. */
-  children?: ComponentChildren;
 }
 
 /** A dialog that asks whether something is meant. */
-export function Confirm({ title, text, submit, onConfirm, children }: ConfirmProps) {
+export function Confirm({ title, text, submit, onConfirm }: ConfirmProps) {
   return (
     <Dialog title={title} onClose={closeDialog}>
       {text && <p>{text}</p>}
-      {children}
       <div class="form-end">
         <Button onClick={closeDialog}>{t.cancel}</Button>
         <button

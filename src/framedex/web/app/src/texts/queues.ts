@@ -25,11 +25,9 @@ export const queues = {
     difference: "Difference",
     acceptAll: "Accept all…",
     acceptAllTitle: "Put the copies of all groups into the basket",
-    confidence: "Groups with a confidence of at least, 0 to 1",
-    showAll: "Show what it would do",
     acceptAllText: (groups: number, n: number, bytes: string) =>
       `${images(n)} of ${groups.toLocaleString()} ${groups === 1 ? "group" : "groups"}, ${bytes}, would go into the basket. Nothing leaves the dataset before the clean-up.`,
-    putIntoBasket: "Put into the basket",
+    putIntoBasket: (n: number) => `Put ${images(n)} into the basket`,
     noneToAccept: "No open group has this confidence.",
     notShown: (n: number) => `And ${images(n)} more that are not shown here.`,
     chooseOther: "Choose a member that is not ★.",
