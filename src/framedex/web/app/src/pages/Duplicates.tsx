@@ -16,6 +16,7 @@ import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
+import { sayError } from "../state/notices";
 import { Queue } from "../state/queue";
 import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
