@@ -1,6 +1,6 @@
 """The permission matrix over HTTP: each route that names an action, for each relation to its subject."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -16,20 +16,30 @@ from framedex.access import ANONYMOUS, Action, Actor, Answer, Role, TenantSubjec
 from framedex.core.ids import new_id
 from framedex.hub import Hub
 from framedex.hub.exports import ExportRequest
-from framedex.records import EntityType
+from framedex.records import ApiCredentials, EntityType
 from framedex.service.actions import needs_of
 from framedex.service.settings import ServiceSettings
 from framedex.storage.service_db.database import DEFAULT_ID
 from tests.access.test_rules import CELLS, COLUMNS, actor, subject
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo
-from tests.service.client import OWN, PASSWORD, Client, client_of
+from tests.service.client import OWN, PASSWORD, Client, client_of, token_of
 from tests.service.conftest import OPERATOR
 from tests.service.test_routes import routes_of_service
 
 HERE = DEFAULT_ID
 TEMPORARY = "temporary password"
 TABLE = {(action, column): answer for action, column, answer in CELLS}
+KEYS = {
+    "key of the owner": "owner",
+    "key of an editor": "editor",
+    "key of a viewer": "viewer",
+    "key of a granted editor": "granted editor",
+    "key of a granted viewer": "granted viewer",
+    "key of an admin": "admin",
+}
+"""API keys, each with the relation of its user, whose rights it has."""
+DEAD_KEYS = ("revoked key", "key of a disabled user")
 STATUSES = {Answer.NO: 403, Answer.HIDDEN: 404, Answer.NOT_AUTHENTICATED: 401}
 LEFT_OUT = {
     Action.TENANT_INGEST_PATH: "the routes of /process check it beside the creation of a dataset",
@@ -80,6 +90,7 @@ class Site:
         client: of the service with log-ins; it has no cookies.
         local: of the service without.
         tokens: the tokens of sessions by the relation of the user.
+        keys: API keys with their secrets, by column.
         pets: the id of the dataset.
         ids: further ids, by the names of parameters of paths.
         numbers: of further things.
@@ -90,6 +101,7 @@ class Site:
     client: Client
     local: Client
     tokens: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, ApiCredentials] = field(default_factory=dict)
     pets: str = ""
     ids: dict[str, str] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
@@ -104,9 +116,25 @@ class Site:
 
     def actor(self, column: str) -> Actor:
         """Return the actor of a relation."""
-        if column == "nobody":
+        if column == "nobody" or column in DEAD_KEYS:
             return ANONYMOUS
+        if column in KEYS:
+            return self.hub.credentials.actor(self.keys[column].api_key)
         return local_actor("me") if column == "local" else self.hub.sessions.actor(self.tokens[column])
+
+    def make_keys(self) -> None:
+        """Give each user of a column an API key with a new secret, as tests of sessions may have revoked it."""
+        sessions = self.hub.sessions
+        for column, owner in KEYS.items():
+            self.keys[column] = self.hub.credentials.rotate(sessions.actor(self.token(owner)))
+        for column in DEAD_KEYS:
+            user = self.hub.users.create(OPERATOR, self.name(), PASSWORD, role=Role.EDITOR)
+            actor = sessions.actor(sessions.log_in(user.username, PASSWORD).token)
+            self.keys[column] = self.hub.credentials.get(actor)
+            if column == DEAD_KEYS[0]:
+                self.hub.credentials.revoke(actor)
+            else:
+                self.hub.users.change(OPERATOR, user.id, enabled=False)
 
     def relate(self, dataset_id: str) -> None:
         """Give a dataset the owner and the grants of the relations."""
@@ -143,6 +171,9 @@ class Site:
             if route.path == LOG_OUT:
                 self.tokens[column] = self.token(column)
             headers["Cookie"] = f"SESSION={self.tokens[column]}"
+        if column in self.keys:
+            key = self.keys[column]
+            headers["Authorization"] = f"Bearer {token_of(key.api_key, key.api_secret)}"
         asking: TestClient = self.local if column == "local" else self.client
         answer = asking.request(method, path, headers=headers, follow_redirects=False, **own)
         if route.path == LOG_OUT and column in self.tokens:
@@ -251,7 +282,9 @@ def expected(site: Site, route: APIRoute, column: str) -> tuple[int, str] | None
     assert wanted.action is not None
     if column == "local" and (refusal := wanted.unless(site.local.app.state.service)) is not None:  # type: ignore[attr-defined] # the application has it
         return 403, refusal
-    if column == "local" and route.path == LOG_OUT:  # there is no session
+    if column in DEAD_KEYS:
+        return 401, "Invalid or expired token"
+    if (column == "local" or column in KEYS) and route.path == LOG_OUT:  # there is no session
         return 401, "Not authenticated"
     for named in (wanted.action, *([ALSO[route.path]] if route.path in ALSO else [])):
         kind = named.partition(".")[0]
@@ -261,8 +294,10 @@ def expected(site: Site, route: APIRoute, column: str) -> tuple[int, str] | None
         action = Action.OWN_ACCOUNT if is_list else named
         about, is_here = _subject(site, action, who, route.path)
         verdict = allowed(who, action, about)
-        if is_here and (action, column) in TABLE:
-            assert verdict.answer is TABLE[action, column], (action, column)
+        if column in KEYS and action in (Action.OWN_PASSWORD, Action.OWN_CREDENTIALS):
+            assert verdict.answer is Answer.NO, "a key gives no other secrets"
+        elif is_here and (action, KEYS.get(column, column)) in TABLE:
+            assert verdict.answer is TABLE[action, KEYS.get(column, column)], (action, column)
         if is_listed and column == TEMPORARY and action is Action.OWN_ACCOUNT:
             return _closed(route)
         if not verdict and column != "nobody" and route.path == BY_MEDIA:
@@ -305,6 +340,7 @@ ROUTES: Mapping[Action, list[APIRoute]] = {
     action: [route for route in routes_of_service() if needs_of(route.endpoint).action is action] for action in Action
 }
 _MANY = (Action.DATASET_VIEW, Action.DATASET_EDIT, Action.OWN_ACCOUNT)
+_QUICK = (Action.VIEW_CREATE, Action.DATASET_SHARE, Action.OWN_CREDENTIALS)
 
 
 def test_actions__have_routes() -> None:
@@ -317,8 +353,21 @@ def test_actions__have_routes() -> None:
 )
 def test_matrix(site: Site, action: Action) -> None:
     """Who may, gets an answer, and is done at least once; others get the status and the sentence of the rules."""
+    check(site, action, [*COLUMNS, TEMPORARY])
+
+
+@pytest.mark.parametrize(
+    "action", [pytest.param(each, marks=[pytest.mark.slow] * (each not in _QUICK)) for each in Action if ROUTES[each]]
+)
+def test_matrix__of_keys(site: Site, action: Action) -> None:
+    """An API key may do what its user may, but for passwords and keys; one that is dead may do nothing."""
+    site.make_keys()
+    check(site, action, [*KEYS, *DEAD_KEYS])
+
+
+def check(site: Site, action: Action, columns: Sequence[str]) -> None:
+    """Compare the answers of all routes of an action with the rules."""
     wrong, done, undone = {}, set(), set()
-    columns = [*COLUMNS, TEMPORARY]
     may = {column for column in columns for route in ROUTES[action] if expected(site, route, column) is None}
     for route in ROUTES[action]:
         for method in sorted((route.methods or set()) - {"HEAD"}):
