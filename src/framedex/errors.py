@@ -17,6 +17,7 @@ Error:
 ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
 │   ├── FormatTooNew                a newer version of Framedex wrote it
 │   └── ReadOnly                    the workspace was opened read-only
+├── TimedOut                        the time limit of a call has ended
 ├── Unavailable (OSError)           the storage of the media cannot be reached, or denies access
 ├── MissingDependency (ImportError) an optional package is not installed
 ├── TaskFailed                      a task ended as FAILED
@@ -124,6 +125,10 @@ class ReadOnly(WorkspaceError):
     """A workspace that was opened read-only, or whose folder cannot be written."""
 
 
+class TimedOut(Error):
+    """The time limit of a call has ended, as that of a search over HTTP."""
+
+
 class Unavailable(Error, OSError):
     """A storage service, such as an object store, that cannot be reached or denies access."""
 
@@ -152,6 +157,7 @@ CODES: Sequence[tuple[type[Error], str]] = (
     (InvalidFilter, "invalid_filter"),
     (CannotDecode, "cannot_decode"),
     (InvalidInput, "invalid"),
+    (TimedOut, "timeout"),
     (Unavailable, "unavailable"),
     (WorkspaceError, "workspace"),
     (MissingDependency, "missing_dependency"),

@@ -1,6 +1,8 @@
 """Tables of boxes: columns, bad rows, and exact restoration."""
 
+import csv
 import os
+import re
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +15,14 @@ from hypothesis import given
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.problems import Problems
-from framedex.annotations.tables import BOXES_CSV, read_csv_boxes, read_csv_labels, read_parquet_boxes, write
+from framedex.annotations.tables import (
+    BOXES_CSV,
+    LABELS_CSV,
+    read_csv_boxes,
+    read_csv_labels,
+    read_parquet_boxes,
+    write,
+)
 from framedex.errors import InvalidInput
 from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
 from tests.boxes import SIZES, boxes
@@ -49,6 +58,24 @@ def test_csv__rows(tmp_path: Path) -> None:
         Box("b.jpg", 0, 0, 1, 1, "dog", 0.5, source="csv"),
     ]
     assert problems.count == 0
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "'=", "''@"])
+def test_csv__cells_that_spreadsheets_would_run(tmp_path: Path, first: str) -> None:
+    """No text in a cell begins as a formula does, and all are read back as they were; numbers stay numbers."""
+    name, label, caption = (f"{first}cmd|' /C calc'!A{number}" for number in range(3))
+    given_boxes = [Box(name, -1, -2, 3, 4, label)]
+    images = ImagesInMemory({name: (10, 10)}, given_boxes, captions={name: caption}, folder="")
+    write(FolderFiles(tmp_path), images, no_progress)
+    for path in tmp_path.iterdir():
+        with path.open(encoding="utf-8", newline="") as text:
+            cells = [cell for row in csv.reader(text) for cell in row]
+        assert [cell for cell in cells if re.match(r"[=+\-@\t\r\n]", cell) and cell not in ("-1", "-2")] == []
+        assert any("cmd" in cell for cell in cells)
+    (box,) = read_csv_boxes(tmp_path / BOXES_CSV, Problems())
+    assert (box.name, box.label, box.x) == (name, label.strip(), -1)
+    (row,) = read_csv_labels(tmp_path / LABELS_CSV)
+    assert (row.name, row.caption) == (name, caption)
 
 
 @pytest.mark.parametrize(

@@ -191,13 +191,13 @@ def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def test_csv__cells(workspace: Workspace, tmp_path: Path) -> None:
-    """A row has the image's name, its labels as a JSON array, and its caption unchanged."""
+    """A row has the image's name, its labels as a JSON array, and its caption, marked if it looks like a formula."""
     table = embedded([[1, 0], [0, 1]], label=['["a", "=1,2"]', None], caption=["=cmd\n", None])
     workspace.create_dataset("d", table).export(tmp_path / "out.zip", "csv")
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert archive.namelist() == ["image_annotations.csv"]
         assert archive.read("image_annotations.csv") == (
-            b'filename,label,caption\r\n"0.jpg","[""a"", ""=1,2""]","=cmd\n"\r\n"1.jpg",,\r\n'
+            b'filename,label,caption\r\n"0.jpg","[""a"", ""=1,2""]","\'=cmd\n"\r\n"1.jpg",,\r\n'
         )
 
 

@@ -53,13 +53,42 @@ class Account:
 
 
 @dataclass
+class Saved:
+    """A saved view of the model: of all media, or of those with a label. ``creator`` is None for the operator."""
+
+    name: str
+    label: str | None
+    creator: str | None
+    alerting: bool = True
+    total: int = 0
+
+    def count(self, labels: str) -> int:
+        """Return the number of results in a batch of media, of each of which there is the label."""
+        return len(labels) if self.label is None else labels.count(self.label)
+
+
+@dataclass
 class Owned:
-    """A dataset of the model: its tenant, its owner, and the roles that users were granted."""
+    """A dataset of the model: its tenant, its owner, and the roles that users were granted.
+
+    ``media`` is their number, 0 for a draft; ``views`` are in the order in which they were saved.
+    """
 
     name: str
     tenant: str
     owner: str | None
     grants: dict[str, Role] = field(default_factory=dict)
+    media: int = 0
+    views: dict[str, Saved] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A notification of the model."""
+
+    dataset: str
+    view: str
+    count: int
 
 
 @dataclass(frozen=True)
@@ -80,6 +109,7 @@ class People:
         tenants: the members of each tenant by its id, in the order in which they joined.
         datasets: datasets by id.
         lost: datasets that the library deleted, about which the hub still stores something.
+        heard: the notifications of each user who has heard of something, oldest first; None for the local user.
     """
 
     def __init__(self, now: datetime, tenant: str, *, is_single: bool) -> None:
@@ -88,6 +118,7 @@ class People:
         self.tenants: dict[str, list[str]] = {tenant: []}
         self.datasets: dict[str, Owned] = {}
         self.lost: set[str] = set()
+        self.heard: dict[str | None, list[Heard]] = {}
 
     # Permissions
 
@@ -213,6 +244,7 @@ class People:
                 members.remove(user_id)
         for dataset in self.datasets.values():
             dataset.grants.pop(user_id, None)
+        self.heard.pop(user_id, None)
         del self.users[user_id]
 
     def _transfer(self, acting: Acting, user_id: str, tenant: str) -> None:
@@ -336,6 +368,49 @@ class People:
             (self.users[each].address, str(role)) for each, role in dataset.grants.items() if each != dataset.owner
         ]
         return [*([(self.users[dataset.owner].address, "owner")] if dataset.owner else []), *sorted(shared)]
+
+    # Saved views
+
+    def refuse_view(self, acting: Acting, dataset_id: str, name: str) -> Kinds:
+        """Editors save views of a dataset with media, under names that are unique whatever the case."""
+        kinds = self.refuse_dataset(acting, Action.VIEW_CREATE, dataset_id)
+        if kinds:
+            return kinds
+        dataset = self.datasets[dataset_id]
+        is_taken = any(name.casefold() == each.name.casefold() for each in dataset.views.values())
+        return {Conflict} if is_taken or not dataset.media else set()
+
+    def refuse_view_change(self, acting: Acting, action: Action, dataset_id: str, view_id: str) -> Kinds:
+        """Editors change views, and who saved a view may delete it while the dataset is not hidden."""
+        kinds = self.refuse_dataset(acting, action, dataset_id)
+        view = None if dataset_id not in self.datasets else self.datasets[dataset_id].views.get(view_id)
+        is_own = view is not None and view.creator is not None and view.creator == acting.user
+        if is_own and action is Action.VIEW_DELETE:
+            kinds = self.refuse_dataset(acting, Action.DATASET_VIEW, dataset_id)
+        return kinds or ({NotFound} if view is None else set())
+
+    def add_batch(self, dataset_id: str, labels: str) -> None:
+        """Add media with labels to a dataset: its views count them, and those with alerts are heard of."""
+        dataset = self.datasets[dataset_id]
+        dataset.media += len(labels)
+        for view in dataset.views.values():
+            count = view.count(labels)
+            view.total += count
+            for user_id in self._recipients(dataset_id, view) if count and view.alerting else ():
+                self.heard.setdefault(user_id, []).append(Heard(dataset_id, view.name, count))
+
+    def _recipients(self, dataset_id: str, view: Saved) -> list[str | None]:
+        """Return the owner, or else the admins, those with a grant and who saved the view, if they may view it."""
+        dataset = self.datasets[dataset_id]
+        owners = self.admins(dataset.tenant) if dataset.owner is None else [dataset.owner]
+        candidates = {*owners, *dataset.grants, *([] if view.creator is None else [view.creator])}
+        able = [each for each in candidates if each in self.users and self.users[each].enabled]
+        return [None, *(each for each in able if self._columns(each, dataset_id) != ["none"])]
+
+    def heard_by(self, acting: Acting) -> list[Heard]:
+        """Return the notifications that someone sees: those of datasets that are not hidden."""
+        seen = {each for each in self.datasets if not self.refuse(acting, Action.DATASET_VIEW, each)}
+        return [each for each in self.heard.get(acting.user, []) if each.dataset in seen]
 
     # Sessions
 

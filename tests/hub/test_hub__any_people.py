@@ -1,4 +1,4 @@
-"""Any sequence of changes of people, beside a plain model: users, roles, shares, datasets, sessions and keys.
+"""Any sequence of changes, beside a plain model: users, roles, shares, datasets, saved views, sessions and keys.
 
 Two hubs of one workspace take the steps in turn, as two processes do, so nothing that one of them remembers counts.
 """
@@ -6,8 +6,10 @@ Two hubs of one workspace take the steps in turn, as two processes do, so nothin
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ParamSpec, TypeVar
 
 import argon2
@@ -15,32 +17,46 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from framedex import Error, InvalidInput, NotFound, Workspace
+from framedex import Error, InvalidInput, NotFound, Workspace, vql
 from framedex.access import Action, Actor, RealmRole, Role, Via
 from framedex.core.ids import new_id
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
 from framedex.storage.service_db.database import DEFAULT_ID
+from tests.api.test_dataset__saved_views import ROWS, labelled
 from tests.gallery import SETTINGS
+from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, PASSWORD, Clock
-from tests.hub.plain_people import Account, Acting, Kinds, Login, Owned, People
+from tests.hub.plain_people import Account, Acting, Heard, Kinds, Login, Owned, People, Saved
 from tests.laws import examples
 
 _Value = TypeVar("_Value")
 _Given = ParamSpec("_Given")
 OTHER_PASSWORD = "battery staple"
+VIEWS = ("all", "ALL", "new ones", "a")
+FIRST = "ababababaa"
 NAMES = ("ann", "bob", "cleo", "ann@example.org")
 _numbers = st.sampled_from(range(462))
 _names = st.sampled_from(NAMES)
 _emails = st.sampled_from([None, "ann@example.org", "bob@example.org"])
 _roles = st.sampled_from(list(Role))
 _passwords = st.sampled_from([PASSWORD, PASSWORD, OTHER_PASSWORD])
+_labels = st.text("ab", min_size=1, max_size=3)
 _realm = st.sets(st.sampled_from([*map(str, RealmRole), "unknown"]))
 
 
 def pick(values: Sequence[_Value], number: int, other: _Value) -> _Value:
     """Return one of some values, or rarely another one."""
     return values[number % len(values)] if values and number % 11 != 10 else other
+
+
+@cache
+def template() -> TemporaryDirectory[str]:
+    """Return a folder with the workspace with which each life begins: it has a dataset with media."""
+    folder = TemporaryDirectory(prefix="framedex-people-")
+    with Workspace(Path(folder.name) / "ws", settings=SETTINGS) as workspace:
+        workspace.create_dataset("photos", labelled(0, FIRST), thresholds=THRESHOLDS)
+    return folder
 
 
 class Life(RuleBasedStateMachine):
@@ -54,6 +70,7 @@ class Life(RuleBasedStateMachine):
         self.patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
         self.home = Path(tempfile.mkdtemp(prefix="framedex-people-"))
         self.clock, self.numbers = Clock(), count()
+        shutil.copytree(Path(template().name) / "ws", self.home / "ws")
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.hubs = [Hub(self.workspace, is_multi=not self.is_single, clock=self.clock) for _ in range(2)]
         self.model = People(self.clock.time, DEFAULT_ID, is_single=self.is_single)
@@ -128,6 +145,10 @@ class Life(RuleBasedStateMachine):
             self.create_dataset(who, name, tenant)
         self.share(2, 0, 2, Role.EDITOR)
         self.share(2, 1, 0, Role.EDITOR)
+        photos, owner = self.workspace.dataset("photos").id, list(self.model.users)[1]
+        self.hub.datasets.adopt(photos, DEFAULT_ID, owner)
+        self.model.datasets[photos] = Owned("photos", DEFAULT_ID, owner, media=len(FIRST))
+        self.save_view(2, 0, "all", None)
 
     @rule(who=_numbers, name=_names, email=_emails, role=_roles, tenant=_numbers, enabled=st.booleans())
     def create(self, who: int, name: str, email: str | None, role: Role, tenant: int, enabled: bool) -> None:
@@ -272,6 +293,60 @@ class Life(RuleBasedStateMachine):
         if not kinds and user_id is not None:
             del self.model.datasets[dataset_id].grants[user_id]
 
+    def with_media(self, number: int) -> str:
+        """Return the id of a dataset, mostly of one with media."""
+        found = [each for each, dataset in self.model.datasets.items() if dataset.media]
+        return self.dataset(number // 4) if number % 4 == 3 or not found else found[number % len(found)]
+
+    def view(self, dataset_id: str, number: int) -> str:
+        """Return the id of a saved view of a dataset, or rarely of none."""
+        dataset = self.model.datasets.get(dataset_id)
+        return pick([] if dataset is None else list(dataset.views), number, new_id())
+
+    @rule(who=_numbers, dataset=_numbers, name=st.sampled_from(VIEWS), label=st.sampled_from([None, "a", "b"]))
+    def save_view(self, who: int, dataset: int, name: str, label: str | None) -> None:
+        """Save a view."""
+        acting, actor = self.actor(who)
+        dataset_id = self.with_media(dataset)
+        kinds = self.model.refuse_view(acting, dataset_id, name)
+        wanted = None if label is None else vql.labels(label)
+        view = self.attempt(kinds, self.hub.views.create, actor, dataset_id, name, vql=wanted)
+        if view is not None:
+            self.model.datasets[dataset_id].views[view.id] = Saved(name, label, acting.user)
+
+    @rule(who=_numbers, dataset=_numbers, view=_numbers, enabled=st.booleans())
+    def set_alerting(self, who: int, dataset: int, view: int, enabled: bool) -> None:
+        """Turn the alerts of a saved view on or off."""
+        acting, actor = self.actor(who)
+        dataset_id = self.with_media(dataset)
+        view_id = self.view(dataset_id, view)
+        kinds = self.model.refuse_view_change(acting, Action.VIEW_ALERTING, dataset_id, view_id)
+        is_on = self.attempt(kinds, self.hub.views.set_alerting, actor, dataset_id, view_id, enabled=enabled)
+        if is_on is not None:
+            assert is_on is enabled
+            self.model.datasets[dataset_id].views[view_id].alerting = enabled
+
+    @rule(who=_numbers, dataset=_numbers, view=_numbers)
+    def delete_view(self, who: int, dataset: int, view: int) -> None:
+        """Delete a saved view; what users heard of it stays."""
+        acting, actor = self.actor(who)
+        dataset_id = self.with_media(dataset)
+        view_id = self.view(dataset_id, view)
+        kinds = self.model.refuse_view_change(acting, Action.VIEW_DELETE, dataset_id, view_id)
+        self.attempt(kinds, self.hub.views.delete, actor, dataset_id, view_id)
+        if not kinds:
+            del self.model.datasets[dataset_id].views[view_id]
+
+    @rule(labels=_labels)
+    def add_batch(self, labels: str) -> None:
+        """Media are added, which saved views count and users hear of."""
+        for dataset_id, dataset in self.model.datasets.items():
+            if dataset.media and dataset.media + len(labels) <= len(ROWS):
+                alerting = [each for each in dataset.views.values() if each.alerting and each.count(labels)]
+                self.workspace.dataset(dataset_id).add_media(labelled(dataset.media, labels))
+                self.model.add_batch(dataset_id, labels)
+                assert self.hub.notifications.deliver() == len(alerting)
+
     @rule(number=_numbers, password=_passwords)
     def log_in(self, number: int, password: str) -> None:
         """Begin a session. Each attempt is from an IP address of its own, so that none has to wait."""
@@ -376,6 +451,20 @@ class Life(RuleBasedStateMachine):
         assert {each.id: each.owned_by for each in hub.datasets.visible(actor)}.keys() == seen
         for dataset_id in seen:
             assert [(e.email, e.role) for e in hub.datasets.members(actor, dataset_id)] == model.members(dataset_id)
+            views = {each.id: each for each in hub.views.of_dataset(actor, dataset_id)}
+            assert [*views] == [*reversed(model.datasets[dataset_id].views)]
+            for view_id, saved in model.datasets[dataset_id].views.items():
+                view = views[view_id]
+                assert (view.name, view.creator_id, view.alerting_enabled, view.total_results) == (
+                    saved.name, saved.creator, saved.alerting, saved.total,
+                )  # fmt: skip
+                assert hub.views.trend(actor, dataset_id, view_id).total_results == saved.total
+        for dataset_id in {*model.datasets, new_id()} - seen:
+            self.attempt({NotFound}, hub.views.of_dataset, actor, dataset_id)
+        page = hub.notifications.search(actor, limit=100)
+        found = [Heard(e.dataset_id, e.metadata.view_name, e.metadata.result_count) for e in page.notifications]
+        heard = sorted(model.heard_by(acting), key=repr)
+        assert (page.total, sorted(found, key=repr)) == (len(heard), heard)
         own = model.tenants if acting.user is None else model.users[acting.user].roles
         assert {each.id for each in hub.tenants.visible(actor)} == set(own)
         for tenant_id in [*model.tenants, new_id()]:
@@ -433,6 +522,6 @@ class LifeOfMany(Life):
     is_single = False
 
 
-Life.TestCase.settings = LifeOfMany.TestCase.settings = examples(50, stateful_step_count=50)
+Life.TestCase.settings = LifeOfMany.TestCase.settings = examples(100, stateful_step_count=50)
 test_hub__any_people = pytest.mark.slow(Life.TestCase)
 test_hub__any_people_of_many = pytest.mark.slow(LifeOfMany.TestCase)

@@ -9,6 +9,7 @@ from framedex import Dataset, Workspace
 from framedex.errors import WorkspaceError
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
+from tests.core.test_time_limits import ENDLESS
 from tests.service.client import OWN, Client, client_of
 
 SEARCHES = 40
@@ -48,6 +49,30 @@ def test_searches__leave_room_for_others(
             for thread in threads:
                 thread.join()
         assert statuses == [200] * SEARCHES
+
+
+def test_searches__end_after_a_time(
+    workspace: Workspace, dataset: Dataset, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that takes longer than the setting is stopped with 503, and the next one is answered."""
+    explore = Dataset.explore
+
+    def endless(self: Dataset, *arguments: Any, **named: Any) -> Any:
+        workspace._context.sql.query(ENDLESS, (), {})
+        return explore(self, *arguments, **named)
+
+    with client_of(workspace, hub, ServiceSettings(search_timeout_s=0.5)) as client:
+        url = f"/api/v1/explore/{dataset.id}"
+        monkeypatch.setattr(Dataset, "explore", endless)
+        answer = client.get(url)
+        assert (answer.status_code, answer.json()["code"]) == (503, "timeout")
+        assert answer.json()["detail"] == "this took longer than 0.5 s and was stopped; ask for less, as by a filter"
+        monkeypatch.undo()
+    with client_of(workspace, hub, ServiceSettings(search_timeout_s=1e-9)) as client:
+        assert client.get(url).status_code == 503, "all queries of a search count together"
+        assert client.get(f"/api/v1/dataset/{dataset.id}").status_code == 200, "which is no search"
+    with client_of(workspace, hub, ServiceSettings()) as client:
+        assert client.get(url).status_code == 200
 
 
 def test_full_disk__lets_read(local: Client, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,14 @@
 ``image_annotations`` has the columns ``filename`` and ``label`` or ``caption``. ``object_annotations`` has ``filename,
 col_x, row_y, width, height, label`` and, if there are any, ``confidence``. Other columns are ignored. Lengths are in
 pixels. Ids and flags of boxes have no column and are left out.
+
+A spreadsheet takes a text that begins with ``=``, ``+``, ``-`` or ``@`` as a formula, which may come from a stranger.
+In CSV files such a text is written with a ``'`` before it, which reading takes away.
 """
 
 import csv
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +41,8 @@ CONFIDENCE = "confidence"
 _SHOWN = 20  # columns in a message
 _READ = frozenset((*LABEL_COLUMNS, *COLUMNS, CONFIDENCE))
 _LINE_END = "\r\n"  # RFC 4180
+_FORMULA = r"^('*[=+\-@\t\r\n])"
+_MARKED_FORMULA = re.compile(f"^'{_FORMULA[1:]}")
 _csv_readers, _csv_lock = [0, 0], forks.Lock()  # the number of active readers, and the limit before the first began
 
 
@@ -150,10 +156,16 @@ def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             check(path, names)
             at = {name: position for position, name in enumerate(names) if name in _READ}
             for line, row in rows:
-                cells = {name: row[position] if position < len(row) else None for name, position in at.items()}
+                cells = {
+                    name: _unmarked(row[position]) if position < len(row) else None for name, position in at.items()
+                }
                 yield f"{path.name}: line {line}", cells
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as CSV: {error}") from error
+
+
+def _unmarked(cell: str) -> str:
+    return _MARKED_FORMULA.sub(r"\1", cell) if cell.startswith("'") else cell
 
 
 @contextmanager
@@ -203,7 +215,7 @@ def write_label_table(files: Files, images: AnnotatedImages, progress: ShareProg
     """Write the table of labels and captions: one row for each image, with its labels as a JSON array.
 
     Images without labels and captions get a row, too. Otherwise a reader would give them the labels of another image
-    with the same base name. Texts are written unchanged, even if a spreadsheet would read them as formulas.
+    with the same base name.
     """
     if not images.with_labels:
         return
@@ -240,4 +252,5 @@ def _label_cells(labels: pa.Array, *, with_empty: bool) -> pa.Array:
 
 
 def _quoted(texts: pa.Array) -> Any:
+    texts = pc.replace_substring_regex(texts, pattern=_FORMULA, replacement=r"'\1")
     return pc.fill_null(pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', ""), "")

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message
 
 from framedex.access import Action, Actor, Role, TenantSubject
+from framedex.core.time_limits import time_limit
 from framedex.hub.admin_settings import SERVICE
 from framedex.service.errors import PROBLEMS, Refusal
 from framedex.service.identity import check_origin, identify
@@ -24,6 +25,7 @@ from framedex.service.state import ServiceState
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _LIMITER_SIZE = 40
+_SEARCHES = frozenset({Action.DATASET_VIEW, Action.DATASET_SEARCH_UPLOAD})
 _ATTRIBUTE = "__framedex_needs__"
 MAX_JSON_BYTES = 2**20
 """The maximum size of the body of a request whose route names no other."""
@@ -141,6 +143,8 @@ class ActionRoute(APIRoute):
             async with AsyncExitStack() as stack:
                 if wanted.heavy:
                     await stack.enter_async_context(state.heavy)
+                    if wanted.action in _SEARCHES:
+                        stack.enter_context(time_limit(state.settings.search_timeout_s))
                 return await answer(limited)
 
         return handle

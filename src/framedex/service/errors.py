@@ -29,6 +29,7 @@ _STATUSES: Mapping[str, int] = {
     "invalid_filter": 422,
     "cannot_decode": 422,
     "invalid": 422,
+    "timeout": 503,
     "unavailable": 502,
     "workspace": 503,
     "missing_dependency": 501,

@@ -130,6 +130,13 @@ class ServiceSettings(BaseSettings):
         gt=0,
         le=256,
     )
+    search_timeout_s: float = define(
+        Group.SERVICE,
+        "seconds for one search, up to 3,600; a longer one is stopped with the status 503",
+        default=30.0,
+        gt=0,
+        le=3600,
+    )
     on_alert_command: str | None = define(
         Group.SERVICE,
         "program with its arguments that gets each alert of a saved view as JSON on its standard input",

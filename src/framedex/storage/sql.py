@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from framedex.core import forks
+from framedex.core.time_limits import interrupted
 from framedex.errors import WorkspaceError
 
 _QUERIES = forks.Gate(1)  # a fork waits for the end of queries, which may have locked what all engines share
@@ -31,6 +32,7 @@ class Sql:
 
         Raises:
             WorkspaceError: a query ran when this process was forked.
+            TimedOut: the time limit of the call has ended.
         """
         if not _QUERIES.is_safe:
             raise WorkspaceError(f"tables were queried {forks.UNSAFE}")
@@ -38,7 +40,7 @@ class Sql:
         for name, relation in relations.items():
             connection.register(name, relation)
         try:
-            with _QUERIES.using():
+            with _QUERIES.using(), interrupted(connection.interrupt):
                 # A statement without parameters needs None instead of an empty list.
                 return connection.sql(text, params=list(params) or None).to_arrow_table()
         finally:
