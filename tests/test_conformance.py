@@ -13,7 +13,7 @@ _BELOW = "/api/v1/dataset/{dataset_id}/"
 _OF_SERVICE = (
     "admin/audit", "api_credentials/rotate", "datasets/sample_data",
     "enrichment/{dataset_id}/{enrichment_context_id}", "events", "healthcheck",
-    "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "user_config", "vql",
+    "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "sessions", "user_config", "vql",
 )  # fmt: skip
 _OF_DATASETS = (
     "actions", "cleanup", "decisions", "duplicates", "embeddings", "export", "exports", "fields", "issues", "journal",

@@ -85,6 +85,180 @@ def test_owner__may_edit(people: Site, open_page: Open) -> None:
     expect(page.get_by_role("dialog", name="Tag 1 image")).to_be_visible()
 
 
+def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
+    """Log in by keys, on the page for it."""
+    page.get_by_label("Username or e-mail address").focus()
+    page.keyboard.type(name)
+    page.keyboard.press("Tab")
+    page.keyboard.type(password)
+    page.keyboard.press("Enter")
+
+
+def test_log_in__leads_to_what_was_asked_for(people: Site, open_page: Open) -> None:
+    """Who is not logged in does so first; a wrong password is said to be wrong."""
+    page = open_page(people, "/d/pets/history", allowed=("401",))
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    log_in(page, "vic", "nothing at all")
+    expect(page.get_by_role("alert")).to_have_text("Invalid username or password")
+    page.get_by_label("Password").fill("")
+    log_in(page, "")
+    expect(page).to_have_url(f"{people.url}/d/pets/history")
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_sharing__until_it_ends(people: Site, open_page: Open) -> None:
+    """Whoever is invited sees the dataset and cannot change it; after the end of the sharing it is gone."""
+    guest = open_page(people, "/d/pets/pictures", allowed=("404",), **session(people, "gus"))
+    missing = "There is no dataset “pets” that you may see."
+    expect(guest.get_by_text(missing)).to_be_visible()
+    owner = open_page(people, "/d/pets", allowed=("404",), **session(people, "ann"))
+    expect(owner.get_by_role("heading", name="pets")).to_be_visible()
+    owner.keyboard.press("Shift+S")
+    dialog = owner.get_by_role("dialog", name="Share “pets”")
+    expect(dialog.get_by_text("Owner")).to_be_visible()
+    owner.keyboard.type(HOSTILE)
+    owner.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_have_text("No registered account has this e-mail address")
+    owner.keyboard.press("Control+a")
+    owner.keyboard.type("gus@example.org")
+    owner.keyboard.press("Enter")
+    role = dialog.get_by_label("Role of gus@example.org")
+    expect(role).to_have_value("viewer")
+    guest.goto("/d/pets/pictures")
+    first_image(guest)
+    guest.keyboard.press("x")
+    expect(guest.get_by_role("status").get_by_text(MAY_LOOK)).to_be_visible()
+    role.select_option("editor")
+    expect(owner.get_by_role("status").get_by_text("Shared with gus@example.org: may change")).to_be_visible()
+    guest.goto("/d/pets/pictures")
+    first_image(guest)
+    expect(guest.locator(".lock")).to_have_count(0)
+    dialog.get_by_role("button", name="Remove gus@example.org").press("Enter")
+    expect(role).to_have_count(0)
+    guest.keyboard.press("x")
+    expect(guest.get_by_text(missing)).to_be_visible()
+
+
+@pytest.mark.slow
+def test_account__sessions_and_api_key(people: Site, open_page: Open) -> None:
+    """A user ends another session, gets an API key whose secret is shown once, and logs out everywhere."""
+    elsewhere = open_page(people, "/", allowed=("401",), **session(people, "vic"))
+    expect(elsewhere.get_by_role("heading", name="Datasets")).to_be_visible()
+    page = open_page(people, "/", allowed=("401",), **session(people, "vic"))
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("y")
+    sessions = page.get_by_role("region", name="Where you are logged in")
+    expect(sessions.get_by_text("This session")).to_be_visible()
+    while (others := sessions.get_by_role("button", name="Log out", exact=True)).count():
+        left = others.count()
+        others.first.press("Enter")
+        expect(others).to_have_count(left - 1)
+    elsewhere.keyboard.press("g")
+    elsewhere.keyboard.press("t")
+    expect(elsewhere.get_by_role("heading", name="Log in")).to_be_visible()
+    page.get_by_role("button", name="Show the API key").press("Enter")
+    secret = page.get_by_label("Secret")
+    expect(page.get_by_text("The secret is shown only now.")).to_be_visible()
+    expect(secret).to_be_focused()
+    first = secret.input_value()
+    page.get_by_role("button", name="Make a new secret").press("Enter")
+    expect(page.get_by_role("dialog", name="Make a new secret")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(secret).not_to_have_value(first)
+    page.reload()
+    page.get_by_role("button", name="Show the API key").press("Enter")
+    expect(page.get_by_text("The secret was shown when the key was made.")).to_be_visible()
+    expect(secret).to_have_count(0)
+    page.get_by_role("button", name="Log out everywhere").press("Enter")
+    expect(page.get_by_role("dialog", name="Log out everywhere")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_users__from_creation_to_deletion(people: Site, open_page: Open) -> None:
+    """An admin creates a user, who chooses a password; the role is changed, and the user deleted; the audit has it."""
+    page = open_page(people, "/", **session(people, "ann"))
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("u")
+    page.get_by_role("button", name="New user").press("Enter")
+    expect(page.get_by_role("dialog", name="New user")).to_be_visible()
+    for text in ("nia", HOSTILE, "New"):
+        page.keyboard.type(text)
+        page.keyboard.press("Tab")
+    page.get_by_label("Last name").press("Enter")
+    dialog = page.get_by_role("dialog", name="Temporary password of nia")
+    expect(dialog).to_be_visible()
+    password = dialog.get_by_label("Password").input_value()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("row", name="nia")).to_contain_text(HOSTILE)
+    new = open_page(people, "/", allowed=("401",))
+    log_in(new, "nia", password)
+    expect(new.get_by_role("heading", name="Choose a password")).to_be_visible()
+    new.get_by_label("Password", exact=True).fill(password)
+    new.get_by_label("New password, at least 8 characters").fill("a much better one")
+    new.keyboard.press("Enter")
+    expect(new.get_by_role("link", name="pets")).to_be_visible()
+    page.get_by_role("button", name="Manage nia").press("Enter")
+    dialog = page.get_by_role("dialog", name="Manage nia")
+    dialog.get_by_label("Role").select_option("editor")
+    dialog.get_by_role("button", name="Change the role").press("Enter")
+    expect(page.get_by_role("row", name="nia")).to_contain_text("Editor")
+    page.get_by_role("button", name="Manage nia").press("Enter")
+    page.get_by_role("button", name="Delete").press("Enter")
+    expect(page.get_by_role("dialog", name="Delete nia")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row", name="nia")).to_have_count(0)
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    audit = page.get_by_role("region", name="Entries of the audit")
+    expect(audit.get_by_text("users.delete").first).to_be_visible()
+    sharing = page.get_by_label("Datasets may be shared")
+    sharing.press("Space")
+    expect(page.get_by_role("status").get_by_text("Datasets may be shared: no")).to_be_visible()
+    sharing.press("Space")
+    expect(page.get_by_role("status").get_by_text("Datasets may be shared: yes")).to_be_visible()
+    expect(sharing).to_be_checked()
+    expect(page.locator("img[onerror]")).to_have_count(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "path", ["/account", "/users", "/admin", "/notifications", "/d/pets/views", "/d/pets/settings"]
+)
+def test_pages__are_accessible(people: Site, open_page: Open, path: str, theme: str) -> None:
+    """Checks by axe find nothing, in both themes, also in the dialogs."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = open_page(people, path, color_scheme=theme, **session(people, "ann"))
+    page.get_by_role("heading", level=1).wait_for()
+    expect(page.locator(".skeleton")).to_have_count(0)
+    if path == "/users":
+        page.get_by_role("button", name="Manage vic").press("Enter")
+        expect(page.get_by_role("dialog")).to_be_visible()
+    if path == "/d/pets/settings":
+        page.keyboard.press("Shift+S")
+        expect(page.get_by_role("dialog").get_by_text("Owner")).to_be_visible()
+    found: Any = Axe().run(page)
+    assert found.response["violations"] == [], found.generate_report()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_log_in__is_accessible(people: Site, open_page: Open, theme: str) -> None:
+    """Checks by axe find nothing on the page for logging in."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = open_page(people, "/login", allowed=("401",), color_scheme=theme)
+    page.get_by_role("heading", name="Log in").wait_for()
+    found: Any = Axe().run(page)
+    assert found.response["violations"] == [], found.generate_report()
+
+
 @pytest.mark.slow
 def test_notification__arrives_live(people: Site, open_page: Open, tmp_path: Path) -> None:
     """New results of a view are told at once, and lead to the view; keys mark them as read, in all pages."""

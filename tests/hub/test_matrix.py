@@ -299,6 +299,7 @@ UNCHECKED = {
         f"Notifications.{name}": "is about the actor alone; tests of notifications have who may not log in"
         for name in ("search", "count_unread", "read", "read_all", "number_of", "after")
     },
+    **{f"OwnSessions.{name}": "is about the actor alone" for name in ("live", "end", "end_all")},
     "Results.open": "takes a dataset that was opened for the actor, and keeps results apart for each actor",
     "Results.of_media": "as Results.open",
     "Results.get": "as Results.open",

@@ -26,6 +26,7 @@ from framedex.hub.identities import Identities
 from framedex.hub.master_key import load_master_key
 from framedex.hub.metadata import Metadata
 from framedex.hub.notifications import Notifications
+from framedex.hub.own_sessions import OwnSessions
 from framedex.hub.passwords import Passwords
 from framedex.hub.providers import IdentityProvider, LocalProvider
 from framedex.hub.results import Results
@@ -112,6 +113,7 @@ class Hub:
         self.notifications = Notifications(context, self.datasets, self.calls)
         self.feed = Feed(context, self.notifications)
         self.sessions, self.credentials = Sessions(context), Credentials(context)
+        self.own_sessions = OwnSessions(context)
         self.external = ExternalAccounts(context)
         self.identities, self.admin_settings = Identities(context), AdminSettings(context)
         self.results, self.events = Results(), Events(context, self.datasets, self.notifications)

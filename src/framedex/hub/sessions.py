@@ -139,6 +139,12 @@ class Sessions:
                 sessions.note_access(connection, row.session_id, row.id, now)
         return actor
 
+    def id_of(self, token: str) -> str | None:
+        """Return the id of a session, which users see; None if there is no such session, or it has ended."""
+        with suppress(NotAuthenticated), self._context.database.read() as connection:
+            return str(self._find(connection, token, self._context.clock()).session_id)
+        return None
+
     def actor_of_user(self, user_id: str) -> Actor:
         """Return the actor of a user for whom a link was signed.
 

@@ -58,6 +58,20 @@ class UserSession(_Named):
     clients: dict[str, str] = Field(default_factory=dict)
 
 
+class OwnSession(Record):
+    """A log-in of a user that has not ended, as the user sees it. Times are in UTC.
+
+    ``ip`` is the address of the client, ``user_agent`` the name of its program, both as of the log-in.
+    """
+
+    id: str
+    ip: str
+    user_agent: str
+    start: datetime
+    last_access: datetime
+    is_current: bool = False
+
+
 class TenantPermissions(Record):
     """The permissions of a user in a tenant."""
 

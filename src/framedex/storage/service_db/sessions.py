@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from framedex.core.ids import new_id
-from framedex.records import UserSession
+from framedex.records import OwnSession, UserSession
 from framedex.storage.service_db.accounts import milliseconds
 from framedex.storage.service_db.schema import api_keys, login_failures, sessions, users
 
@@ -158,6 +158,22 @@ def list_sessions(connection: sa.Connection, user_id: str, *, now: datetime, idl
             start=milliseconds(row.start),
             last_access=milliseconds(row.last_access),
         )
+        for row in connection.execute(query).all()
+    ]
+
+
+def list_own_sessions(
+    connection: sa.Connection, user_id: str, *, now: datetime, idle_since: datetime
+) -> list[OwnSession]:
+    """Return the live sessions of a user as the user sees them, the newest first."""
+    query = (
+        sa.select(sessions)
+        .join(users, users.c.id == sessions.c.user_id)
+        .where(sessions.c.user_id == user_id, *_alive(now, idle_since))
+        .order_by(sessions.c.start.desc())
+    )
+    return [
+        OwnSession(id=row.id, ip=row.ip, user_agent=row.user_agent, start=row.start, last_access=row.last_access)
         for row in connection.execute(query).all()
     ]
 

@@ -17,7 +17,7 @@ import { say, sayError } from "./state/notices";
 import { loadUnread, startNotifications } from "./state/notifications";
 import { type Permission, whyNot } from "./state/permissions";
 import { startTheme } from "./state/preferences";
-import { isKnown, loadProfile, profile } from "./state/session";
+import { authIsOff, isAdmin, isKnown, loadProfile, profile, seesUsers } from "./state/session";
 import { loadTasks, startTasks } from "./state/tasks";
 import { t } from "./texts";
 
@@ -40,6 +40,9 @@ const LOADERS: Record<string, () => Promise<{ default: Page }>> = {
   m: () => import("./pages/Viewer"),
   import: () => import("./pages/Import"),
   notifications: () => import("./pages/Notifications"),
+  account: () => import("./pages/Account"),
+  users: () => import("./pages/Users"),
+  admin: () => import("./pages/Admin"),
 };
 const loaded = signal<Record<string, Page>>({});
 
@@ -116,8 +119,18 @@ function useGlobalKeys(): void {
     "go.tasks": () => navigate("/tasks"),
     "go.notifications": () => navigate("/notifications"),
     "go.home": () => navigate("/"),
+    "go.account": () => navigate("/account"),
+    ...(seesUsers.value ? { "go.users": () => navigate("/users") } : {}),
+    ...(isAdmin.value ? { "go.admin": () => navigate("/admin") } : {}),
+    ...(dataset.value && !authIsOff.value ? { share } : {}),
   });
   useKeys("dialog", { close: closeDialog });
+}
+
+/** Open the dialog that shares the present dataset. */
+function share(): void {
+  const found = dataset.peek();
+  if (found) void import("./parts/Sharing").then(({ openSharing }) => openSharing(found), sayError);
 }
 
 /** Give the focus to the next part of the page: banner, navigation, content, details. */

@@ -26,6 +26,15 @@ export type SavedView = Omit<Schemas["SavedViewModel"], "filters"> & {
   filters: Omit<Schemas["SavedViewModel"]["filters"], "vql"> & { vql: VqlElement[] };
 };
 export type TrendPoint = Schemas["TrendPointModel"];
+export type DatasetMember = Schemas["DatasetMember"];
+export type ApiCredentials = Schemas["ApiCredentials"];
+export type LoginOptions = Schemas["LoginOptions"];
+export type OwnSession = Schemas["OwnSession"];
+export type User = Schemas["User"];
+export type UserList = Schemas["UserList"];
+export type TenantMember = Schemas["TenantMember"];
+export type MemberList = Schemas["MemberList"];
+export type AuditPage = Schemas["AuditPage"];
 export type Notification = Schemas["Notification"];
 export type NotificationPage = Schemas["NotificationPage"];
 

@@ -52,6 +52,10 @@ export const KEYS: readonly Key[] = [
   row("global", "go.tasks", "g t", "Go to the tasks"),
   row("global", "go.notifications", "g n", "Go to the notifications"),
   row("global", "go.home", "g a", "Go to all datasets"),
+  row("global", "go.account", "g y", "Go to your account"),
+  row("global", "go.users", "g u", "Go to the users"),
+  row("global", "go.admin", "g e", "Go to the settings and the audit of the service"),
+  row("global", "share", "Shift+s", "Share the dataset"),
   row("global", "undo", "Ctrl+z", "Undo the last step"),
   row("global", "redo", "Ctrl+Shift+z", "Do the undone step again"),
   row("global", "inspector", "i", "Show or hide the details"),
@@ -173,6 +177,7 @@ export const KEYS: readonly Key[] = [
 
 /** The permissions without which keys do nothing but say why. */
 const NEEDS: Readonly<Record<string, string>> = {
+  "global share": "dataset.share",
   "global undo": "dataset.edit",
   "global redo": "dataset.edit",
   "grid tag": "dataset.edit",

@@ -1,6 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
-import { ApiError, BASE, post } from "../api/http";
+import { ApiError, address, BASE, get, post } from "../api/http";
+import type { LoginOptions } from "../api/types";
+import { Pending, useResource } from "../parts/Resource";
 import { query } from "../router";
 import { isKnown, profile } from "../state/session";
 import { t } from "../texts";
@@ -11,19 +13,43 @@ export default function Login() {
   return (
     <main class="login">
       <h1>{t.app}</h1>
-      {!isKnown.value ? <div class="skeleton" aria-busy="true" /> : mustChange ? <NewPassword /> : <Credentials />}
+      {!isKnown.value ? <div class="skeleton" aria-busy="true" /> : mustChange ? <NewPassword /> : <Ways />}
     </main>
   );
 }
 
-/** Load the app again at the address that was asked for, which must be one of the app. */
+/** The address that was asked for, which must be one of the app. */
+function target(): string {
+  const found = new URL(query.peek().get("next") ?? `${BASE}/`, location.origin);
+  return found.origin === location.origin ? found.pathname + found.search : `${BASE}/`;
+}
+
+/** Load the app again at the address that was asked for. */
 function enter(): void {
-  const next = query.peek().get("next") ?? "/";
-  const target = new URL(next, location.origin);
-  location.assign(target.origin === location.origin ? target.pathname + target.search : `${BASE}/`);
+  location.assign(target());
 }
 
 const wordsOf = (error: unknown): string => (error instanceof ApiError ? error.message : String(error));
+
+/** The ways in which users log in here. */
+function Ways() {
+  const options = useResource<LoginOptions>((signal) => get("/oidc", {}, signal), []);
+  if (!options.value) return <Pending of={options} />;
+  const { enabled, password } = options.value;
+  return (
+    <>
+      {enabled && (
+        <p class="form">
+          <a class={password ? "button" : "button main"} href={address("/oidc/login", { next: target() })}>
+            {t.login.single}
+          </a>
+        </p>
+      )}
+      {enabled && password && <p class="hint">{t.login.or}</p>}
+      {password && <Credentials />}
+    </>
+  );
+}
 
 function Credentials() {
   const name = useSignal("");

@@ -8,12 +8,14 @@ import { datasetPage } from "../parts/DatasetPage";
 import { Dialog } from "../parts/Dialog";
 import { Prompt } from "../parts/Prompt";
 import { Pending, type Resource, useResource } from "../parts/Resource";
+import { openSharing } from "../parts/Sharing";
 import { navigate, pathOf } from "../router";
 import { loadDatasets } from "../state/datasets";
 import { closeDialog, openDialog } from "../state/dialogs";
 import { editVersion } from "../state/edits";
 import { say, sayError } from "../state/notices";
 import { whyNot } from "../state/permissions";
+import { authIsOff } from "../state/session";
 import { t } from "../texts";
 
 const TYPES = ["string", "float", "datetime", "enum", "link"] as const;
@@ -37,6 +39,15 @@ function Settings({ dataset: of }: { dataset: DatasetStatus }) {
         <h2 id="fields">{t.settings.fields}</h2>
         {fields.value ? <Fields dataset={of} fields={fields} /> : <Pending of={fields} />}
       </section>
+      {!authIsOff.value && (
+        <section aria-labelledby="sharing">
+          <h2 id="sharing">{t.sharing.members}</h2>
+          <p>{t.sharing.openHint}</p>
+          <Button needs="dataset.share" onClick={() => openSharing(of)}>
+            {t.sharing.open}
+          </Button>
+        </section>
+      )}
       <section aria-labelledby="end">
         <h2 id="end">{t.settings.deletion}</h2>
         <p>{t.settings.deletionHint}</p>

@@ -116,7 +116,8 @@ function Trend({ points }: { points: readonly TrendPoint[] }) {
   return (
     <details class="trend">
       <summary>
-        <Sparkline points={points} />
+        {points.length > 1 && <Sparkline points={points} />}
+        <span class="hint">{t.views.trend(points.length, points.at(-1)!.cumulative)}</span>
       </summary>
       <table>
         <thead>
@@ -147,12 +148,7 @@ function Sparkline({ points }: { points: readonly TrendPoint[] }) {
     (point, index) => `${(100 * index) / Math.max(1, points.length - 1)},${24 - (22 * point.cumulative) / most}`,
   );
   return (
-    <svg
-      class="sparkline"
-      viewBox="0 0 100 24"
-      role="img"
-      aria-label={t.views.trend(count(points.length), count(points.at(-1)!.cumulative))}
-    >
+    <svg class="sparkline" viewBox="0 0 100 24" aria-hidden="true">
       <polyline points={path.join(" ")} />
     </svg>
   );

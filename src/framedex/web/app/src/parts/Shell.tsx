@@ -4,7 +4,7 @@ import { pathOf, route } from "../router";
 import { addressOf, dataset, datasets, stats } from "../state/datasets";
 import { unread } from "../state/notifications";
 import { theme } from "../state/preferences";
-import { authIsOff, isAdmin, logOut, profile } from "../state/session";
+import { authIsOff, isAdmin, logOut, profile, seesUsers } from "../state/session";
 import { t } from "../texts";
 import { Icon } from "./Icon";
 import { SearchBox } from "./SearchBox";
@@ -79,9 +79,14 @@ function Banner() {
       <a class="plain-link" href="/tasks">
         {t.navigation.tasks}
       </a>
-      {isAdmin.value && !authIsOff.value && (
-        <a class="plain-link" href="/users">
+      {seesUsers.value && (
+        <a class="plain-link wide" href="/users">
           {t.navigation.users}
+        </a>
+      )}
+      {isAdmin.value && (
+        <a class="plain-link wide" href="/admin">
+          {t.navigation.admin}
         </a>
       )}
       <select
@@ -101,7 +106,7 @@ function Banner() {
           <a class="plain-link" href="/account">
             {profile.value.username}
           </a>
-          <button type="button" class="button quiet" onClick={() => void logOut()}>
+          <button type="button" class="button quiet wide" onClick={() => void logOut()}>
             {t.account.logOut}
           </button>
         </>

@@ -9,6 +9,9 @@ export const profile = signal<Profile | null>(null);
 export const isKnown = signal(false);
 export const authIsOff = computed(() => profile.value?.auth === "disabled");
 export const isAdmin = computed(() => profile.value?.workspace_role === "admin");
+/** Whether the user may manage users, or at least see them. */
+export const manages = computed(() => !authIsOff.value && (profile.value?.roles ?? []).includes("manage-users"));
+export const seesUsers = computed(() => manages.value || (profile.value?.roles ?? []).includes("view-users"));
 export const mayCreate = computed(
   () => profile.value !== null && profile.value.workspace_role !== "viewer" && !profile.value.read_only,
 );
@@ -38,4 +41,12 @@ export async function logOut(): Promise<void> {
   await post("/logout");
   profile.value = null;
   navigate("/login");
+}
+
+/** End the session here and at the identity provider. */
+export async function logOutAtProvider(): Promise<void> {
+  const { logout_url } = await post<{ logout_url: string | null }>("/oidc/logout");
+  profile.value = null;
+  if (logout_url) location.assign(logout_url);
+  else navigate("/login");
 }

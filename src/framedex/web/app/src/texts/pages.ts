@@ -165,10 +165,10 @@ export const pages = {
     submit: "Log in",
     single: "Log in with the organization's account",
     newPassword: "New password, at least 8 characters",
+    or: "or",
     change: "Choose a password",
     changeHint: "Your password is temporary. Choose another one.",
   },
-  account: { title: "Account", logOut: "Log out" },
   tasks: {
     title: "Tasks",
     empty: "There were no tasks yet.",

@@ -17,7 +17,8 @@ export const places = {
     by: (name: string) => `by ${name}`,
     columns: { when: "Addition", count: "New results", all: "In all" },
     last: (when: string) => `last results ${when}`,
-    trend: (n: string, all: string) => `${n} additions, ${all} results in all`,
+    trend: (n: number, all: number) =>
+      `${all.toLocaleString()} ${all === 1 ? "result" : "results"} in ${n.toLocaleString()} ${n === 1 ? "addition" : "additions"}`,
   },
   settings: {
     name: "Name",
