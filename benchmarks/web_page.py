@@ -207,7 +207,7 @@ def _filtered(page: Page) -> dict[str, float]:
         counts.append(both[0])
         images.append(both[1])
     page.evaluate("bench.go('')")
-    page.evaluate("bench.until(() => bench.images() >= 20)")
+    page.evaluate("bench.until(() => !/ of /.test(document.querySelector('.count').textContent) && bench.shown(0))")
     return {
         "filter to count, first": counts[0],
         "filter to count": median(counts[1:]),

@@ -16,10 +16,12 @@ from framedex.service.state import ServiceState
 
 
 @contextmanager
-def live_service(workspace: Workspace, hub: Hub, settings: ServiceSettings) -> Iterator[tuple[str, ServiceState]]:
-    """Serve a workspace; yield the URL, and the open parts of the service."""
+def live_service(
+    workspace: Workspace, hub: Hub, settings: ServiceSettings, *, port: int = 0
+) -> Iterator[tuple[str, ServiceState]]:
+    """Serve a workspace at a port, by default any free one; yield the URL, and the open parts of the service."""
     app = create_app(workspace, hub, settings)
-    server = uvicorn.Server(server_config(app, host="127.0.0.1", port=0))
+    server = uvicorn.Server(server_config(app, host="127.0.0.1", port=port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started and thread.is_alive():

@@ -4,7 +4,7 @@
  * A browser opens few connections to a host, and a stream keeps one. So one page of the browser holds the stream (a
  * lock elects it) and passes events on to the others.
  */
-import { address, isOnline } from "./http";
+import { address, get, isOnline } from "./http";
 
 export type EventName = "task" | "head" | "notification" | "lost" | "open";
 export type Listener = (name: EventName, data: Record<string, unknown>) => void;
@@ -13,6 +13,8 @@ const NAMES: readonly EventName[] = ["task", "head", "notification", "lost"];
 const listeners = new Set<Listener>();
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("framedex.events");
 const SILENCE_MS = 10_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 8_000;
 
 /** Listen to events until the returned function is called. */
 export function listen(listener: Listener): () => void {
@@ -46,21 +48,31 @@ function hold(): Promise<void> {
     tell(name, data);
     channel?.postMessage({ name, data });
   };
-  const stream = new EventSource(address("/events"));
-  stream.onopen = () => {
-    isOnline.value = true;
-    wait();
-    pass("open", {});
-  };
-  stream.onerror = () => {
-    if (stream.readyState === EventSource.CONNECTING) isOnline.value = false;
-  };
-  stream.addEventListener("ping", wait);
-  for (const name of NAMES) {
-    stream.addEventListener(name, (event) => {
+  let pause = FIRST_PAUSE_MS;
+  const connect = (): void => {
+    const stream = new EventSource(address("/events"));
+    stream.onopen = () => {
+      isOnline.value = true;
+      pause = FIRST_PAUSE_MS;
       wait();
-      pass(name, JSON.parse((event as MessageEvent<string>).data) as Record<string, unknown>);
-    });
-  }
+      pass("open", {});
+    };
+    stream.onerror = () => {
+      // Browsers try again at once and for ever, or not at all; here the pauses grow.
+      stream.close();
+      clearTimeout(silence);
+      void get("/me").catch(() => {}); // says whether there is no server, or only no stream
+      setTimeout(connect, pause);
+      pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+    };
+    stream.addEventListener("ping", wait);
+    for (const name of NAMES) {
+      stream.addEventListener(name, (event) => {
+        wait();
+        pass(name, JSON.parse((event as MessageEvent<string>).data) as Record<string, unknown>);
+      });
+    }
+  };
+  connect();
   return new Promise(() => {});
 }

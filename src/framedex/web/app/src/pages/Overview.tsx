@@ -34,6 +34,11 @@ export default function Overview() {
         <h1>{found.display_name}</h1>
         <p>{t.home.counts(found.n_images, found.n_videos)}</p>
       </header>
+      {found.fatal_error_msg && (
+        <div class="bar error" role="alert">
+          {found.fatal_error_msg} <a href="/tasks">{t.navigation.tasks}</a>
+        </div>
+      )}
       {found.description && <p>{found.description}</p>}
       <section aria-labelledby="findings">
         <h2 id="findings">{t.overview.findings}</h2>

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
-import type { DatasetStatus, Row } from "../api/types";
+import { post } from "../api/http";
+import type { DatasetStatus, ResultsInfo, Row, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { describe } from "../lib/vql";
 import { Button } from "../parts/Button";
@@ -8,6 +9,7 @@ import { Grid } from "../parts/Grid";
 import { Inspector } from "../parts/Inspector";
 import { PartialBar } from "../parts/PartialBar";
 import { Prompt } from "../parts/Prompt";
+import { useResource } from "../parts/Resource";
 import { Scrubber } from "../parts/Scrubber";
 import { show } from "../parts/SearchBox";
 import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
@@ -15,6 +17,7 @@ import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf, dataset } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { editVersion } from "../state/edits";
+import { pendingChanges } from "../state/notices";
 import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
 import { changeTileSize, fillsTiles, showsInspector, TILE_SIZES, tileSize } from "../state/preferences";
 import type { Results } from "../state/results";
@@ -47,7 +50,14 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
     before.current = edits;
   }, [edits]);
   const info = results.info.value;
-  const hasChanged = info !== null && generation !== undefined && generation !== "" && generation !== info.generation;
+  const isOther = info !== null && generation !== undefined && generation !== "" && generation !== info.generation;
+  // What this page changes itself is shown by itself.
+  const hasChanged = isOther && pendingChanges.value === 0 && !results.isLoading.value;
+  const known = useRef({ generation: "", images: of.n_images });
+  if (info && (known.current.generation !== info.generation || !isOther)) {
+    known.current = { generation: info.generation, images: of.n_images };
+  }
+  useKeptFocus(results);
   useSelectionKeys(results);
   usePageKeys(of, results);
   return (
@@ -55,7 +65,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
       <PartialBar dataset={of} />
       {hasChanged && (
         <div class="bar" role="status">
-          {t.status.changed}
+          {t.status.changed(of.n_images - known.current.images)}
           <Button kind="quiet" onClick={() => void results.reopen()}>
             {t.status.show}
           </Button>
@@ -86,6 +96,26 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
 async function goTo(results: Results, mediaId: string | null): Promise<void> {
   const position = mediaId ? await results.position(mediaId).catch(() => null) : null;
   if (position !== null) focus.value = position;
+}
+
+/** Keep the focus on its image where others have changed its position. */
+function useKeptFocus(results: Results): void {
+  const info = results.info.value;
+  const last = useRef({ query: "", rid: "", mediaId: "" });
+  const present = results.row(focus.value)?.media_id;
+  useEffect(() => {
+    const query = JSON.stringify(results.query);
+    const { mediaId } = last.current;
+    const isMoved = info && last.current.rid !== "" && last.current.rid !== info.rid && last.current.query === query;
+    last.current = { query, rid: info?.rid ?? "", mediaId };
+    if (!isMoved || !mediaId) return;
+    void results.placeOf(mediaId).then((place) => {
+      if (place !== null) focus.value = place;
+    });
+  }, [info?.rid]);
+  useEffect(() => {
+    if (present && results.isCurrent(focus.peek())) last.current.mediaId = present;
+  }, [present, info?.rid]);
 }
 
 function usePageKeys(of: DatasetStatus, results: Results): void {
@@ -172,18 +202,37 @@ function Content({ results, dataset: of }: { results: Results; dataset: DatasetS
 function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
   const filter = currentFilter();
   const isSearch = query.value.has("q") || query.value.has("like");
-  if (!filter.length && !isSearch) return <p class="empty">{t.pictures.empty}</p>;
+  const counts = useResource(() => countsWithout(of, filter), [JSON.stringify(filter), query.value.get("q"), of.id]);
+  if (!filter.length && !isSearch) {
+    return (
+      <div class="empty">
+        <p>{t.pictures.empty}</p>
+        <code>{t.pictures.emptyCommand(of.display_name)}</code>
+      </div>
+    );
+  }
   return (
     <div class="empty">
       <p>{isSearch ? t.pictures.nothingMatches : t.pictures.none}</p>
       {filter.map((element, index) => (
         <Button key={JSON.stringify(element)} onClick={() => setFilter(filter.filter((_, other) => other !== index))}>
-          {t.pictures.without(describe(element))}
+          {t.pictures.without(describe(element), counts.value?.[index] ?? null)}
         </Button>
       ))}
       <span class="hint">{t.home.counts(of.n_images, of.n_videos)}</span>
     </div>
   );
+}
+
+/** How many images there would be without each part of the filter. */
+async function countsWithout(of: DatasetStatus, filter: readonly VqlElement[]): Promise<number[]> {
+  const { sort: _, ...wanted } = queryOf(query.peek());
+  const counts: number[] = [];
+  for (const left of filter.keys()) {
+    const vql = filter.filter((_element, index) => index !== left);
+    counts.push((await post<ResultsInfo>(`/dataset/${of.id}/results`, { ...wanted, vql })).count);
+  }
+  return counts;
 }
 
 function Sorting() {

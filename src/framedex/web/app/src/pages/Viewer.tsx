@@ -289,7 +289,7 @@ function Stage({ dataset: of, item, view, drawn, boxes, box }: StageProps) {
   if (!item) return <div class="stage" aria-busy="true" />;
   const { width, height } = item;
   if (width === null || height === null || failed.value === source) {
-    return <p class="stage problem">{item.error ?? t.pictures.missing}</p>;
+    return <p class="stage problem">{item.error ?? t.pictures.missingPath(item.original_uri)}</p>;
   }
   const { zoom, x, y } = view.value;
   const onWheel = (event: WheelEvent): void => {

@@ -13,6 +13,8 @@ export function whyNotWith(found: DatasetStatus | null, permission: Permission):
   if (found && !found.permissions.includes(permission)) {
     return t.permissions.reasons[permission] ?? t.permissions.reasons["dataset.edit"]!;
   }
+  if (found?.status_new === "READ ONLY" && !READING.includes(permission))
+    return t.permissions.enriching(found.display_name);
   return profile.value?.read_only && !READING.includes(permission) ? t.permissions.readOnly : null;
 }
 

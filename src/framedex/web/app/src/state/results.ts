@@ -11,6 +11,7 @@ import { Lru } from "../lib/lru";
 
 export const PAGE_ROWS = 200;
 const MOST_PAGES = 40;
+const MOST_LOST = 4;
 /** The columns of a row that the grid shows. */
 export const COLUMNS = [
   "media_id", "file_path", "image_filename", "width", "height", "v", "labels", "tags", "caption", "media_type", "issues",
@@ -49,6 +50,8 @@ export class Results {
   private places = new Map<string, number>();
   private patches = new Set<Patch>();
   private attempt = 0;
+  /** How often the server has forgotten the results without having answered in between. */
+  private lost = 0;
   private opening: { edit: number; done: Promise<void> } | null = null;
 
   constructor(
@@ -147,7 +150,9 @@ export class Results {
     if (!info || page * PAGE_ROWS >= info.count || this.pages.get(page)?.rid === info.rid) return Promise.resolve();
     const known = this.requested.get(page);
     if (known) return known;
-    const reading = this.read(page, info).finally(() => this.requested.delete(page));
+    const reading = this.read(page, info).finally(() => {
+      if (this.requested.get(page) === reading) this.requested.delete(page);
+    });
     this.requested.set(page, reading);
     return reading;
   }
@@ -157,14 +162,36 @@ export class Results {
       const query = { offset: page * PAGE_ROWS, limit: PAGE_ROWS, columns: this.columns };
       const answer = await get<{ rows: Row[] }>(`${this.path}/${info.rid}/rows`, query);
       if (this.info.value?.rid !== info.rid) return;
+      this.lost = 0;
       this.pages.set(page, { rid: info.rid, rows: answer.rows });
       answer.rows.forEach((row, index) => {
         this.places.set(row.media_id, page * PAGE_ROWS + index);
       });
       this.version.value++;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 410 && this.info.value?.rid === info.rid) await this.reopen();
-      else if (this.info.value?.rid === info.rid) this.error.value = error instanceof ApiError ? error : null;
+      if (this.info.value?.rid !== info.rid) return;
+      if (error instanceof ApiError && error.status === 410 && ++this.lost < MOST_LOST) {
+        // The server has forgotten the results; opened again they may have the same id.
+        this.requested.delete(page);
+        await this.reopen();
+        this.version.value++;
+      } else this.error.value = error instanceof ApiError ? error : null;
+    }
+  }
+
+  /** Return whether the row at a position is one of the present results, and not of those before. */
+  isCurrent(position: number): boolean {
+    return this.pages.get(Math.floor(position / PAGE_ROWS))?.rid === this.info.peek()?.rid;
+  }
+
+  /** Return the position of a media item in the present results, as the server knows it; null if it is not there. */
+  async placeOf(mediaId: string): Promise<number | null> {
+    const rid = this.info.peek()?.rid;
+    try {
+      const found = await get<{ position: number }>(`${this.path}/${rid}/position`, { media: mediaId });
+      return this.info.peek()?.rid === rid ? found.position : null;
+    } catch {
+      return null;
     }
   }
 

@@ -4,10 +4,13 @@ import { listen } from "../api/events";
 import { ApiError, get, post } from "../api/http";
 import type { Task, TaskPage } from "../api/types";
 import { route } from "../router";
+import { t } from "../texts";
 import { dataset, loadDataset, loadDatasets, loadStats } from "./datasets";
 import { editVersion } from "./edits";
+import { say } from "./notices";
 
 const POLL_MS = 500;
+let hasOpened = false;
 const ENDED = ["COMPLETED", "FAILED", "ABORTED"];
 /** Tasks by id: those in progress, and those that ended while the page was open. */
 export const tasks = signal<ReadonlyMap<string, Task>>(new Map());
@@ -37,7 +40,13 @@ export function startTasks(): void {
   listen((name, data) => {
     if (name === "task") {
       const task = data as unknown as Task;
+      const before = tasks.peek().get(task.task_id)?.status;
       put(task);
+      if (task.status === "FAILED" && before !== "FAILED")
+        say(
+          t.tasks.failed(t.tasks.types[task.task_type] ?? task.task_type, task.dataset_name, task.error_message ?? ""),
+          "error",
+        );
       const isUnknown = !isShown(task.dataset_id);
       if (isUnknown || ENDED.includes(task.status)) void refresh(task.dataset_id, isUnknown);
     }
@@ -46,10 +55,13 @@ export function startTasks(): void {
       heads.value = new Map(heads.value).set(id, String(data.generation ?? ""));
       void refresh(id, false);
     }
-    if (name === "open" || name === "lost") {
+    if (name === "open" && !hasOpened)
+      hasOpened = true; // all was just read
+    else if (name === "open" || name === "lost") {
       void loadDatasets().catch(() => {});
       void loadTasks().catch(() => {});
       editVersion.value++;
+      if (name === "open") say(t.status.reconnected);
     }
   });
 }

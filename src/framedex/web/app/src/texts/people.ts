@@ -5,6 +5,7 @@ const results = (n: number): string => `${n.toLocaleString()} new ${n === 1 ? "r
 export const people = {
   permissions: {
     readOnly: "The service was started read-only: nothing can be changed.",
+    enriching: (name: string) => `READ ONLY: an enrichment of ${name} is running`,
     locked: "Read only",
     reasons: {
       "dataset.edit": "You may look at this dataset, but not change it.",

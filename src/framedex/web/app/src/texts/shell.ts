@@ -42,8 +42,11 @@ export const shell = {
       `${n.toLocaleString()} ${n === 1 ? "image came" : "images came"} after the last index: duplicates, clusters and clean-up plans do not know them.`,
     partialUnknown: "Images came after the last index: duplicates, clusters and clean-up plans do not know them.",
     reindex: "Reindex",
-    changed: "This dataset has changed.",
-    show: "Show the changes",
+    changed: (more: number) =>
+      more === 0
+        ? "This dataset has changed."
+        : `This dataset has changed: ${more > 0 ? "+" : "−"}${Math.abs(more).toLocaleString()}.`,
+    show: "Show",
     abort: "Abort",
     task: (name: string, percent: number) => `${name} ${percent} %`,
   },

@@ -1,0 +1,237 @@
+"""What the pages show where something is missing, refused, slow or gone; most of it by faults put into requests."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from framedex import Workspace
+from framedex.hub import Hub
+from framedex.service.settings import ServiceSettings
+from tests.browser.site import Site, all_saved, first_image
+from tests.enrichments import ENCODE, Hues, register_models
+from tests.gallery import ANIMALS, BROKEN, SETTINGS, make_gallery
+from tests.image_files import photo, write
+from tests.pauses import all_threads_busy, wait_until
+from tests.service.live import live_service
+
+Open = Callable[..., Page]
+STOPPED = "The server has stopped. Start it again with:"
+
+
+def answer(status: int, detail: str) -> Callable[[Route], None]:
+    """Return a handler of requests that answers with an error of the service."""
+    body = {"detail": detail, "message": detail, "code": "any", "request_id": "1"}
+    return lambda route: route.fulfill(status=status, json=body)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a service whose workspace has no datasets."""
+    home = tmp_path_factory.mktemp("empty")
+    with (
+        Workspace(home / "ws", settings=SETTINGS) as workspace,
+        Hub(workspace) as hub,
+        live_service(workspace, hub, ServiceSettings()) as (url, _),
+    ):
+        yield url
+
+
+def test_datasets__none(empty: str, open_page: Open, site: Site) -> None:
+    """Without datasets the first page says how to make one."""
+    page = open_page(Site(empty, site.workspace, site.dataset, site.gallery, site.state), "/")
+    expect(page.get_by_text("There are no datasets yet.")).to_be_visible()
+    expect(page.get_by_text("framedex create pets ~/photos")).to_be_visible()
+
+
+def test_filter__that_nothing_passes(site: Site, open_page: Open) -> None:
+    """The page counts what there would be without each part of the filter; Escape takes the last part away."""
+    parts = '[{"labels":{"op":"is","value":"fur"}},{"labels":{"op":"is","value":"town"}}]'
+    page = open_page(site, f"/d/pets/pictures?f={quote(parts)}")
+    expect(page.get_by_text("No image passes the filter")).to_be_visible()
+    expect(page.get_by_role("button", name="Without “label is fur”: 12 images")).to_be_visible()
+    expect(page.get_by_role("button", name="Without “label is town”: 4 images")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".count")).to_have_text(re.compile("^4 of "))
+
+
+@pytest.mark.slow
+def test_files__that_are_damaged_or_gone(own_site: Site, open_page: Open) -> None:
+    """A damaged file and one that is gone have tiles with the reason; the image's page names the path."""
+    dataset, gone = own_site.dataset, ANIMALS[5]
+    (own_site.gallery / gone).unlink()
+    page = open_page(own_site, "/d/pets/pictures?sort=image_filename%3Aasc", allowed=("404", "410", "422"))
+    expect(page.locator(".tile.failed", has_text="The file is not there")).to_contain_text("animals/05")
+    damaged = quote('[{"issues":{"op":"issue","value":"corrupted"}}]')
+    page.goto(f"/d/pets/pictures?f={damaged}")
+    expect(page.locator(".tile.failed", has_text="Damaged")).to_have_count(len(BROKEN))
+    page.goto(f"/d/pets/m/{dataset.media_id(gone)}")
+    expect(page.locator(".stage")).to_contain_text("The file is not there: ")
+    expect(page.locator(".stage")).to_contain_text(gone)
+    page.goto(f"/d/pets/m/{dataset.media_id(BROKEN[1])}")
+    reason = dataset.media_item(dataset.media_id(BROKEN[1])).error
+    assert reason
+    expect(page.locator(".stage")).to_contain_text(reason)
+
+
+def test_edit__that_is_refused(site: Site, open_page: Open) -> None:
+    """A change that the service refuses is shown as pending, then taken back with the reason."""
+    page = open_page(site, "/d/pets/pictures", allowed=("500",))
+    page.route("**/actions", answer(500, "the disk is full"))
+    first_image(page)
+    page.keyboard.press("x")
+    expect(page.get_by_text("Not changed: the disk is full")).to_be_visible()
+    expect(page.get_by_role("gridcell").first).not_to_have_accessible_name(re.compile("basket"))
+    all_saved(page)
+    assert site.dataset.basket.count() == 0
+
+
+def test_edit__without_a_server(site: Site, open_page: Open) -> None:
+    """Without a server a bar says so; a change is refused, and not made later, once the server answers again."""
+    page = open_page(site, "/d/pets/pictures", allowed=("ERR_", "503"))
+    first_image(page)
+    page.route("**/api/**", lambda route: route.abort("connectionrefused"))
+    page.keyboard.press("x")
+    expect(page.get_by_text("The server does not answer: nothing was changed.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text(f"{STOPPED} framedex serve")
+    expect(page.get_by_role("gridcell").first).not_to_have_accessible_name(re.compile("basket"))
+    page.unroute("**/api/**")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("l")  # asks for the labels: the server answers
+    expect(page.get_by_text(STOPPED)).to_have_count(0)
+    assert site.dataset.basket.count() == 0
+
+
+def test_results__that_are_gone(site: Site, open_page: Open) -> None:
+    """Results that the service has forgotten are opened again."""
+    page = open_page(site, "/d/pets/pictures", allowed=("410",))
+    first_image(page)
+    gone = answer(410, "the results are gone")
+    page.route("**/rows?*", gone, times=1)
+    with page.expect_response(lambda sent: "/rows?" in sent.url and sent.status == 200):
+        page.get_by_label("Order").select_option("image_filename:asc")
+    first_image(page)
+    expect(page.get_by_text("the results are gone")).to_have_count(0)
+
+
+def test_results__that_are_slow(site: Site, open_page: Open) -> None:
+    """While nothing is there yet the grid is busy, for assistive technology too."""
+    waiting: list[Route] = []
+    page = open_page(site, "/")
+    page.route("**/results", lambda route: waiting.append(route))  # noqa: PLW0108 - it looks at the signature
+    page.goto("/d/pets/pictures")
+    expect(page.locator("main [aria-busy=true]").first).to_be_visible()
+    while waiting:
+        waiting.pop().continue_()
+    page.unroute("**/results")
+    first_image(page)
+
+
+def test_search__by_meaning_that_is_not_available(site: Site, open_page: Open) -> None:
+    """The page says which encoder a search by meaning needs."""
+    page = open_page(site, "/d/pets/pictures?q=dog&by=meaning", allowed=("4", "5"))
+    expect(page.get_by_role("alert")).to_contain_text("encoder")
+
+
+def test_page__that_failed(site: Site, open_page: Open) -> None:
+    """A page whose data could not be read says why, and can be tried again."""
+    page = open_page(site, "/", allowed=("500",))
+    page.route("**/api/v1/tasks?*", answer(500, "no tasks now"))
+    page.get_by_role("link", name="Tasks").click()
+    expect(page.get_by_role("alert")).to_contain_text("This part of the page could not be shown: no tasks now")
+    page.unroute("**/api/v1/tasks?*")
+    page.get_by_role("button", name="↻").click()
+    expect(page.get_by_role("rowheader", name="Creation")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_changes__of_others(own_site: Site, open_page: Open) -> None:
+    """What others add is announced with its number and shown on request; the focus stays on its image."""
+    page = open_page(own_site, "/d/pets/pictures?sort=image_filename%3Aasc")
+    first_image(page)
+    page.keyboard.press("ArrowRight")
+    name = page.locator("[data-position='1']").get_attribute("aria-label") or ""
+    count = len(own_site.dataset.view)
+    write(own_site.gallery / "aaa.jpg", photo(900))
+    write(own_site.gallery / "aab.jpg", photo(901))
+    own_site.dataset.add_media(own_site.gallery)
+    bar = page.get_by_text("This dataset has changed: +2.")
+    expect(bar).to_be_visible()
+    expect(page.locator("[data-position='1']")).to_have_accessible_name(name)
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator(".count")).to_have_text(f"{count + 2} images")
+    expect(page.locator("[data-position='3']")).to_have_accessible_name(name)
+    expect(page.locator("[data-position='3']")).to_have_attribute("tabindex", "0")
+    expect(bar).to_have_count(0)
+    page.keyboard.press("g")
+    page.keyboard.press("x")
+    expect(page.get_by_text("Images came after the last index")).to_be_visible()
+    apply = page.get_by_role("button", name="Apply")
+    expect(apply).to_have_attribute("aria-disabled", "true")
+    expect(apply).to_have_attribute("title", "Reindex first: the last index does not know all images.")
+    page.get_by_role("button", name="Reindex").click()
+    expect(page.get_by_text("Images came after the last index")).to_have_count(0)
+
+
+@pytest.mark.slow
+def test_tasks__that_failed(own_site: Site, open_page: Open, tmp_path: Path) -> None:
+    """A dataset whose creation failed says why and leads to its task, which can be started again."""
+    write(tmp_path / "few" / "a.jpg", photo(1))
+    with all_threads_busy(own_site.workspace):
+        failed = own_site.workspace.create_dataset("few", tmp_path / "few", wait=False)
+        (tmp_path / "few").rename(tmp_path / "elsewhere")
+    wait_until(lambda: failed.info.status_new == "ERROR")
+    reason = "cannot read the folder '…/few': No such file or directory"
+    page = open_page(own_site, "/d/few", allowed=("409",))
+    expect(page.get_by_role("alert")).to_contain_text(reason)
+    page.get_by_role("alert").get_by_role("link", name="Tasks").click()
+    row = page.get_by_role("row", name="Creation few")
+    expect(row).to_contain_text("FAILED")
+    expect(row).to_contain_text("No such file or directory")
+    (tmp_path / "elsewhere").rename(tmp_path / "few")
+    row.get_by_role("button", name="Retry").click()
+    expect(page.get_by_role("row", name="Creation few").first).to_contain_text("COMPLETED")
+
+
+@pytest.mark.slow
+def test_enrichment__locks_its_source(own_site: Site, open_page: Open) -> None:
+    """While a dataset is enriched the page says that it is read only, and keys that change something say why not."""
+    register_models(own_site.workspace, Hues())
+    page = open_page(own_site, "/d/pets/pictures")
+    first_image(page)
+    locked = "READ ONLY: an enrichment of pets is running"
+    with all_threads_busy(own_site.workspace):
+        enriched = own_site.dataset.enrich(ENCODE, wait=False)
+        expect(page.locator(".lock")).to_contain_text(locked)
+        page.keyboard.press("x")
+        expect(page.locator(".message")).to_have_text(locked)
+    wait_until(lambda: enriched.info.status_new == "READY")
+    expect(page.locator(".lock")).to_have_count(0)
+    assert own_site.dataset.basket.count() == 0
+
+
+@pytest.mark.slow
+def test_service__that_stops_and_comes_back(tmp_path: Path, open_page: Open) -> None:
+    """The page says that the server has stopped, refuses changes, and goes on in its place once it is back."""
+    make_gallery(tmp_path / "gallery")
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("pets", tmp_path / "gallery")
+        with Hub(workspace) as hub, live_service(workspace, hub, ServiceSettings()) as (url, state):
+            page = open_page(Site(url, workspace, dataset, tmp_path, state), "/d/pets/pictures", allowed=("ERR_",))
+            first_image(page)
+            page.keyboard.press("ArrowRight")
+        expect(page.get_by_text(STOPPED)).to_be_visible()
+        page.keyboard.press("x")
+        expect(page.get_by_text("The server does not answer: nothing was changed.")).to_be_visible()
+        port = int(url.rpartition(":")[2])
+        with Hub(workspace) as hub, live_service(workspace, hub, ServiceSettings(), port=port):
+            expect(page.get_by_text(STOPPED)).to_have_count(0)
+            expect(page.get_by_text("The server answers again.")).to_be_visible()
+            expect(page.locator("[data-position='1']")).to_have_attribute("tabindex", "0")
+            assert dataset.basket.count() == 0
+            page.keyboard.press("x")
+            expect(page.get_by_text("Put 1 image into the basket")).to_be_visible()
+            assert dataset.basket.count() == 1
