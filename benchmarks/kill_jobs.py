@@ -105,6 +105,11 @@ def _put_aside(workspace: Any) -> Change:
     return partial(_pets(workspace).basket.add, _ids(workspace, slice(None, None, 2)))
 
 
+def _put_others_aside(workspace: Any) -> Change:
+    """Return an edit of a second process: of media that no edit of the basket changes, so that either may be first."""
+    return partial(_pets(workspace).basket.add, _ids(workspace, slice(1, None, 2)))
+
+
 def _add_field(workspace: Any) -> Change:
     values = {media_id: float(place) for place, media_id in enumerate(_ids(workspace))}
     return partial(_pets(workspace).add_field, "grade", "float", values=values)
@@ -344,14 +349,14 @@ KINDS: dict[str, Kind] = {
     "snapshot": Kind(_snapshot),
     "delete_snapshot": Kind(_delete_snapshot, _snapshot),
     "tag": Kind(_tag),
-    "tag, while another process waits": Kind(_tag, waiting=_put_aside),
+    "tag, while another process waits": Kind(_tag, waiting=_put_others_aside),
     "rename_tag": Kind(_rename_tag),
     "delete_tag": Kind(_delete_tag),
     "set_labels": Kind(_label),
     "set_labels of many": Kind(_label_all, seems="large"),
     "set_captions": Kind(_caption),
     "edits of threads": Kind(_edit_by_threads),
-    "edits of threads, while another process waits": Kind(_edit_by_threads, waiting=_put_aside),
+    "edits of threads, while another process waits": Kind(_edit_by_threads, waiting=_put_others_aside),
     "basket": Kind(_put_aside),
     "add_field": Kind(_add_field),
     "set_field": Kind(_set_field),

@@ -58,6 +58,8 @@ def check_outcome(workspace: Any, kind: Kind, expected: Expected) -> Outcome:
     state = state_of(workspace, target, kind)
     outcome = Outcome("done" if state == expected.after and kind.shows else "not done")
     faults += _faults_before_retry(workspace, kind, expected, state, tasks)
+    if faults:  # the job may fail in a wrong state, which would hide what is wrong
+        return Outcome(outcome.happened, faults)
     if tasks and tasks[0].status == "FAILED":
         outcome.happened = "retried"
         workspace.task(tasks[0].task_id).retry()

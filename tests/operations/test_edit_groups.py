@@ -13,6 +13,7 @@ from framedex import Conflict, Dataset, NotFound, Workspace, WorkspaceError
 from framedex.operations import edit_groups, edits
 from framedex.operations.edit_groups import EditGroup
 from framedex.operations.short_edits import editing
+from framedex.storage.leases import Lease
 from tests.gallery import embedded
 from tests.processes import start
 
@@ -226,6 +227,24 @@ def test_edits__with_an_interrupt(dataset: Dataset, monkeypatch: pytest.MonkeyPa
     assert [type(error) for error in errors] == [type(None), WorkspaceError, WorkspaceError]
     dataset.tag([ids[0]], "seen")
     assert tagged(dataset) == {ids[0]}
+
+
+def test_edits__with_a_lease_that_cannot_be_ended(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error at the end of the lease leaves no thread waiting; the edits are committed, and later ones succeed."""
+    ids, end, failures = media_ids(dataset), Lease.end, [OSError("no end")]
+
+    def ended(lease: Lease) -> None:
+        is_last = lease._ended.is_set()
+        end(lease)
+        if failures and is_last:
+            raise failures.pop()
+
+    monkeypatch.setattr(Lease, "end", ended)
+    with waiting(dataset, tags(dataset, ids[:3])) as errors:
+        pass
+    assert [str(error) for error in errors if error is not None] == ["no end"]
+    dataset.tag([ids[3]], "seen")
+    assert tagged(dataset) == set(ids[:4])
 
 
 KILLED = """

@@ -120,6 +120,24 @@ def test_hand_over__before_the_next_turn(has_come: bool) -> None:
     assert order == ["finished"]
 
 
+def test_hand_over__of_work_that_fails() -> None:
+    """An error of the work reaches the thread that finishes it, and the threads behind it get their turns."""
+
+    class Failing:
+        def finish(self) -> None:
+            raise ValueError("failed")
+
+    turns = Turns()
+    first, mark, third = turns.request(), turns.request(), turns.request()
+    turns.baton = Failing()
+    mark.hand_over()
+    with pytest.raises(ValueError, match="failed"):
+        first.end()
+    assert (third.wait(0), _baton(turns), len(turns._queue)) == (True, None, 1)
+    third.end()
+    assert not turns._queue
+
+
 def test_turn__not_reentrant() -> None:
     """A thread that has the turn and requests it again times out."""
     turns = Turns()

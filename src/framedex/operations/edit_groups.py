@@ -179,10 +179,12 @@ class EditGroup:
                 if not isinstance(error, Exception):
                     raise
             finally:
-                if end:
-                    self._lease.end()
-                for each in edits:
-                    each.end(self._error if len(edits) == 1 else _for_each_thread(self._error))
+                try:
+                    if end:
+                        self._lease.end()
+                finally:  # whatever happens, no thread waits for ever
+                    for each in edits:
+                        each.end(self._error if len(edits) == 1 else _for_each_thread(self._error))
 
     def _write(self, edits: list[PreparedEdit], *, end: bool) -> None:
         syncs = DeferredSyncs()

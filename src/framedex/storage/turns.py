@@ -77,9 +77,13 @@ class Turns:
             turn: the turn.
             finish: finish the work in progress first; the turn has come.
         """
+        error: BaseException | None = None
         while True:
             if finish:
-                self._finish()
+                try:
+                    self._finish()
+                except BaseException as raised:  # the threads behind this turn must not wait for ever
+                    error = raised
             with self._lock:
                 if turn in self._queue:
                     self._queue.remove(turn)
@@ -88,10 +92,13 @@ class Turns:
                     break
                 turn = self._queue[0]
                 if not (finish := turn._is_handed_over):
+                    baton = None
                     turn._event.set()
-                    return
+                    break
         if baton is not None:
             baton.finish()
+        if error is not None:
+            raise error
 
     def _finish(self) -> None:
         if (baton := self.baton) is not None:
