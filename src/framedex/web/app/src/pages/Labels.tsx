@@ -59,7 +59,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
       {item ? (
         <Item key={item.media_id} dataset={of} queue={queue} item={item} />
       ) : (
-        !queue.isLoading.value && <p>{t.labels.none}</p>
+        !queue.isLoading.value && <Nothing dataset={of} />
       )}
       <section aria-labelledby="all-labels">
         <h2 id="all-labels">{t.labels.all}</h2>
@@ -86,6 +86,24 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
         )}
       </section>
     </div>
+  );
+}
+
+/** What is said where there is no label to review, with the reason if labels are not compared at all. */
+function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
+  const notes = useResource<{ notes: string[] }>(
+    (signal) => get(`/dataset/${of.id}/issues`, { issue: "mislabels", limit: 1 }, signal),
+    [of.id],
+  );
+  return (
+    <>
+      <p>{t.labels.none}</p>
+      {notes.value?.notes.map((note) => (
+        <p key={note} class="hint">
+          {note}
+        </p>
+      ))}
+    </>
   );
 }
 
