@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import argon2
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from framedex import Workspace
 from framedex.access import Role, operator_actor
@@ -16,6 +17,7 @@ from framedex.storage.service_db.database import DEFAULT_ID
 from tests.browser.site import Site, first_image
 from tests.gallery import SETTINGS, fill, make_gallery
 from tests.service.live import live_service
+from tests.service.oidc.provider import hostile_provider
 
 Open = Callable[..., Page]
 OPERATOR = operator_actor("operator")
@@ -104,6 +106,37 @@ def test_log_in__leads_to_what_was_asked_for(people: Site, open_page: Open) -> N
     log_in(page, "")
     expect(page).to_have_url(f"{people.url}/d/pets/history")
     expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_log_in__with_a_provider(people: Site, open_page: Open) -> None:
+    """Where users log in with an identity provider alone, a button leads there and back to what was asked for."""
+    with (
+        hostile_provider() as provider,
+        live_service(
+            people.workspace,
+            people.state.hub,
+            ServiceSettings(disable_auth=False),
+            oidc=provider.settings(oidc_only=True),
+        ) as (url, state),
+    ):
+        site = Site(url, people.workspace, people.dataset, people.gallery, state)
+
+        def log_in_there(way: Route) -> None:
+            """Answer as if the user had logged in at the provider, to which the service sends the browser."""
+            sent = way.fetch(max_redirects=0).headers["location"]
+            back = f"{url}/api/v1/oidc/callback?{urlencode(provider.authorize(sent))}"
+            way.fulfill(status=302, headers={"Location": back})
+
+        page = open_page(site, "/d/pets/history", allowed=("401",))
+        page.route("**/api/v1/oidc/login?*", log_in_there)
+        button = page.get_by_role("link", name="Log in with the organization's account")
+        expect(button).to_be_visible()
+        expect(page.get_by_label("Password")).to_have_count(0)
+        button.press("Enter")
+        expect(page).to_have_url(f"{url}/d/pets/history")
+        expect(page.get_by_role("heading", name="History")).to_be_visible()
+        page.context.close()
 
 
 @pytest.mark.slow

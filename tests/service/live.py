@@ -11,16 +11,21 @@ from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.server import server_config
-from framedex.service.settings import ServiceSettings
+from framedex.service.settings import OidcSettings, ServiceSettings
 from framedex.service.state import ServiceState
 
 
 @contextmanager
 def live_service(
-    workspace: Workspace, hub: Hub, settings: ServiceSettings, *, port: int = 0
+    workspace: Workspace,
+    hub: Hub,
+    settings: ServiceSettings,
+    *,
+    port: int = 0,
+    oidc: OidcSettings | None = None,
 ) -> Iterator[tuple[str, ServiceState]]:
     """Serve a workspace at a port, by default any free one; yield the URL, and the open parts of the service."""
-    app = create_app(workspace, hub, settings)
+    app = create_app(workspace, hub, settings, oidc=oidc)
     server = uvicorn.Server(server_config(app, host="127.0.0.1", port=port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

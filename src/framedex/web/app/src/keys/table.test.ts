@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyText } from "./dispatcher";
-import { KEYS, keyNames, permissionOfHint } from "./table";
+import { KEYS, keyNames, permissionOf, permissionOfHint } from "./table";
 
 test("no key of a scope means two things", () => {
   const found = KEYS.flatMap((key) => key.keys.map((each) => `${key.scope} ${each}`));
@@ -46,4 +46,11 @@ test("buttons need what their keys need", () => {
   assert.equal(permissionOfHint("2", "labels"), "dataset.edit");
   assert.equal(permissionOfHint("Enter", "pictures"), null);
   assert.equal(permissionOfHint("Enter", "cleanup"), "dataset.edit");
+});
+
+test("keys that change something need a permission", () => {
+  const changing =
+    /^(accept|reject|tag|label$|basket|caption|undo|redo|choose|other|ambiguous|apply|keep\.all|not\.two)/;
+  const open = KEYS.filter((key) => changing.test(key.id) && permissionOf(key) === null);
+  assert.deepEqual(open, []);
 });

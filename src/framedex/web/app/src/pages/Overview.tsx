@@ -2,10 +2,14 @@ import { get, post } from "../api/http";
 import type { DatasetStatus, IssueSummary, ResultsInfo, Row, VqlElement } from "../api/types";
 import { count } from "../lib/format";
 import { filterText } from "../lib/vql";
+import { Button } from "../parts/Button";
 import { Pending, useResource } from "../parts/Resource";
+import { openSharing } from "../parts/Sharing";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { pathOf } from "../router";
 import { addressOf, dataset, stats } from "../state/datasets";
+import { whyNot } from "../state/permissions";
+import { authIsOff } from "../state/session";
 import { t } from "../texts";
 
 const PREVIEWS = 6;
@@ -33,6 +37,11 @@ export default function Overview() {
       <header class="page-head">
         <h1>{found.display_name}</h1>
         <p>{t.home.counts(found.n_images, found.n_videos)}</p>
+        {!authIsOff.value && whyNot("dataset.share") === null && (
+          <Button hint="Shift S" onClick={() => openSharing(found)}>
+            {t.sharing.open}
+          </Button>
+        )}
       </header>
       {found.fatal_error_msg && (
         <div class="bar error" role="alert">
