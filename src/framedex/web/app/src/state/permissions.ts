@@ -3,18 +3,24 @@ import type { DatasetStatus } from "../api/types";
 import { t } from "../texts";
 import { dataset } from "./datasets";
 import { profile } from "./session";
+import { runningTasks } from "./tasks";
 
 export type Permission = DatasetStatus["permissions"][number];
 
 const READING: readonly Permission[] = ["dataset.view", "dataset.search_upload", "dataset.export", "task.view"];
+
+/** What a task of the dataset forbids while it is in progress; the task itself can be aborted. */
+const LOCKED: readonly Permission[] = ["dataset.edit", "dataset.enrich", "dataset.delete"];
 
 /** Return why the user may not do something with a dataset, as a sentence; null if the user may. */
 export function whyNotWith(found: DatasetStatus | null, permission: Permission): string | null {
   if (found && !found.permissions.includes(permission)) {
     return t.permissions.reasons[permission] ?? t.permissions.reasons["dataset.edit"]!;
   }
-  if (found?.status_new === "READ ONLY" && !READING.includes(permission))
-    return t.permissions.enriching(found.display_name);
+  if (found?.status_new === "READ ONLY" && LOCKED.includes(permission)) {
+    const task = runningTasks.value.find((each) => each.dataset_id === found.id);
+    return t.permissions.busy(task?.task_type ?? "ENRICHMENT", found.display_name); // that of a copy is not its own
+  }
   return profile.value?.read_only && !READING.includes(permission) ? t.permissions.readOnly : null;
 }
 

@@ -2,10 +2,18 @@
 
 const results = (n: number): string => `${n.toLocaleString()} new ${n === 1 ? "result" : "results"}`;
 
+const RUNNING: Readonly<Record<string, string>> = {
+  ENRICHMENT: "an enrichment",
+  MEDIA_ADDITION: "an addition",
+  MEDIA_DELETION: "a deletion",
+  REINDEX: "a reindex",
+  SNAPSHOT_RESTORE: "a restore",
+};
+
 export const people = {
   permissions: {
     readOnly: "The service was started read-only: nothing can be changed.",
-    enriching: (name: string) => `READ ONLY: an enrichment of ${name} is running`,
+    busy: (task: string, name: string) => `READ ONLY: ${RUNNING[task] ?? "a task"} of ${name} is running`,
     locked: "Read only",
     reasons: {
       "dataset.edit": "You may look at this dataset, but not change it.",
