@@ -66,9 +66,10 @@ def _kind(name: str) -> str:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--without-peers", action="store_true", help="do not run CleanVision")
+    parser.add_argument("--halves", nargs="+", choices=HALVES, default=list(HALVES))
     options = parser.parse_args()
     result: dict[str, object] = {}
-    for name in HALVES:
+    for name in options.halves:
         photos = half(options.data, name)
         with tempfile.TemporaryDirectory(prefix="bench-") as work:
             folder = Path(work) / "images"

@@ -51,6 +51,8 @@ def _options() -> argparse.Namespace:
     parser = arguments(__doc__)
     parser.add_argument("--edited", type=int, default=60, help="photos of a half that are edited")
     parser.add_argument("--halves", nargs="+", choices=HALVES, default=[HALVES[1]])
+    parser.add_argument("--encoders", nargs="+", choices=sorted(AIMS), default=sorted(AIMS))
+    parser.add_argument("--budgets", nargs="*", type=float, default=list(BUDGETS_MS), help="ms an image")
     parser.add_argument("--tools", nargs="*", choices=sorted(PEERS), default=sorted(PEERS))
     options = parser.parse_args()
     assert set(PEERS.values()) <= PINS.keys(), "each tool has an environment"
@@ -81,10 +83,10 @@ def _half(options: argparse.Namespace, name: str, photos: Sequence[Image.Image])
                 recall = {kind: each["found"] / options.edited for kind, each in found.items()}
                 false = max(each["false"] for each in found.values())
                 rows[f"{tool} {threshold}"] = _row(recall, false, answer["seconds"])
-        for encoder, aim in AIMS.items():
+        for encoder in options.encoders:
             rows |= _framedex(options, folder, encoder, options.edited)
             mean = rows[f"{encoder} 0.96"]["mean"]
-            print(verdict(f"{name}: mean recall with {encoder}", mean, aim))
+            print(verdict(f"{name}: mean recall with {encoder}", mean, AIMS[encoder]))
         frames = _frames(Path(work), photos)
     _print(name, rows, frames, len(photos))
     return {"rows": rows, "frames": frames, "photos": len(photos)}
@@ -163,7 +165,7 @@ def _budgets(options: argparse.Namespace) -> list[dict[str, Any]]:
         untouched = untouched[-1000:]
         _write(folder / "untouched", untouched, ())
         _write(folder / "third", photos, tuple(EDITS.items()))
-        for budget in BUDGETS_MS:
+        for budget in options.budgets:
             for name in ("untouched", "third"):
                 settings = Settings(copy_budget_ms=budget, threads=1)
                 with Workspace(folder / f"ws {name} {budget}", settings=settings) as workspace:
