@@ -14,7 +14,7 @@ text-align:left}
 .fdx .row{display:flex;flex-wrap:wrap;gap:8px;margin:4px 0 10px}
 .fdx figure{margin:0;width:132px}.fdx figure img,.fdx .gone{width:132px;height:100px;object-fit:contain;
 background:#f1f1f1;border-radius:4px;display:block}
-.fdx .gone{display:flex;align-items:center;justify-content:center;color:#8a8a8a;font-size:11px}
+.fdx .gone{display:flex;align-items:center;justify-content:center;color:#5f5f5f;font-size:11px}
 .fdx figcaption{font-size:11px;overflow-wrap:anywhere;line-height:1.3;margin-top:2px}
 .fdx .card{border:1px solid #e4e4e4;border-radius:6px;padding:6px 10px;margin:8px 0}
 .fdx .bar{display:inline-block;height:9px;background:#3f72af;border-radius:2px;vertical-align:middle}
@@ -31,7 +31,7 @@ def page(title: str, *parts: str) -> str:
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width'><title>{escape_html(title)}</title>"
-        f"<style>{STYLE}</style></head><body class='fdx'>{''.join(parts)}</body></html>\n"
+        f"<style>{STYLE}</style></head><body class='fdx'><main>{''.join(parts)}</main></body></html>\n"
     )
 
 
