@@ -1,6 +1,7 @@
 """Neighbours reveal wrong labels, and items that are unlike the others of their label."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,25 @@ def mislabelled(quality: LabelQuality) -> list[int]:
 def outliers(quality: LabelQuality) -> list[int]:
     """Return the items with a label outlier issue."""
     return np.flatnonzero(np.isfinite(quality.outlier_confidence)).tolist()
+
+
+@pytest.mark.parametrize("judged", [0, 1, 40, 90])
+def test_label_quality__of_the_first_rows(judged: int) -> None:
+    """Items of the first distinct rows have the results that they have among all, while the others only vote."""
+    random, (vectors, _) = np.random.default_rng(3), groups()
+    vectors[7], vectors[100:103] = vectors[2], vectors[5]  # copies
+    first, inverse = unique_rows(vectors)
+    graph, labels = (
+        nearest(vectors[first], k=20),
+        labels_of([random.integers(4, size=n % 3).tolist() for n in range(120)]),
+    )
+    all_ = label_quality(graph, inverse, labels)
+    judge = partial(label_quality, graph, inverse, labels, agreement=1.0, statistics=all_.statistics)
+    expected, found, is_judged = judge(), judge(judged=judged), inverse < judged
+    for name in ("support", "mislabel_confidence", "suggested", "distance", "outlier_confidence"):
+        values, others = getattr(found, name), getattr(expected, name)
+        np.testing.assert_array_equal(values[is_judged], others[is_judged], err_msg=name)
+        assert not (values[~is_judged] >= 0).any(), name
 
 
 def groups(count: int = 4, members: int = 30, *, spread: float = 0.4) -> tuple[Vectors, Codes]:

@@ -17,8 +17,16 @@ _MIN_VOTE_SHARE = 1 / 64  # of a row's copies: rarer labels do not vote, which l
 _BLOCK = 1_000_000  # votes in memory at a time, about 100 MB
 
 
-def label_votes(graph: NeighbourGraph, entries: LabelEntries, progress: ShareProgress) -> tuple[Floats, Floats, Ints]:
+def label_votes(
+    graph: NeighbourGraph, entries: LabelEntries, progress: ShareProgress, *, judged: int | None = None
+) -> tuple[Floats, Floats, Ints]:
     """Return the share of votes for labels.
+
+    Args:
+        graph: neighbours of M rows.
+        entries: labels of the rows.
+        progress: called between blocks of rows.
+        judged: the number of first rows for whose entries the votes are counted; None for all.
 
     Returns:
         own: float64, shape (E,): the weighted share of an item's voters with its label, without the item itself; NaN
@@ -27,9 +35,9 @@ def label_votes(graph: NeighbourGraph, entries: LabelEntries, progress: SharePro
         code: int64, shape (Q,): that label, the first of ties; -1 for none.
     """
     parts: list[tuple[Floats, Floats, Ints]] = []
-    ballots, rows = _Ballots.of(entries), len(graph.rows)
+    ballots, rows = _Ballots.of(entries), len(graph.rows) if judged is None else judged
     voting = (entries.labelled > 0).astype(np.float64)
-    for start, stop in _blocks(graph, ballots.counts):
+    for start, stop in _blocks(graph, ballots.counts, rows):
         part = entries.part(start, stop)
         others = part.labelled - 1
         scale = np.where(others > 0, np.minimum(1, _COPIES / np.maximum(others, 1)), 0)
@@ -102,11 +110,11 @@ class _Ballots:
         return _Votes(starts, key % self.labels, np.asarray(sums, np.float64))
 
 
-def _blocks(graph: NeighbourGraph, ballots: npt.NDArray[np.integer]) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of blocks of rows whose votes fit into memory, from the number of labels per row."""
-    cost = ballots + 1 + graph.k
+def _blocks(graph: NeighbourGraph, ballots: npt.NDArray[np.integer], rows: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of blocks of the first rows whose votes fit into memory, from their numbers of labels."""
+    cost = ballots[:rows] + 1 + graph.k
     for column in range(graph.k):
-        cost = cost + ballots[graph.rows[:, column]]
+        cost = cost + ballots[graph.rows[:rows, column]]
     number = np.cumsum(cost) // _BLOCK
     edges = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), len(cost)]
     yield from pairwise(edges)

@@ -80,6 +80,7 @@ def label_quality(
     limits: LabelLimits = _DEFAULT_LIMITS,
     agreement: float | None = None,
     statistics: LabelStatistics | None = None,
+    judged: int | None = None,
     progress: ShareProgress = ignore_progress,
 ) -> LabelQuality:
     """Return the label quality of all items: probable label errors and label outliers.
@@ -98,6 +99,8 @@ def label_quality(
         agreement: the agreement of labels with neighbours that an earlier index found, which decides; None to compute
             it.
         statistics: of the labels, which decide; by default they are computed from the items.
+        judged: the number of first distinct rows whose items get results, the others only vote; None for all. Agreement
+            and statistics must be given then.
         progress: called between blocks of rows.
 
     Raises:
@@ -107,19 +110,20 @@ def label_quality(
     if not len(labels.codes):
         return _unlabelled(len(inverse), labels.count)
     graph, entries = graph.filled(), LabelEntries.of(inverse, labels, len(graph.rows))
-    own, other, code = label_votes(graph, entries, lambda share: progress(0.7 * share))
+    voters, entries = entries, entries if judged is None else entries.part(0, judged)
+    own, other, code = label_votes(graph, voters, lambda share: progress(0.7 * share), judged=judged)
     if statistics is None:
         coherent, typical = _coherent(entries, own)
         typical[~coherent] = np.nan
     else:
         typical = statistics.typical
-    support, confidence, suggestion = _mislabels(graph, entries, own, (other, code), typical, limits.support)
+    support, confidence, suggestion = _mislabels(graph, voters, entries, own, (other, code), typical, limits.support)
     agreement = _agreement(entries, own, other) if agreement is None else agreement
     if agreement is not None and agreement < LEAST_AGREEMENT:
         confidence, suggestion = np.full_like(confidence, np.nan), np.full_like(suggestion, -1)
     suggested = np.full(len(inverse), -1, dtype=np.int32)
     suggested[entries.item] = suggestion
-    distances = _distances(graph, entries, lambda share: progress(0.7 + 0.3 * share))
+    distances = _distances(graph, voters, entries, lambda share: progress(0.7 + 0.3 * share))
     fences = _distance_limits(entries, distances, coherent) if statistics is None else statistics.limit
     relative = np.fmax.reduceat((distances / fences[entries.code])[entries.entry], entries.first)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -175,6 +179,7 @@ def _agreement(entries: LabelEntries, own: Floats, other: Floats) -> float | Non
 
 def _mislabels(
     graph: NeighbourGraph,
+    voters: LabelEntries,
     entries: LabelEntries,
     own: Floats,
     votes: tuple[Floats, Ints],
@@ -193,7 +198,7 @@ def _mislabels(
     issue = (support < limit) & (other >= np.maximum(_MIN_SUPPORT, _TYPICAL * expected))
     candidates = np.flatnonzero(issue)
     issue[candidates] = (
-        _voters(graph, entries, entries.row[entries.entry[entries.first[candidates]]], code[candidates]) >= _MIN_VOTES
+        _voters(graph, voters, entries.row[entries.entry[entries.first[candidates]]], code[candidates]) >= _MIN_VOTES
     )
     with np.errstate(divide="ignore", invalid="ignore"):  # a limit of 0, below which no support is
         confidence = 0.5 + 0.5 * (1 - support / limit) * np.minimum(1, other / expected)
@@ -208,7 +213,7 @@ def _voters(graph: NeighbourGraph, entries: LabelEntries, row: Ints, code: Ints)
     return voters
 
 
-def _distances(graph: NeighbourGraph, entries: LabelEntries, progress: ShareProgress) -> Floats:
+def _distances(graph: NeighbourGraph, others: LabelEntries, entries: LabelEntries, progress: ShareProgress) -> Floats:
     """Return mean distances to the three nearest other items of the same label, including copies: float64, shape (E,).
 
     Items outside of the neighbour list are farther than all listed ones, at an unknown distance. The distance 1, that
@@ -221,7 +226,7 @@ def _distances(graph: NeighbourGraph, entries: LabelEntries, progress: ShareProg
         missing, total = np.maximum(_N_SAME_LABEL + 1 - entries.item_counts[block], 0), np.zeros(len(row))
         for column in range(graph.k):
             unfinished = np.flatnonzero(missing)
-            near = entries.count_items(graph.rows[row[unfinished], column], code[unfinished])
+            near = others.count_items(graph.rows[row[unfinished], column], code[unfinished])
             taken = np.minimum(near, missing[unfinished])
             total[unfinished] += taken * np.clip(1 - graph.similarity[row[unfinished], column], 0, 2)
             missing[unfinished] -= taken

@@ -234,6 +234,7 @@ def judge_part(
         limits=label_limits(head.summary.limits),
         agreement=head.summary.label_agreement,
         statistics=LabelStatistics(typical, limit),
+        judged=part.changing,
     )
     columns = label_columns(quality, labelled, np.arange(len(part.rows)), len(part.rows))
     return to_batch(columns, _names())

@@ -135,13 +135,18 @@ class GraphPart:
         rows: int64, shape (N,), ascending: these media.
         graph: the neighbours of their M distinct vectors; those of vectors whose media do not change are arbitrary.
         inverse: int64, shape (N,): the distinct vector of each media item.
-        changes: bool, shape (N,): whether its values may change.
+        changing: the number of first vectors whose media may change.
     """
 
     rows: Rows
     graph: NeighbourGraph
     inverse: Rows
-    changes: Mask
+    changing: int
+
+    @cached_property
+    def changes(self) -> Mask:
+        """For each media item, whether its values may change."""
+        return np.asarray(self.inverse < self.changing)
 
 
 def graph_part(original: Numbers, changing: Rows, near: Rows, similarity: Vectors) -> GraphPart:
@@ -154,17 +159,15 @@ def graph_part(original: Numbers, changing: Rows, near: Rows, similarity: Vector
         similarity: float32, shape (R, k).
     """
     is_needed = np.zeros(len(original) + 1, dtype=bool)  # the last entry is for -1
-    is_needed[changing] = is_needed[near] = True
-    is_needed[-1] = False
-    needed = np.flatnonzero(is_needed)
+    is_needed[near] = True
+    is_needed[changing], is_needed[-1] = False, False
+    needed = np.concatenate([changing, np.flatnonzero(is_needed)])
+    is_needed[changing] = True
     number = np.empty(len(original) + 1, dtype=np.int32)
     number[needed], number[-1] = np.arange(len(needed)), -1
     graph = NeighbourGraph(
         np.zeros((len(needed), near.shape[1]), np.int32), np.zeros((len(needed), near.shape[1]), np.float32)
     )
-    graph.rows[number[changing]], graph.similarity[number[changing]] = number[near], similarity
+    graph.rows[: len(changing)], graph.similarity[: len(changing)] = number[near], similarity
     rows = np.flatnonzero(is_needed[original])
-    inverse = number[original[rows]].astype(np.int64)
-    is_changing = np.zeros(len(needed), dtype=bool)
-    is_changing[number[changing]] = True
-    return GraphPart(rows, graph, inverse, is_changing[inverse])
+    return GraphPart(rows, graph, number[original[rows]].astype(np.int64), len(changing))

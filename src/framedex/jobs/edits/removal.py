@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
+from framedex.analysis.neighbours import NeighbourGraph
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.core.arrays import Mask, RowIds, Vectors
 from framedex.issue_types import JudgedBy, issue_types
@@ -197,7 +198,8 @@ def _score_changes(
     media: Media, head: Generation, row_ids: RowIds, lists: _Lists, part: GraphPart
 ) -> dict[str, Values]:
     """Return the scores of media whose neighbours or copies changed, and the issues that follow."""
-    distances = neighbour_distances(part.graph, part.inverse)[part.changes]
+    graph = NeighbourGraph(part.graph.rows[: part.changing], part.graph.similarity[: part.changing])
+    distances = neighbour_distances(graph, part.inverse[part.changes])
     scale = head.summary.uniqueness_scale or None
     columns: dict[str, Any] = {
         "uniqueness": uniqueness(distances, scale=scale)[0],
