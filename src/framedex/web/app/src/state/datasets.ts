@@ -14,14 +14,24 @@ export const dataset = computed<DatasetStatus | null>(() => {
 export const stats = signal<DatasetStats | null>(null);
 let statsOf = "";
 
-/** Read the datasets again. */
+/** How often each dataset was read alone. */
+const turns = new Map<string, number>();
+
+/** Read the datasets again; those that were read alone meanwhile stay as they are. */
 export async function loadDatasets(): Promise<void> {
-  datasets.value = await get<DatasetStatus[]>("/datasets");
+  const before = new Map(turns);
+  const list = await get<DatasetStatus[]>("/datasets");
+  const known = new Map((datasets.peek() ?? []).map((each) => [each.id, each]));
+  const isOlder = (id: string): boolean => turns.get(id) !== before.get(id);
+  datasets.value = list.map((each) => (isOlder(each.id) && known.get(each.id)) || each);
 }
 
-/** Read a dataset again. */
+/** Read a dataset again; an answer that comes after a later question is left out, as it may be older. */
 export async function loadDataset(id: string): Promise<void> {
+  const turn = (turns.get(id) ?? 0) + 1;
+  turns.set(id, turn);
   const found = await get<DatasetStatus>(`/dataset/${id}`);
+  if (turns.get(id) !== turn) return;
   const known = datasets.value ?? [];
   datasets.value = known.some((each) => each.id === id)
     ? known.map((each) => (each.id === id ? found : each))

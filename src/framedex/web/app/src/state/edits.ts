@@ -9,6 +9,7 @@ import { ApiError, get, post } from "../api/http";
 import type { ActionOutcome, JournalPage, ResultsInfo, Row } from "../api/types";
 import { count } from "../lib/format";
 import { t } from "../texts";
+import { loadDataset } from "./datasets";
 import { pendingChanges, say } from "./notices";
 import { whyNot } from "./permissions";
 import type { Results } from "./results";
@@ -73,6 +74,7 @@ async function submit(wanted: Change): Promise<ActionOutcome> {
   try {
     const on = wanted.on && (await named(wanted.datasetId, wanted.on));
     const outcome = await post<ActionOutcome>(`/dataset/${wanted.datasetId}/actions`, body({ ...wanted, on }));
+    if (wanted.action === "delete") await unlock(wanted.datasetId);
     finish(wanted, outcome);
     return outcome;
   } catch (error) {
@@ -145,12 +147,18 @@ async function named(datasetId: string, on: Targets): Promise<Targets> {
   return { rid: (await post<ResultsInfo>(`/dataset/${datasetId}/results`, { ids: on.ids })).rid };
 }
 
+/** Learn that a dataset is free again: a step that was a task has locked it, and the next key must not be refused. */
+async function unlock(datasetId: string): Promise<void> {
+  await loadDataset(datasetId).catch(() => {});
+}
+
 /** Make the last step of the journal, if it is of an operation, one that this page can undo; say what was done. */
 export async function remember(datasetId: string, operation: string, words: string): Promise<void> {
   const page = await get<JournalPage>(`/dataset/${datasetId}/journal`, { limit: 1 });
   const last = page.steps[0];
   const isUndoable = last?.operation === operation && last.reason === null;
   if (isUndoable) done.push({ datasetId, token: String(last.step), words });
+  await unlock(datasetId);
   say(isUndoable ? `${words}. ${t.edits.undoHint}` : words);
   editVersion.value++;
 }
@@ -184,6 +192,7 @@ async function step(
   try {
     const outcome = await post<ActionOutcome>(`/dataset/${datasetId}/${path}`, { token: found.token });
     to.push({ ...found, token: outcome.undo ?? found.token });
+    await unlock(datasetId);
     say(words(found.words));
     editVersion.value++;
   } catch (error) {
