@@ -86,7 +86,7 @@ class Owned:
 class Heard:
     """A notification of the model."""
 
-    dataset: str
+    dataset: str | None
     view: str
     count: int
 

@@ -522,6 +522,6 @@ class LifeOfMany(Life):
     is_single = False
 
 
-Life.TestCase.settings = LifeOfMany.TestCase.settings = examples(100, stateful_step_count=50)
+Life.TestCase.settings = LifeOfMany.TestCase.settings = examples(50, stateful_step_count=50)
 test_hub__any_people = pytest.mark.slow(Life.TestCase)
 test_hub__any_people_of_many = pytest.mark.slow(LifeOfMany.TestCase)

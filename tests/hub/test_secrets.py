@@ -7,6 +7,9 @@ import pytest
 
 from framedex import Error, Workspace
 from framedex.hub import Hub
+from framedex.hub.alert_targets import UrlTarget
+from tests.api.test_dataset__saved_views import labelled
+from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, add_user, log_in
 
 PLANTED = "planted-password-1", "planted-password-2", "planted-password-3", "typed-as-a-name"
@@ -38,6 +41,24 @@ def test_files__have_no_secret(workspace: Workspace, hub: Hub, caplog: pytest.Lo
         assert [secret for secret in secrets if secret.encode() in stored] == [], when
         hub.close()
     assert [secret for secret in secrets if secret in caplog.text] == []
+
+
+def test_receiver__is_in_no_file_and_no_log(
+    workspace: Workspace, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The URL that gets alerts, which is a secret as those of chats are, is not stored or noted where it fails."""
+    caplog.set_level(logging.DEBUG)
+    target = UrlTarget("http://127.0.0.1:9/planted-path?planted-key=planted", allow_private=True)
+    with Hub(workspace, on_alert=[target]) as hub:
+        dataset = workspace.create_dataset("pets", labelled(0, "abab"), thresholds=THRESHOLDS)
+        hub.views.create(OPERATOR, dataset.id, "all")
+        dataset.add_media(labelled(10, "a"))
+        assert hub.notifications.deliver() == 1
+        assert hub.calls.run_due() == 1
+        assert b"planted" not in contents(workspace.path)
+    assert b"planted" not in contents(workspace.path)
+    assert "was not taken by the" in caplog.text
+    assert "planted" not in caplog.text
 
 
 def test_records__have_no_secret(hub: Hub) -> None:

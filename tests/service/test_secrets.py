@@ -1,13 +1,18 @@
 """Secrets: planted ones go through the server and the command line, and are then searched for everywhere."""
 
 import base64
+import http.client
 import json
 import stat
 import subprocess
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +20,15 @@ import pytest
 
 from framedex import Workspace
 from tests.gallery import make_gallery
+from tests.pauses import wait_until
 from tests.service.client import token_of
 from tests.service.test_server import ENVIRONMENT, Served, served
 
 FIRST, SECOND, WRONG, TYPED, SHORT = (f"planted-password-{number}" for number in range(5))
 MASTER, CLIENT = "planted-master-key-of-thirty-two-characters", "planted-client-secret"
+HOOK = "planted-hook"
+RECEIVER = {"FRAMEDEX_ON_ALERT_URL": f"http://127.0.0.1:9/{HOOK}?{HOOK}={HOOK}", "FRAMEDEX_ON_ALERT_PRIVATE": "true"}
+"""A receiver of alerts that does not answer. Its URL is a secret, as those of chats are."""
 HOLDERS = {"service.db", "service.db-wal"}
 """The files that have hashes of passwords."""
 PROVIDER = {
@@ -115,6 +124,49 @@ def holding(folder: Path, secret: bytes) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file() and secret in path.read_bytes()}
 
 
+ACCOUNTS = {"DISABLE_AUTH": "false", "FRAMEDEX_LOG_LEVEL": "DEBUG", **PROVIDER, **RECEIVER}
+
+
+def work(server: Served, name: str, made: list[str], passwords: list[str]) -> None:
+    """Log in, change the password and rotate the key until the server is killed; note the secrets that it makes."""
+    visitor = Visitor(server)
+    with suppress(OSError, http.client.HTTPException, KeyError, TypeError, ValueError):
+        while True:
+            visitor.ask("POST", "/login", {"username": name, "password": passwords[-1]})
+            made.append(visitor.cookie.partition("=")[2])
+            following = f"planted-password-{len(passwords) + 10}"
+            passwords.append(following)  # it may be stored, or not
+            visitor.ask("POST", "/password", {"current_password": passwords[-2], "password": following})
+            made.append(visitor.ask("POST", "/api_credentials/rotate")["api_secret"])
+
+
+def _exceeds(values: list[str], count: int) -> bool:
+    return len(values) > count
+
+
+@pytest.mark.slow
+def test_secrets__after_kills(tmp_path: Path) -> None:
+    """A server that is killed while it makes sessions, hashes and keys leaves none of the secrets in any file."""
+    folder = tmp_path / "ws"
+    Workspace(folder).close()
+    made = list[str]()
+    for number in range(5):
+        name, password = f"user-{number}", f"planted-password-1{number}0"
+        run(folder, "users", "create", name, "--admin", "--password-stdin", typed=f"{password}\n")
+        passwords = [password]
+        with served(folder, FRAMEDEX_SECRET_KEY=MASTER, **ACCOUNTS) as server:
+            worker = threading.Thread(target=work, args=(server, name, made, passwords))
+            worker.start()
+            wait_until(partial(_exceeds, passwords, 2))
+            time.sleep(0.05 * number)
+            server.kill()
+            worker.join()
+        secrets = [*filter(None, made), *passwords, MASTER, CLIENT, HOOK]
+        assert len(set(secrets)) > 5 + 2 * number
+        assert {secret: names for secret in secrets if (names := holding(folder, secret.encode()))} == {}
+        assert [secret for secret in secrets if secret in server.errors.read_text()] == []
+
+
 @pytest.mark.slow
 def test_secrets__are_nowhere(tmp_path: Path) -> None:
     """No file but service.key and service.db has a secret or a hash of one; no log, no answer, no output has any."""
@@ -123,7 +175,7 @@ def test_secrets__are_nowhere(tmp_path: Path) -> None:
     with Workspace(folder) as workspace:
         dataset_id = workspace.create_dataset("pets", tmp_path / "gallery").id
     printed, visitor = [], None
-    accounts = {"DISABLE_AUTH": "false", "FRAMEDEX_ADMIN_PASSWORD": FIRST, "FRAMEDEX_LOG_LEVEL": "DEBUG", **PROVIDER}
+    accounts = {"FRAMEDEX_ADMIN_PASSWORD": FIRST, **ACCOUNTS}
     with served(folder, **accounts) as server:
         visitor = Visitor(server)
         made = visit(visitor, dataset_id)
@@ -139,12 +191,16 @@ def test_secrets__are_nowhere(tmp_path: Path) -> None:
         run(folder, "settings", FRAMEDEX_SECRET_KEY=MASTER, **accounts),
         run(folder, "settings", "--json", FRAMEDEX_SECRET_KEY=MASTER, **accounts),
         run(folder, "check", FRAMEDEX_SECRET_KEY=MASTER),
+        run(folder, "backup", str(tmp_path / "backup"), "--with-users", FRAMEDEX_SECRET_KEY=MASTER, **accounts),
     ]
-    assert "eve" in printed[-4]
-    assert "OIDC_CLIENT_SECRET" in printed[-3]
+    assert "eve" in printed[-5]
+    assert "OIDC_CLIENT_SECRET" in printed[-4]
     assert all(made)
     key = (folder / "service.key").read_bytes()
-    secrets = [*made, FIRST, SECOND, WRONG, TYPED, SHORT, MASTER, CLIENT]
+    secrets = [*made, FIRST, SECOND, WRONG, TYPED, SHORT, MASTER, CLIENT, HOOK]
+    backup = tmp_path / "backup"
+    assert {secret: names for secret in secrets if (names := holding(backup, secret.encode()))} == {}
+    assert (holding(backup, b"$argon2id$"), holding(backup, key)) == ({"service.db"}, set())
     assert {secret: names for secret, names in while_open.items() if names} == {}
     assert {secret: names for secret in secrets if (names := holding(folder, secret.encode()))} == {}
     assert holding(folder, key) == {"service.key"}

@@ -126,7 +126,7 @@ def content_response(
     headers |= {
         "Content-Type": media_type,
         "X-Content-Type-Options": "nosniff",
-        "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(_plain(name), safe='')}",
     }
     span = None if request.headers.get("if-range", quoted) != quoted else _span(request.headers.get("range"), size)
     if span == (0, 0) and size:
@@ -138,6 +138,11 @@ def content_response(
     headers["Content-Length"] = str(end - start)
     status = 200 if span is None else 206
     return ContentResponse(content, start=start, length=end - start, status_code=status, headers=headers, owner=owner)
+
+
+def _plain(name: str) -> str:
+    """Return the name of a file without separators of paths, and without characters that are not shown."""
+    return "".join(each if each.isprintable() and each not in "/\\:" else "_" for each in name)
 
 
 def _has_it(condition: str | None, etag: str) -> bool:
