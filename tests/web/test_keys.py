@@ -10,11 +10,17 @@ _NAMES = {
     "ArrowLeft": "←", "ArrowRight": "→", "ArrowUp": "↑", "ArrowDown": "↓", "Escape": "Esc", "PageUp": "Page Up",
     "PageDown": "Page Down",
 }  # fmt: skip
-_SCOPES = {
+SCOPE_NAMES = {
     "global": "everywhere", "grid": "images", "viewer": "one image", "duplicates": "duplicates", "labels": "labels",
     "issues": "issues", "clusters": "clusters", "cleanup": "clean-up",
     "notifications": "notifications", "dialog": "dialogs",
 }  # fmt: skip
+"""What the docs call the scopes."""
+
+
+def rows_of_table() -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table: scope, id, keys with commas between them, and words."""
+    return _ROW.findall(TABLE.read_text(encoding="utf-8"))
 
 
 def spelled(keys: str) -> str:
@@ -26,11 +32,11 @@ def spelled(keys: str) -> str:
 
 def test_keys__of_the_docs() -> None:
     """The docs list each key of the app, in its order, and no other."""
-    rows = _ROW.findall(TABLE.read_text(encoding="utf-8"))
+    rows = rows_of_table()
     assert len(rows) > 100
     expected = [
         f"| {words} | {', '.join(f'`{spelled(key)}`' for key in keys.split(', '))} | {text} |"
-        for scope, words in _SCOPES.items()
+        for scope, words in SCOPE_NAMES.items()
         for row_scope, _, keys, text in rows
         if row_scope == scope
     ]

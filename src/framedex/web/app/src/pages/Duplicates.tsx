@@ -54,6 +54,7 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   );
   useEffect(() => void queue.load(), [queue, editVersion.value]);
   const group = queue.current;
+  useKeys("duplicates", { undo: () => void undo(of.id) }); // also once the queue is empty
   return (
     <div class="page queue">
       <PartialBar dataset={of} />
@@ -178,7 +179,6 @@ function Group({ dataset: of, queue, group }: GroupProps) {
       compared.value = compared.peek() === "difference" ? null : "difference";
     },
     open: () => navigate(pathOf(addressOf(of), "m", chosen())),
-    undo: () => void undo(of.id),
   });
   const labels = new Set(members.value.map((row) => (row.labels ?? []).join(", ")));
   return (

@@ -85,7 +85,7 @@ function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }
   return (
     <>
       <p class="hint">{summary?.note ?? summary?.meaning}</p>
-      {summary?.threshold !== null && (
+      {summary && summary.threshold !== null && (
         <Limit dataset={of} type={type} input={limit} onChange={() => void queue.load()} />
       )}
       {queue.isLoading.value && queue.items.value.length === 0 && <div class="skeleton" aria-busy="true" />}

@@ -46,6 +46,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
     [of.id, editVersion.value],
   );
   const item = queue.current;
+  useKeys("labels", { undo: () => void undo(of.id) }); // also once the queue is empty
   return (
     <div class="page queue">
       <h1>{t.navigation.labels}</h1>
@@ -258,7 +259,6 @@ function Item({ dataset: of, queue, item }: ItemProps) {
       if (label) give(label);
     },
     open: () => navigate(pathOf(addressOf(of), "m", item.media_id)),
-    undo: () => void undo(of.id),
   });
   const place = t.labels.image(queue.index.value + 1, queue.items.value.length, queue.hasMore.value);
   return (

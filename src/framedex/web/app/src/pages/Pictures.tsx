@@ -19,7 +19,7 @@ import { openDialog } from "../state/dialogs";
 import { editVersion } from "../state/edits";
 import { pendingChanges } from "../state/notices";
 import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
-import { changeTileSize, fillsTiles, showsInspector, TILE_SIZES, tileSize } from "../state/preferences";
+import { changeTileSize, fillsTiles, showsBoxes, showsInspector, TILE_SIZES, tileSize } from "../state/preferences";
 import type { Results } from "../state/results";
 import { heads } from "../state/tasks";
 import { t } from "../texts";
@@ -137,6 +137,9 @@ function usePageKeys(of: DatasetStatus, results: Results): void {
     jump,
     larger: () => changeTileSize(1),
     smaller: () => changeTileSize(-1),
+    boxes: () => {
+      showsBoxes.value = !showsBoxes.peek();
+    },
     export: () => askExport(of, results),
     similar: () => row() && show({ like: row()!.media_id }),
     cluster: () => row() && navigate(pathOf(addressOf(of), "clusters", null, `of=${row()!.media_id}`)),

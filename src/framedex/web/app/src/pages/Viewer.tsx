@@ -14,6 +14,7 @@ import { askLabels, askTag, toggleBasket } from "../parts/SelectionBar";
 import { file, thumbnail } from "../parts/thumbnail";
 import { type Frames, Strip, useFrames, VideoFile } from "../parts/VideoFrames";
 import { navigate, pathOf, query, route } from "../router";
+import type { Box } from "../state/boxes";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { changeRows, editVersion } from "../state/edits";
@@ -28,14 +29,6 @@ const PAN_PX = 80;
 /** Formats that browsers show; others are asked for as JPEG. */
 const SHOWN = /\.(jpe?g|jfif|png|gif|webp|avif|bmp)$/i;
 
-interface Box {
-  media_id: string;
-  parent_id: string;
-  /** Left, top, width and height in pixels. */
-  bbox: [number, number, number, number];
-  label: string | null;
-  confidence: number | null;
-}
 interface View {
   zoom: number;
   x: number;
@@ -54,11 +47,14 @@ export default datasetPage(Viewer);
 function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
   const mediaId = route.value.rest ?? "";
   const results = resultsOf(of.id);
+  // The image whose place in the list is known: before that, none is before or after it.
+  const placed = useSignal("");
   const address = query.value.toString();
   useEffect(() => {
     void openQuery(results, queryOf(query.peek())).then(async () => {
       const position = await results.position(mediaId).catch(() => null);
       if (position !== null) focus.value = position;
+      placed.value = position === null ? "" : mediaId;
     });
   }, [mediaId, address]);
   const item = useResource<MediaItem>(
@@ -75,10 +71,11 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
   const back = (): void => navigate(pathOf(name, "pictures", null, query.peek().toString()));
   const go = (by: number): void => {
     const to = focus.peek() + by;
-    if (to < 0 || to >= results.count) return;
+    if (placed.peek() !== mediaId || to < 0 || to >= results.count) return;
     void results.rows(to, to).then(([row]) => {
       if (!row) return;
       focus.value = to;
+      placed.value = row.media_id;
       navigate(pathOf(name, "m", row.media_id, query.peek().toString()), { replace: true });
     });
   };
@@ -93,7 +90,7 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
   const showFrame = (id: string): void => navigate(pathOf(name, "m", id, query.peek().toString()), { replace: true });
   const frames = useFrames(of, item.value, showFrame);
   useViewerKeys({ of, item: item.value, view, drawn, boxes, box, go, back, frames });
-  const position = results.info.value && t.viewer.position(focus.value + 1, results.count);
+  const position = placed.value === mediaId && t.viewer.position(focus.value + 1, results.count);
   return (
     <div class="viewer">
       <header class="viewer-head">
@@ -104,13 +101,13 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
         <span class="grow" role="status">
           {position}
         </span>
-        <Button hint="T" onClick={() => askTag(results)}>
+        <Button hint="T" onClick={() => askTag(results, [mediaId])}>
           {t.actions.tag}
         </Button>
-        <Button hint="L" onClick={() => askLabels(results)}>
+        <Button hint="L" onClick={() => item.value && askLabels(results, [mediaId], item.value.labels ?? [])}>
           {t.actions.label}
         </Button>
-        <Button hint="X" onClick={() => void toggleBasket(results)}>
+        <Button hint="X" onClick={() => void toggleBasket(results, [mediaId])}>
           {t.actions.basket}
         </Button>
         <Button hint="S" onClick={() => show({ like: mediaId })}>
@@ -241,10 +238,10 @@ function useViewerKeys({ of, item, view, drawn, boxes, box, go, back, frames }: 
     "scene.previous": () => frames.scene(-1),
     "scene.next": () => frames.scene(1),
     play: frames.play,
-    tag: () => askTag(results),
-    label: () => askLabels(results),
+    tag: () => item && askTag(results, [item.media_id]),
+    label: () => item && askLabels(results, [item.media_id], item.labels ?? []),
     caption,
-    basket: () => void toggleBasket(results),
+    basket: () => item && void toggleBasket(results, [item.media_id]),
     similar: () => (drawn.peek() ? search() : item && show({ like: item.media_id })),
     cluster: () => item && navigate(pathOf(name, "clusters", null, `of=${item.media_id}`)),
     copies: () => item && navigate(pathOf(name, "duplicates", null, `of=${item.media_id}`)),

@@ -27,8 +27,7 @@ const withTag = (row: Row, tag: string): Row => ({ ...row, tags: [...new Set([..
 const withoutTag = (row: Row, tag: string): Row => ({ ...row, tags: (row.tags ?? []).filter((each) => each !== tag) });
 
 /** Give the targets a tag, or take it away if all of them that are shown have it. */
-export async function toggleTag(results: Results, tag: string): Promise<void> {
-  const targets = targetsOf(results);
+export async function toggleTag(results: Results, tag: string, targets = targetsOf(results)): Promise<void> {
   if (targets.length === 0) return;
   const all = rowsOf(results, targets).every((row) => row?.tags?.includes(tag));
   const words = all ? t.edits.untagged(tag) : t.edits.tagged(tag);
@@ -37,8 +36,7 @@ export async function toggleTag(results: Results, tag: string): Promise<void> {
 }
 
 /** Put the targets into the basket, or take them out if all of them are in it. */
-export async function toggleBasket(results: Results): Promise<void> {
-  const targets = targetsOf(results);
+export async function toggleBasket(results: Results, targets = targetsOf(results)): Promise<void> {
   if (targets.length === 0) return;
   const all = rowsOf(results, targets).every((row) => row?.in_basket);
   const words = all ? t.edits.basketRemoved : t.edits.basketAdded;
@@ -58,8 +56,7 @@ export async function setLabels(results: Results, targets: readonly string[] | "
 }
 
 /** Ask for a tag and give it to the targets. */
-export function askTag(results: Results): void {
-  const targets = targetsOf(results);
+export function askTag(results: Results, targets = targetsOf(results)): void {
   if (targets.length === 0) return;
   openDialog(() => (
     <Prompt
@@ -67,7 +64,7 @@ export function askTag(results: Results): void {
       label={t.actions.tagName}
       offers={tagNames(results.datasetId)}
       submit={t.actions.tag}
-      onSubmit={(tag) => tag && void toggleTag(results, tag)}
+      onSubmit={(tag) => tag && void toggleTag(results, tag, targets)}
     />
   ));
 }
@@ -83,15 +80,14 @@ export async function labelNames(datasetId: string): Promise<string[]> {
 }
 
 /** Ask for labels and give them to the targets. */
-export function askLabels(results: Results): void {
-  const targets = targetsOf(results);
+export function askLabels(results: Results, targets = targetsOf(results), present?: readonly string[]): void {
   if (targets.length === 0) return;
   const first = targets === "all" ? undefined : results.find(targets[0] ?? "");
   openDialog(() => (
     <Prompt
       title={t.actions.labelPrompt(numberOf(results, targets))}
       label={t.actions.labelName}
-      initial={(first?.labels ?? []).join(", ")}
+      initial={(present ?? first?.labels ?? []).join(", ")}
       offers={labelNames(results.datasetId)}
       submit={t.actions.label}
       onSubmit={(text) => void setLabels(results, targets, parts(text))}

@@ -1,5 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Row } from "../api/types";
+import { boxesOf } from "../state/boxes";
+import { showsBoxes } from "../state/preferences";
 import { t } from "../texts";
 import { thumbnail } from "./thumbnail";
 
@@ -55,6 +57,7 @@ export function Tile({ datasetId, row, size, fills, loads }: Props) {
           {row.image_filename}
         </span>
       )}
+      {showsBoxes.value && state === "shown" && <Boxes row={row} fills={fills} />}
       <span class="tile-marks" aria-hidden="true">
         {(row.labels ?? []).slice(0, 2).map((label) => (
           <span key={label} class="mark label">
@@ -74,5 +77,21 @@ export function Tile({ datasetId, row, size, fills, loads }: Props) {
         ))}
       </span>
     </div>
+  );
+}
+
+/** The bounding boxes of an image, over it. */
+function Boxes({ row, fills }: { row: Row; fills: boolean }) {
+  return (
+    <svg
+      class="boxes"
+      viewBox={`0 0 ${row.width} ${row.height}`}
+      preserveAspectRatio={fills ? "xMidYMid slice" : "xMidYMid meet"}
+      aria-hidden="true"
+    >
+      {boxesOf(row).map((box) => (
+        <rect key={box.media_id} x={box.bbox[0]} y={box.bbox[1]} width={box.bbox[2]} height={box.bbox[3]} />
+      ))}
+    </svg>
   );
 }
