@@ -1,7 +1,7 @@
 """After any sequence of all that changes datasets, they are as a plain model says, for each of two open workspaces.
 
 One of the workspaces may be in another process, which is killed now and then, also in the middle of an edit.
-``pytest --hypothesis-profile=long -m slow --log-cli-level=INFO`` on this file takes more than 10,000 steps, and logs
+``pytest --hypothesis-profile=full -m slow --log-cli-level=INFO`` on this file takes more than 10,000 steps, and logs
 their number.
 """
 
@@ -393,7 +393,7 @@ CASES = {
     "two processes": (SETTINGS, True),
     "two processes, superseded versions deleted at once": (EAGER, True),
 }
-PARTS, EXAMPLES, STEPS = 3, 9, 100
+PARTS, EXAMPLES, STEPS = 4, 9, 100
 """The number of tests of each case; with the profile ``full`` of sequences in each; and of steps in each sequence."""
 FEW_STEPS = 15
 """The number of steps of each sequence in ``make test``."""
