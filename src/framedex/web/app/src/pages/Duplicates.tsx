@@ -52,7 +52,7 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
     () => new Queue(member ? groupsWith(of, level, member) : reader(of, level, isDone), (group) => group.group_id),
     [of.id, level, isDone, member],
   );
-  useEffect(() => void queue.load(), [queue, editVersion.value]);
+  useEffect(() => queue.refresh(editVersion.value), [queue, editVersion.value]);
   const group = queue.current;
   useKeys("duplicates", { undo: () => void undo(of.id) }); // also once the queue is empty
   return (
@@ -150,7 +150,11 @@ function Group({ dataset: of, queue, group }: GroupProps) {
   }, [group]);
   const chosen = (): string => shown[focus.peek()] ?? group.keep;
   const decide = (action: ActionName, ids: string[], words: (n: number) => string): Promise<void> =>
-    queue.take(group, () => change({ datasetId: of.id, action, on: { ids }, words }));
+    queue.take(
+      group,
+      () => change({ datasetId: of.id, action, on: { ids }, words }),
+      action === "basket_add" || ids.length === group.media_ids.length,
+    );
   const accept = (): void => {
     const rest = group.media_ids.filter((id) => id !== keep.peek());
     void decide("basket_add", rest, t.edits.basketAdded);

@@ -58,7 +58,7 @@ function Issues({ dataset: of }: { dataset: DatasetStatus }) {
 
 function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }) {
   const queue = useMemo(() => new Queue(reader(of, type), (item) => item.media_id), [of.id, type]);
-  useEffect(() => void queue.load(), [queue, editVersion.value]);
+  useEffect(() => queue.refresh(editVersion.value), [queue, editVersion.value]);
   const okTag = t.issues.okTag(type);
   const decide = async (
     action: ActionName,
@@ -67,7 +67,8 @@ function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }
   ): Promise<void> => {
     const item = queue.current;
     if (!item) return;
-    await queue.take(item, () => change({ datasetId: of.id, action, on: { ids: [item.media_id] }, args, words }));
+    const on = { ids: [item.media_id] };
+    await queue.take(item, () => change({ datasetId: of.id, action, on, args, words }), true);
   };
   const accept = (): void => void decide("basket_add", {}, t.edits.basketAdded);
   const reject = (): void => void decide("tag", { tag: okTag }, t.edits.tagged(okTag));

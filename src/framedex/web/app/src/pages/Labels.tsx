@@ -40,7 +40,7 @@ export default datasetPage(Labels);
 function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   const pair = pairOf(query.value);
   const queue = useMemo(() => new Queue(reader(of, pair), (item) => item.media_id), [of.id, JSON.stringify(pair)]);
-  useEffect(() => void queue.load(), [queue, editVersion.value]);
+  useEffect(() => queue.refresh(editVersion.value), [queue, editVersion.value]);
   const all = useResource(
     (signal) => get<{ labels: { name: string; count: number }[] }>(`/dataset/${of.id}/labels`, {}, signal),
     [of.id, editVersion.value],

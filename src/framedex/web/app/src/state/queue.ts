@@ -16,6 +16,8 @@ export class Queue<T> {
   /** Items whose decision the server has not confirmed; what is read meanwhile may still have them. */
   private readonly taken = new Set<string>();
   private turn = 0;
+  /** The number of changes of the page that the queue knows of. */
+  private known: number | null = null;
 
   /**
    * @param read reads a part of the queue.
@@ -29,6 +31,13 @@ export class Queue<T> {
   /** The item that is decided on now. */
   get current(): T | undefined {
     return this.items.value[this.index.value];
+  }
+
+  /** Read the queue again if the dataset was changed, unless only by decisions after which it is as it would be read. */
+  refresh(version: number): void {
+    if (this.known !== null && version <= this.known) return;
+    this.known = version;
+    void this.load();
   }
 
   /** Read the queue from its beginning; the place in it stays. */
@@ -63,8 +72,13 @@ export class Queue<T> {
       void this.fill(this.items.peek().length);
   }
 
-  /** Take an item out at once, and put it back in its place if the decision on it fails. */
-  async take(item: T, decide: () => Promise<unknown>): Promise<void> {
+  /**
+   * Take an item out at once, and put it back in its place if the decision on it fails.
+   *
+   * @param decide makes one change.
+   * @param leavesOthers whether other items stay as they are, so that the queue need not be read again.
+   */
+  async take(item: T, decide: () => Promise<unknown>, leavesOthers = false): Promise<void> {
     const id = this.idOf(item);
     const place = this.items.peek().findIndex((each) => this.idOf(each) === id);
     if (place < 0) return;
@@ -74,6 +88,7 @@ export class Queue<T> {
     this.move(0);
     try {
       await decide();
+      if (leavesOthers && this.known !== null) this.known++;
     } catch {
       const next = [...this.items.peek()];
       next.splice(place, 0, item);
