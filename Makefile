@@ -36,19 +36,23 @@ serve: $(VENV)/.serve
 	test -e demo-workspace/framedex.toml || $(MAKE) demo
 	$(BIN)/framedex serve --workspace demo-workspace
 
-# The tests, with a folder for their files within another one.
+# The tests, with a folder for their files within another one, by a number of processes.
 tests_in = folder=$$(mktemp -d "$(1)/framedex-test.XXXXXX") && trap 'rm -rf "$$folder"' EXIT INT TERM && \
-	TMPDIR="$$folder" $(BIN)/python -m pytest -n 2 --dist worksteal
+	TMPDIR="$$folder" $(BIN)/python -m pytest -n $(2) --dist worksteal
 
 # Temporary files in memory where there are 2 GiB for them, so that tests do not wait for the disk.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 { print "/dev/shm" }')
 
+# The app is built again where its source has changed since the installation.
 test: $(VENV)/.dev
-	$(call tests_in,$(or $(MEMORY),$${TMPDIR:-/tmp})) -m "not slow"
+	-$(BIN)/python hatch_build.py
+	$(call tests_in,$(or $(MEMORY),$${TMPDIR:-/tmp}),2) -m "not slow"
 
-# What `make test` leaves out: the long tests, and the laws on all their examples; here their files are on a disk.
+# What `make test` leaves out: the long tests, and the laws on all their examples; here their files are on a disk,
+# for which one process waits while two others compute.
 test-all: $(VENV)/.dev
-	$(call tests_in,/var/tmp) -m "slow or law" --hypothesis-profile=full
+	-$(BIN)/python hatch_build.py
+	$(call tests_in,/var/tmp,3) -m "slow or law" --hypothesis-profile=full
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

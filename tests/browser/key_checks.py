@@ -264,6 +264,8 @@ def _undoes(keyboard: Keyboard) -> None:
     if keyboard.keys == "Ctrl+Shift+z":
         keyboard.says("^Done again: Put 1 image")
         keyboard.undo()
+    # The next key takes the image out again as long as it is shown as being in the basket.
+    expect(keyboard.page.get_by_role("gridcell").first.get_by_text("basket")).to_have_count(0)
 
 
 @checks("global inspector")

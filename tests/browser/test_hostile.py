@@ -1,6 +1,5 @@
 """Names, labels, tags, captions and fields that try to be more than text."""
 
-import re
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
@@ -17,7 +16,15 @@ from tests.service.live import live_service
 
 Open = Callable[..., Page]
 MARKUP = '"><img src=x onerror=alert(1)>'
-NAMES = [MARKUP, "{{7*7}}", "javascript:alert(1)", "ltr \u05d0\u05d1 rtl", "😀🖼 rows", "' OR 1=1 --", "${7*7}"]
+NAMES = [
+    MARKUP,
+    "{{1234*5678}}",
+    "javascript:alert(1)",
+    "ltr \u05d0\u05d1 rtl",
+    "😀🖼 rows",
+    "' OR 1=1 --",
+    "${1234*5678}",
+]
 TEXTS = [*NAMES, "🏳️‍🌈 \u202egnp", "a\x01b\x1b[31mc", "<script>alert(1)</script>", "long " * 2000]
 PAGES = (
     "", "/pictures", "/clusters", "/duplicates", "/labels", "/issues/dark", "/cleanup", "/history", "/views",
@@ -85,7 +92,7 @@ def test_pages__with_hostile_texts(hostile: Site, open_page: Open, part: str) ->
     expect(page.locator("main [aria-busy=true]")).to_have_count(0)
     page.wait_for_load_state("networkidle") if part != "/pictures" else page.get_by_role("gridcell").first.wait_for()
     assert page.evaluate(FOREIGN) == []
-    assert re.search(r"\b49\b", page.locator("body").inner_text()) is None, "a template was evaluated"
+    assert "7006652" not in page.locator("body").inner_text(), "a template was evaluated"
     assert problems == []
 
 

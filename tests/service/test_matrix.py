@@ -60,6 +60,8 @@ IN_QUERY = ("/api/v1/user_config", "/api/v1/process/add_media")
 """Paths of routes about a dataset that is in the query."""
 USERS = "/api/v1/keycloak/admin/users"
 LOG_OUT = "/api/v1/logout"
+ENDING = {("DELETE", "/api/v1/sessions"), ("DELETE", "/api/v1/sessions/{session_id}")}
+"""What else ends sessions of the user who asks, beside logging out."""
 ENDLESS = ("/api/v1/events", "/api/v1/notifications/stream")
 """Paths whose answers have no end, so that only the refusals are asked for."""
 UNDONE = {
@@ -176,7 +178,8 @@ class Site:
             headers["Authorization"] = f"Bearer {token_of(key.api_key, key.api_secret)}"
         asking: TestClient = self.local if column == "local" else self.client
         answer = asking.request(method, path, headers=headers, follow_redirects=False, **own)
-        if route.path == LOG_OUT and column in self.tokens:
+        is_ending = route.path == LOG_OUT or (method, route.path) in ENDING
+        if is_ending and column in self.tokens:
             self.tokens[column] = self.token(column)
         return answer
 

@@ -62,7 +62,7 @@ RESOURCES = {
         "id:uuid display_name:text status:text status_new:DatasetStatus progress:integer owned_by:text "
         "created_at:time n_images:integer n_videos:integer",
         added="description created_by updated_at n_objects source_type source_uri source_dataset_id preview_uri "
-        "filename sample fatal_error_msg",
+        "filename sample fatal_error_msg permissions",
         status_new="READY|READ ONLY|PARTIAL INDEX|INDEXING|ERROR",
     ),
     "enrichment model": resource(

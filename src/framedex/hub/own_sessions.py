@@ -1,6 +1,6 @@
 """The own sessions of a user: where the user is logged in, and the end of each."""
 
-from framedex.access import Action, Actor
+from framedex.access import Actor
 from framedex.errors import NotFound
 from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
@@ -24,8 +24,9 @@ class OwnSessions:
 
         Raises:
             NotAuthenticated: nobody is logged in.
+            Forbidden: the password of the actor is temporary.
         """
-        self._context.require(actor, Action.OWN_ACCOUNT)
+        self._context.require_log_in(actor)
         user_id, now = own_id(actor), self._context.clock()
         if user_id is None:
             return []
@@ -41,6 +42,7 @@ class OwnSessions:
 
         Raises:
             NotAuthenticated: nobody is logged in.
+            Forbidden: the password of the actor is temporary.
             NotFound: the actor has no such session, or it has ended.
         """
         if session_id not in {each.id for each in self.live(actor)}:
@@ -54,6 +56,7 @@ class OwnSessions:
 
         Raises:
             NotAuthenticated: nobody is logged in.
+            Forbidden: the password of the actor is temporary.
         """
         count = len(self.live(actor))
         if (user_id := own_id(actor)) is None:

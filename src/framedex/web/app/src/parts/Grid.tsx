@@ -221,7 +221,9 @@ function cellName(row: Row, isSelected: boolean): string {
   return parts.join(", ");
 }
 
-/** Give the focus to the cell at a position. */
+/** Give the focus to the cell at a position, unless it has gone elsewhere meanwhile, for example to the search. */
 export function focusCell(scroller: HTMLElement | null, position: number): void {
+  const present = document.activeElement;
+  if (present && present !== document.body && !scroller?.contains(present) && !present.contains(scroller)) return;
   scroller?.querySelector<HTMLElement>(`[data-position="${position}"]`)?.focus({ preventScroll: true });
 }
