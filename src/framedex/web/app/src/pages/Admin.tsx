@@ -5,7 +5,7 @@ import type { AuditPage } from "../api/types";
 import { date } from "../lib/format";
 import { Pager } from "../parts/Pager";
 import { Pending, useResource } from "../parts/Resource";
-import { TextField } from "../parts/TextField";
+import { SearchForm } from "../parts/SearchForm";
 import { datasets } from "../state/datasets";
 import { say, sayError } from "../state/notices";
 import { t } from "../texts";
@@ -107,16 +107,7 @@ function Audit() {
   const nameOf = (id: string): string => datasets.value?.find((each) => each.id === id)?.display_name ?? id;
   return (
     <>
-      <form
-        class="inline"
-        role="search"
-        onSubmit={(event) => event.preventDefault()}
-        onInput={() => {
-          offset.value = 0;
-        }}
-      >
-        <TextField label={t.admin.action} value={action} type="search" maxLength={200} />
-      </form>
+      <SearchForm label={t.admin.action} value={action} offset={offset} maxLength={200} />
       {!page.value && <Pending of={page} />}
       {page.value?.total === 0 && <p>{t.admin.none}</p>}
       {page.value && page.value.total > 0 && (

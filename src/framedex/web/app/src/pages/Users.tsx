@@ -5,7 +5,7 @@ import { ago, count } from "../lib/format";
 import { Button } from "../parts/Button";
 import { Pager } from "../parts/Pager";
 import { Pending, useResource } from "../parts/Resource";
-import { TextField } from "../parts/TextField";
+import { SearchForm } from "../parts/SearchForm";
 import { NewUserDialog, UserDialog } from "../parts/UserDialogs";
 import { openDialog } from "../state/dialogs";
 import { manages } from "../state/session";
@@ -32,16 +32,7 @@ export default function Users() {
     <div class="page">
       <header class="page-head">
         <h1>{t.navigation.users}</h1>
-        <form
-          class="inline"
-          role="search"
-          onSubmit={(event) => event.preventDefault()}
-          onInput={() => {
-            offset.value = 0;
-          }}
-        >
-          <TextField label={t.users.search} value={search} type="search" maxLength={1000} />
-        </form>
+        <SearchForm label={t.users.search} value={search} offset={offset} maxLength={1000} />
         {manages.value && (
           <Button kind="main" onClick={() => openDialog(() => <NewUserDialog onChange={reload} />)}>
             {t.users.create}

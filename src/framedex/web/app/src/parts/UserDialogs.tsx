@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { call, post } from "../api/http";
 import type { TenantMember, User } from "../api/types";
@@ -19,6 +19,31 @@ const USERS = "/keycloak/admin/users";
 const ROLES = ["viewer", "editor", "admin"] as const;
 const RIGHTS = ["manage-users", "view-users", "query-users", "query-groups"] as const;
 
+/** A choice of one of the roles, with what it means. */
+function RoleField({ value, first = false }: { value: Signal<string>; first?: boolean }) {
+  const id = useId();
+  return (
+    <>
+      <label for={id}>{t.users.columns.role}</label>
+      <select
+        id={id}
+        data-autofocus={first || undefined}
+        value={value.value}
+        onChange={(event) => {
+          value.value = event.currentTarget.value;
+        }}
+      >
+        {ROLES.map((each) => (
+          <option key={each} value={each}>
+            {t.users.roles[each]}
+          </option>
+        ))}
+      </select>
+      <p class="hint">{value.value === "admin" ? t.users.oneAdmin : t.users.roleHints[value.value]}</p>
+    </>
+  );
+}
+
 /** Asks for a new user, and then shows the temporary password. */
 export function NewUserDialog({ onChange }: { onChange: () => void }) {
   const username = useSignal("");
@@ -26,7 +51,6 @@ export function NewUserDialog({ onChange }: { onChange: () => void }) {
   const lastName = useSignal("");
   const role = useSignal<string>("viewer");
   const attempt = useAttempt();
-  const id = useId();
   const create = async (event: Event): Promise<void> => {
     event.preventDefault();
     const temporary = randomPassword();
@@ -50,21 +74,7 @@ export function NewUserDialog({ onChange }: { onChange: () => void }) {
         <TextField label={t.account.username} value={username} minLength={3} required first />
         <TextField label={t.users.firstName} value={firstName} required />
         <TextField label={t.users.lastName} value={lastName} required />
-        <label for={id}>{t.users.columns.role}</label>
-        <select
-          id={id}
-          value={role.value}
-          onChange={(event) => {
-            role.value = event.currentTarget.value;
-          }}
-        >
-          {ROLES.map((each) => (
-            <option key={each} value={each}>
-              {t.users.roles[each]}
-            </option>
-          ))}
-        </select>
-        <p class="hint">{role.value === "admin" ? t.users.oneAdmin : t.users.roleHints[role.value]}</p>
+        <RoleField value={role} />
         <Problem text={attempt.problem} />
         <div class="form-end">
           <Button onClick={closeDialog}>{t.cancel}</Button>
@@ -165,7 +175,6 @@ interface FormProps {
 
 function RoleForm({ user, member, onAct }: FormProps & { member: TenantMember }) {
   const role = useSignal(member.role);
-  const id = useId();
   const submit = (event: Event): void => {
     event.preventDefault();
     const path = `/workspace/members/${user.id}/role`;
@@ -173,22 +182,7 @@ function RoleForm({ user, member, onAct }: FormProps & { member: TenantMember })
   };
   return (
     <form class="form" onSubmit={submit}>
-      <label for={id}>{t.users.columns.role}</label>
-      <select
-        id={id}
-        data-autofocus
-        value={role.value}
-        onChange={(event) => {
-          role.value = event.currentTarget.value;
-        }}
-      >
-        {ROLES.map((each) => (
-          <option key={each} value={each}>
-            {t.users.roles[each]}
-          </option>
-        ))}
-      </select>
-      <p class="hint">{role.value === "admin" ? t.users.oneAdmin : t.users.roleHints[role.value]}</p>
+      <RoleField value={role} first />
       <div class="form-end">
         <Button type="submit" disabledReason={role.value === member.role ? t.users.sameRole : null}>
           {t.users.changeRole}
