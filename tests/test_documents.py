@@ -79,7 +79,12 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "document", [document for document in DOCUMENTS if any(examples(document))], ids=lambda document: document.stem
+    "document",
+    [
+        pytest.param(each, id=each.stem, marks=[pytest.mark.slow] * (each.stem not in ("README", "python")))
+        for each in DOCUMENTS
+        if any(examples(each))
+    ],
 )
 def test_examples__print_what_the_document_shows(
     document: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

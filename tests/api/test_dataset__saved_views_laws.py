@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -170,4 +171,4 @@ class SavedViews(RuleBasedStateMachine):
 
 
 SavedViews.TestCase.settings = examples(40, stateful_step_count=12)
-test_saved_views__any_sequence = SavedViews.TestCase
+test_saved_views__any_sequence = pytest.mark.slow(SavedViews.TestCase)

@@ -168,6 +168,7 @@ def test_copied_code__selects_what_is_shown(site: Site, open_page: Open, tmp_pat
         ), (path, command)
 
 
+@pytest.mark.slow
 def test_copy__to_the_clipboard(site: Site, open_page: Open) -> None:
     """Y and Enter copy; where a page has no clipboard, the text is selected and the dialog says what to press."""
     page = open_page(site, "/d/pets/pictures")

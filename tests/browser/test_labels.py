@@ -96,6 +96,7 @@ def test_labels__of_a_kind_at_once(crowds: Site, open_page: Open) -> None:
     assert [labels_of(dataset, ids[row]) for row in changed] == [["cat"]] * 3
 
 
+@pytest.mark.slow
 def test_labels__by_the_number_of_an_offer(crowds: Site, open_page: Open) -> None:
     """The keys 1 to 9 take the labels that are offered, the suggested one first."""
     dataset = crowds.dataset

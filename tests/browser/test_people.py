@@ -78,6 +78,7 @@ def test_viewer__sees_and_cannot_edit(people: Site, open_page: Open) -> None:
     assert people.dataset.journal() == before
 
 
+@pytest.mark.slow
 def test_owner__may_edit(people: Site, open_page: Open) -> None:
     """Nothing is locked for the owner."""
     page = open_page(people, "/d/pets/pictures", **session(people, "ann"))
@@ -336,6 +337,7 @@ def locked(people: Site) -> Iterator[Site]:
         yield Site(url, workspace, people.dataset, people.gallery, state)
 
 
+@pytest.mark.slow
 def test_read_only__service_says_so(locked: Site, open_page: Open) -> None:
     """A service that was started read-only shows a lock on all pages, and keys say why they do nothing."""
     why = "The service was started read-only: nothing can be changed."

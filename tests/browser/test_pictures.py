@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from framedex import vql
@@ -11,6 +12,7 @@ from tests.browser.site import Site, first_image
 Open = Callable[..., Page]
 
 
+@pytest.mark.slow
 def test_grid__moves_with_keys(site: Site, open_page: Open) -> None:
     """Arrows move the focus by image and row, Home and End to the ends, and the page shows where it is."""
     page = open_page(site, "/d/pets/pictures")
@@ -77,6 +79,7 @@ def test_filter__by_a_value(site: Site, open_page: Open) -> None:
     expect(page.locator(".count")).to_have_text(f"{len(site.dataset.view)} images")
 
 
+@pytest.mark.slow
 def test_search__without_a_match(site: Site, open_page: Open) -> None:
     """A search for nonsense says that nothing matches."""
     page = open_page(site, "/d/pets/pictures")
@@ -85,6 +88,7 @@ def test_search__without_a_match(site: Site, open_page: Open) -> None:
     expect(page.get_by_text("Nothing here matches this search.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_searches__have_the_order_of_the_library(site: Site, open_page: Open) -> None:
     """Words, an image and a part of an image find what the library finds, in its order."""
     dataset = site.dataset
@@ -108,6 +112,7 @@ def test_searches__have_the_order_of_the_library(site: Site, open_page: Open) ->
             expect(cell).to_have_accessible_name(re.compile(f"^{re.escape(name)}"))
 
 
+@pytest.mark.slow
 def test_scrubber__says_what_is_there(site: Site, open_page: Open) -> None:
     """The rail beside images that are sorted by size has their sizes, and leads to a place."""
     sizes = site.dataset.view.sort_by("file_size_bytes").to_arrow(["file_size_bytes"])["file_size_bytes"].to_pylist()

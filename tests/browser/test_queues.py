@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from framedex import vql
@@ -42,6 +43,7 @@ def test_duplicates__cleaned_and_undone(own_site: Site, open_page: Open) -> None
     assert dataset.view.to_arrow().equals(before)
 
 
+@pytest.mark.slow
 def test_duplicates__that_are_none(own_site: Site, open_page: Open) -> None:
     """A group that is kept whole is a decision: it does not come back."""
     dataset = own_site.dataset
@@ -77,6 +79,7 @@ def test_duplicates__all_at_once(own_site: Site, open_page: Open) -> None:
     assert len(dataset.journal()) == 1
 
 
+@pytest.mark.slow
 def test_duplicates__of_an_image(site: Site, open_page: Open) -> None:
     """The copies of one image are shown alone; an image without copies says so."""
     page = open_page(site, f"/d/pets/duplicates?of={site.dataset.media_id(COPIES[1])}")
@@ -86,6 +89,7 @@ def test_duplicates__of_an_image(site: Site, open_page: Open) -> None:
     expect(page.get_by_text("This image has no duplicates at this similarity.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_issues__into_the_basket_or_not(own_site: Site, open_page: Open) -> None:
     """An image goes into the basket, or is tagged as no issue; both leave the queue and can be undone."""
     dataset = own_site.dataset
@@ -119,6 +123,7 @@ def test_image__with_its_neighbours(site: Site, open_page: Open) -> None:
     expect(page.locator("[data-position='2']")).to_have_attribute("tabindex", "0")
 
 
+@pytest.mark.slow
 def test_clusters__down_to_images(site: Site, open_page: Open) -> None:
     """Enter leads through the levels to the images of a cluster; the path says where one is."""
     page = open_page(site, "/d/pets/clusters?level=1")
@@ -134,6 +139,7 @@ def test_clusters__down_to_images(site: Site, open_page: Open) -> None:
     expect(page.locator(".count")).to_have_text(f"{members} of {len(site.dataset.view)} images")
 
 
+@pytest.mark.slow
 def test_clusters__members_are_tagged(own_site: Site, open_page: Open) -> None:
     """A tag that is given to a cluster is given to its members, all of them and no others."""
     dataset = own_site.dataset
@@ -148,6 +154,7 @@ def test_clusters__members_are_tagged(own_site: Site, open_page: Open) -> None:
     assert dataset.where(vql.tags("group")).media_ids() == members
 
 
+@pytest.mark.slow
 def test_history__undoes_a_step(own_site: Site, open_page: Open) -> None:
     """The journal has the steps of all users; one of them is undone there."""
     dataset = own_site.dataset

@@ -74,6 +74,7 @@ def test_pages__with_forced_colours(site: Site, open_page: Open) -> None:
     assert focused.evaluate("(each) => getComputedStyle(each).outlineStyle") != "none"
 
 
+@pytest.mark.slow
 def test_grid__for_those_who_listen(site: Site, open_page: Open) -> None:
     """The grid has its size, its cells their place and their name, and changes are announced."""
     page = open_page(site, "/d/pets/pictures?sort=image_filename%3Aasc")

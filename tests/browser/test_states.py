@@ -40,6 +40,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 def test_datasets__none(empty: str, open_page: Open, site: Site) -> None:
     """Without datasets the first page says how to make one."""
     page = open_page(Site(empty, site.workspace, site.dataset, site.gallery, site.state), "/")
@@ -47,6 +48,7 @@ def test_datasets__none(empty: str, open_page: Open, site: Site) -> None:
     expect(page.get_by_text("framedex create pets ~/photos")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_filter__that_nothing_passes(site: Site, open_page: Open) -> None:
     """The page counts what there would be without each part of the filter; Escape takes the last part away."""
     parts = '[{"labels":{"op":"is","value":"fur"}},{"labels":{"op":"is","value":"town"}}]'
@@ -77,6 +79,7 @@ def test_files__that_are_damaged_or_gone(own_site: Site, open_page: Open) -> Non
     expect(page.locator(".stage")).to_contain_text(reason)
 
 
+@pytest.mark.slow
 def test_edit__that_is_refused(site: Site, open_page: Open) -> None:
     """A change that the service refuses is shown as pending, then taken back with the reason."""
     page = open_page(site, "/d/pets/pictures", allowed=("500",))
@@ -89,6 +92,7 @@ def test_edit__that_is_refused(site: Site, open_page: Open) -> None:
     assert site.dataset.basket.count() == 0
 
 
+@pytest.mark.slow
 def test_edit__without_a_server(site: Site, open_page: Open) -> None:
     """Without a server a bar says so; a change is refused, and not made later, once the server answers again."""
     page = open_page(site, "/d/pets/pictures", allowed=("ERR_", "503"))
@@ -105,6 +109,7 @@ def test_edit__without_a_server(site: Site, open_page: Open) -> None:
     assert site.dataset.basket.count() == 0
 
 
+@pytest.mark.slow
 def test_results__that_are_gone(site: Site, open_page: Open) -> None:
     """Results that the service has forgotten are opened again."""
     page = open_page(site, "/d/pets/pictures", allowed=("410",))
@@ -117,6 +122,7 @@ def test_results__that_are_gone(site: Site, open_page: Open) -> None:
     expect(page.get_by_text("the results are gone")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_results__that_are_slow(site: Site, open_page: Open) -> None:
     """While nothing is there yet the grid is busy, for assistive technology too."""
     waiting: list[Route] = []
@@ -130,12 +136,14 @@ def test_results__that_are_slow(site: Site, open_page: Open) -> None:
     first_image(page)
 
 
+@pytest.mark.slow
 def test_search__by_meaning_that_is_not_available(site: Site, open_page: Open) -> None:
     """The page says which encoder a search by meaning needs."""
     page = open_page(site, "/d/pets/pictures?q=dog&by=meaning", allowed=("4", "5"))
     expect(page.get_by_role("alert")).to_contain_text("encoder")
 
 
+@pytest.mark.slow
 def test_page__that_failed(site: Site, open_page: Open) -> None:
     """A page whose data could not be read says why, and can be tried again."""
     page = open_page(site, "/", allowed=("500",))

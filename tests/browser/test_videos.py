@@ -79,6 +79,7 @@ def test_file__of_a_video(film: Site, open_page: Open) -> None:
     expect(video).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_boxes_and_region__by_keys(film: Site, open_page: Open) -> None:
     """Boxes are shown and stepped through; a region is drawn, moved and sized by keys, and Enter searches for it."""
     media_id = film.dataset.media_id("000.png")

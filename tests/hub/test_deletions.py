@@ -58,6 +58,7 @@ def count_begun(hub: Hub) -> int:
 
 
 @pytest.mark.parametrize("place", ["before the catalog", "before its files", "before the users"])
+@pytest.mark.slow
 def test_killed__is_finished_at_the_next_opening(workspace: Workspace, tmp_path: Path, place: str) -> None:
     """The next start finds a dataset as before, or nothing of it, no folder either, and the entry of the audit."""
     with Hub(workspace) as hub:

@@ -313,6 +313,7 @@ ADDS = """
 
 
 @pytest.mark.parametrize("moment", ["queued", "notifying", "notified", "end"])
+@pytest.mark.slow
 def test_kill__loses_and_repeats_no_alert(tmp_path: Path, moment: str) -> None:
     """A process that is killed while it notifies leaves the rest to the next one; each user hears of a batch once."""
     folder = tmp_path / "ws"

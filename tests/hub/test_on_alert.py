@@ -143,6 +143,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_calls__of_a_process_that_was_killed(tmp_path: Path, clock: Clock) -> None:
     """A process that is killed in an attempt leaves it to the next one, which uses the same id."""
     clock.time = datetime.now(UTC)
