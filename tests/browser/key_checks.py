@@ -418,11 +418,13 @@ def _members(keyboard: Keyboard) -> None:
 @checks("duplicates accept", "duplicates undo")
 def _accepts(keyboard: Keyboard) -> None:
     _group(keyboard)
+    place = keyboard.page.get_by_text(re.compile("^Group 1 of"))
+    before = place.inner_text()
     keyboard.press("Enter")
     expect(keyboard.page.get_by_text(re.compile("^Put . images? into the basket"))).to_be_visible()
     keyboard.press("u")
     expect(keyboard.page.get_by_text(re.compile("^Undone: "))).to_be_visible()
-    _group(keyboard)
+    expect(place).to_have_text(before)
 
 
 @checks("duplicates accept.all")

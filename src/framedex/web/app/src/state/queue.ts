@@ -1,5 +1,5 @@
 /** A queue of findings to decide on: loaded in parts, one after another, with what was decided here left out. */
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { ApiError } from "../api/http";
 
 export interface Part<T> {
@@ -15,6 +15,8 @@ export class Queue<T> {
   readonly error = signal<ApiError | null>(null);
   /** Items whose decision the server has not confirmed; what is read meanwhile may still have them. */
   private readonly taken = new Set<string>();
+  /** The item that was decided on last: once it is open again, after an undo, it is shown. */
+  private last: string | null = null;
   private turn = 0;
   /** The number of changes of the page that the queue knows of. */
   private known: number | null = null;
@@ -40,28 +42,45 @@ export class Queue<T> {
     void this.load();
   }
 
-  /** Read the queue from its beginning; the place in it stays. */
+  /** Read the queue from its beginning; the item that is shown stays, unless the last decision was undone. */
   async load(): Promise<void> {
     await this.fill(0);
-    this.index.value = Math.min(this.index.peek(), Math.max(0, this.items.peek().length - 1));
   }
 
-  private async fill(offset: number): Promise<void> {
+  private async fill(from: number): Promise<void> {
     const turn = ++this.turn;
     this.isLoading.value = true;
     try {
-      const part = await this.read(offset);
-      if (turn !== this.turn) return; // a later reading knows more
-      const before = offset === 0 ? [] : this.items.peek();
-      const left = new Set([...before.map(this.idOf), ...this.taken]);
-      this.items.value = [...before, ...part.items.filter((item) => !left.has(this.idOf(item)))];
-      this.hasMore.value = part.hasMore;
-      this.error.value = null;
+      let offset = from;
+      let items = from === 0 ? [] : this.items.peek();
+      let part: Part<T>;
+      do {
+        part = await this.read(offset);
+        if (turn !== this.turn) return; // a later reading knows more
+        const left = new Set([...items.map(this.idOf), ...this.taken]);
+        items = [...items, ...part.items.filter((item) => !left.has(this.idOf(item)))];
+        offset += part.items.length;
+      } while (part.hasMore && part.items.length > 0 && items.length <= this.index.peek());
+      batch(() => {
+        this.index.value = this.placeIn(items);
+        this.items.value = items;
+        this.hasMore.value = part.hasMore;
+        this.error.value = null;
+      });
     } catch (error) {
       if (turn === this.turn) this.error.value = error instanceof ApiError ? error : new ApiError(0, String(error));
     } finally {
       if (turn === this.turn) this.isLoading.value = false;
     }
+  }
+
+  /** Return the place to show in items that were read: that of what was shown, or of what is open again. */
+  private placeIn(items: readonly T[]): number {
+    const places = new Map(items.map((item, place) => [this.idOf(item), place]));
+    const again = this.last === null ? undefined : places.get(this.last);
+    if (again !== undefined) this.last = null;
+    const shown = this.current && places.get(this.idOf(this.current));
+    return again ?? shown ?? Math.min(this.index.peek(), Math.max(0, items.length - 1));
   }
 
   /** Go some items on, reading more where the end is near. */
@@ -88,6 +107,7 @@ export class Queue<T> {
     this.move(0);
     try {
       await decide();
+      this.last = id;
       if (leavesOthers && this.known !== null) this.known++;
     } catch {
       const next = [...this.items.peek()];
