@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Page, Route, expect
 
@@ -13,7 +15,7 @@ from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.browser.site import Site, all_saved, first_image
 from tests.enrichments import ENCODE, Hues, register_models
-from tests.gallery import ANIMALS, BROKEN, SETTINGS, make_gallery
+from tests.gallery import ANIMALS, BROKEN, SETTINGS, TOWNS, make_gallery
 from tests.image_files import photo, write
 from tests.pauses import all_threads_busy, wait_until
 from tests.service.live import live_service
@@ -77,6 +79,32 @@ def test_files__that_are_damaged_or_gone(own_site: Site, open_page: Open) -> Non
     reason = dataset.media_item(dataset.media_id(BROKEN[1])).error
     assert reason
     expect(page.locator(".stage")).to_contain_text(reason)
+
+
+@pytest.mark.slow
+def test_files__of_unknown_size(own_site: Site, open_page: Open) -> None:
+    """Images of a table of embeddings are shown, with the size that they say; a damaged or absent one says so."""
+    names = [ANIMALS[0], TOWNS[0], BROKEN[1], "gone.jpg"]
+    embeddings = np.eye(len(names), dtype=np.float32)
+    table = pa.table({"uri": [str(own_site.gallery / name) for name in names], "embedding": list(embeddings)})
+    dataset = own_site.workspace.create_dataset("table", table)
+    ids = dict(zip(names, dataset.view.media_ids(), strict=True))
+    page = open_page(own_site, "/d/table/pictures", allowed=("404", "415", "422"))
+    expect(page.locator(".tile.shown img")).to_have_count(2)
+    expect(page.locator(".tile.failed", has_text="text")).to_contain_text("Damaged")
+    expect(page.locator(".tile.failed", has_text="gone")).to_contain_text("The file is not there")
+    page.goto("/")
+    expect(page.get_by_role("link", name="table").locator("img")).to_have_count(2)
+    expect(page.get_by_role("link", name="table").locator(".missing")).to_have_count(2)
+    page.goto(f"/d/table/m/{ids[TOWNS[0]]}")
+    expect(page.locator(".canvas img")).to_have_js_property("naturalWidth", 200)
+    expect(page.get_by_role("complementary", name="Details")).to_contain_text("200 × 150")
+    page.keyboard.press("r")
+    expect(page.locator("svg.boxes rect.drawn")).to_have_attribute("width", "100")
+    page.goto(f"/d/table/m/{ids[BROKEN[1]]}")
+    expect(page.locator(".stage")).to_contain_text("The media file cannot be shown as an image")
+    page.goto(f"/d/table/m/{ids['gone.jpg']}")
+    expect(page.locator(".stage")).to_contain_text("The file is not there: ")
 
 
 @pytest.mark.slow

@@ -88,7 +88,8 @@ export const get = <T>(path: string, query: Record<string, QueryValue> = {}, sig
 export const post = <T>(path: string, json: unknown = {}, query: Record<string, QueryValue> = {}): Promise<T> =>
   call<T>("POST", path, { json, query });
 
-async function problem(response: Response): Promise<ApiError> {
+/** Return the error of a response whose status is not 2xx. */
+export async function problem(response: Response): Promise<ApiError> {
   let detail = `The server answered ${response.status}`;
   let code = "";
   try {

@@ -85,6 +85,7 @@ export interface Row {
   media_type: string;
   issues: IssueOfRow[] | null;
   in_basket?: boolean;
+  is_corrupted_issue?: boolean | null;
   frame_timestamp: number | null;
   [column: string]: unknown;
 }

@@ -183,6 +183,8 @@ function parseSteps(text: string | null): Step[] {
 
 const imagesQuery = (clusterId: string): string =>
   new URLSearchParams({ f: filterText([{ cluster: { op: "is", value: clusterId } }])! }).toString();
+/** Whether a cluster is that of the media without an embedding, number 0: their files could not be read. */
+const isOfUnread = (cluster: Cluster): boolean => cluster.cluster_id.endsWith("00000000");
 const nameOf = (cluster: Cluster): string => cluster.name ?? t.clusters.size(cluster.n_images);
 
 /** Open the clusters of an image, where the address names one. */
@@ -213,7 +215,12 @@ function Card({ dataset: of, cluster, index, isFocused, onOpen }: CardProps) {
             <Thumb
               key={each.media_id}
               datasetId={of.id}
-              row={{ ...each, image_filename: each.file_name, v: null }}
+              row={{
+                ...each,
+                image_filename: each.file_name,
+                v: null,
+                is_corrupted_issue: isOfUnread(cluster) && each.width === null,
+              }}
               size={128}
             />
           ))}

@@ -10,7 +10,7 @@ import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
 import { datasetPage } from "../parts/DatasetPage";
 import { PartialBar } from "../parts/PartialBar";
-import { Thumb } from "../parts/Thumb";
+import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
@@ -29,12 +29,10 @@ const MOST_SHOWN = 60;
 const AHEAD = 3;
 const MEMBER_PX = 256;
 const MEMBER_COLUMNS = [
-  "media_id",
-  "image_filename",
+  ...THUMB_COLUMNS,
   "file_path",
   "width",
   "height",
-  "v",
   "labels",
   "file_size_bytes",
   "blur",
@@ -120,7 +118,8 @@ function membersOf(of: DatasetStatus, group: DuplicateGroup): Promise<Row[]> {
   const known = read.get(key);
   if (known) return known;
   const rows = rowsOfIds(of.id, shownMembers(group), MEMBER_COLUMNS).then((found) => {
-    for (const row of found) if (row.width !== null) new Image().src = thumbnail(of.id, row.media_id, row.v, MEMBER_PX);
+    for (const row of found)
+      if (!row.is_corrupted_issue) new Image().src = thumbnail(of.id, row.media_id, row.v, MEMBER_PX);
     return found;
   });
   read.set(key, rows);
@@ -279,7 +278,7 @@ function Member({ datasetId, row, others, reason, isKept, isFocused, onFocus }: 
       <strong>{isKept ? `★ ${t.duplicates.kept}` : t.duplicates.removed}</strong>
       <span>{reason}</span>
       <span class={differs("width")}>
-        {row.width} × {row.height}
+        {row.width !== null && row.height !== null && `${row.width} × ${row.height}`}
       </span>
       <span class={differs("file_size_bytes")}>
         {typeof row.file_size_bytes === "number" && size(row.file_size_bytes)}

@@ -9,7 +9,7 @@ import { datasetPage } from "../parts/DatasetPage";
 import { Histogram } from "../parts/Histogram";
 import { PartialBar } from "../parts/PartialBar";
 import { useResource } from "../parts/Resource";
-import { Thumb } from "../parts/Thumb";
+import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { navigate, pathOf, route } from "../router";
 import { addressOf, loadStats, stats } from "../state/datasets";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
@@ -25,7 +25,7 @@ interface Finding {
   media_id: string;
   image_filename: string;
   v: string | null;
-  width: number | null;
+  is_corrupted_issue: boolean;
   value: number;
 }
 
@@ -137,7 +137,7 @@ function reader(of: DatasetStatus, type: string) {
     if (known.some((tag) => tag.name === ok)) vql.push({ not: { tags: { op: "is", value: ok } } });
     const hasValues = type !== "corrupted";
     const above = stats.peek()?.issues.find((each) => each.issue_type === type);
-    const columns = ["media_id", "image_filename", "v", "width", ...(hasValues ? [type] : [])];
+    const columns = [...THUMB_COLUMNS, ...(hasValues ? [type] : [])];
     const sort = hasValues ? { column: type, descending: await isAbove(of, above?.issue_type ?? type) } : null;
     shows({ vql, ...(sort ? { sort } : {}) });
     const { rows, info } = await readRows(of.id, { vql, sort }, columns, offset + PART);
@@ -145,7 +145,7 @@ function reader(of: DatasetStatus, type: string) {
       media_id: row.media_id,
       image_filename: row.image_filename,
       v: row.v,
-      width: row.width,
+      is_corrupted_issue: row.is_corrupted_issue === true,
       value: hasValues ? Number(row[type] ?? 0) : 1,
     }));
     return { items, hasMore: info.count > offset + PART };

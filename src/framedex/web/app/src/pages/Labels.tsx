@@ -11,7 +11,7 @@ import { datasetPage } from "../parts/DatasetPage";
 import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
 import { labelNames } from "../parts/SelectionBar";
-import { Thumb } from "../parts/Thumb";
+import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
 import { navigate, pathOf, query } from "../router";
 import { addressOf } from "../state/datasets";
@@ -210,7 +210,7 @@ function Item({ dataset: of, queue, item }: ItemProps) {
   const generation = useSignal<string | undefined>(undefined);
   const nearest = useSignal<Row[]>([]);
   useEffect(() => {
-    const columns = ["media_id", "image_filename", "v", "width", "labels"];
+    const columns = [...THUMB_COLUMNS, "labels"];
     void readRows(of.id, { ids: [item.media_id] }, columns).then(({ rows, info }) => {
       row.value = rows[0];
       generation.value = info.generation;

@@ -11,7 +11,7 @@ import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
 import { show } from "../parts/SearchBox";
 import { askLabels, askTag, toggleBasket } from "../parts/SelectionBar";
-import { file, thumbnail } from "../parts/thumbnail";
+import { file, type Reason, thumbnail, whyNotShown } from "../parts/thumbnail";
 import { type Frames, Strip, useFrames, VideoFile } from "../parts/VideoFrames";
 import { navigate, pathOf, query, route } from "../router";
 import type { Box } from "../state/boxes";
@@ -33,6 +33,12 @@ interface View {
   zoom: number;
   x: number;
   y: number;
+}
+/** The size that an image itself says, for media whose size the dataset does not know. */
+interface NaturalSize {
+  mediaId: string;
+  width: number;
+  height: number;
 }
 interface Area {
   x: number;
@@ -85,11 +91,13 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
     view.value = { zoom: 1, x: 0, y: 0 };
     drawn.value = null;
   }, [mediaId]);
+  const natural = useSignal<NaturalSize | null>(null);
+  const known = withSize(item.value, natural.value);
   const boxes = useBoxes(of, item.value);
   const box = useSignal(-1);
   const showFrame = (id: string): void => navigate(pathOf(name, "m", id, query.peek().toString()), { replace: true });
   const frames = useFrames(of, item.value, showFrame);
-  useViewerKeys({ of, item: item.value, view, drawn, boxes, box, go, back, frames });
+  useViewerKeys({ of, item: known, view, drawn, boxes, box, go, back, frames });
   const position = placed.value === mediaId && t.viewer.position(focus.value + 1, results.count);
   return (
     <div class="viewer">
@@ -120,17 +128,23 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
         ) : frames.showsFile.value && item.value?.frame_timestamp != null ? (
           <VideoFile dataset={of} item={item.value} />
         ) : (
-          <Stage dataset={of} item={item.value} view={view} drawn={drawn} boxes={boxes} box={box} />
+          <Stage dataset={of} item={known} natural={natural} view={view} drawn={drawn} boxes={boxes} box={box} />
         )}
         <aside class="inspector" aria-label={t.inspector.name}>
           <h2>{t.inspector.name}</h2>
-          {item.value && <Details item={item.value} />}
+          {known && <Details item={known} />}
           {boxes.length > 0 && <BoxList boxes={boxes} box={box} />}
         </aside>
       </div>
       <Strip dataset={of} frames={frames} show={showFrame} />
     </div>
   );
+}
+
+/** Return an item with the size that its image says, where the dataset does not know it. */
+function withSize(item: MediaItem | null, natural: NaturalSize | null): MediaItem | null {
+  if (!item || natural?.mediaId !== item.media_id || (item.width !== null && item.height !== null)) return item;
+  return { ...item, width: natural.width, height: natural.height };
 }
 
 /** The bounding boxes of an image: the objects of files with its name, and of those its own. */
@@ -268,15 +282,16 @@ function within(area: Area, width: number, height: number): Area {
 interface StageProps {
   dataset: DatasetStatus;
   item: MediaItem | null;
+  natural: Signal<NaturalSize | null>;
   view: Signal<View>;
   drawn: Signal<Area | null>;
   boxes: readonly Box[];
   box: Signal<number>;
 }
 
-function Stage({ dataset: of, item, view, drawn, boxes, box }: StageProps) {
+function Stage({ dataset: of, item, natural, view, drawn, boxes, box }: StageProps) {
   const stage = useRef<HTMLDivElement>(null);
-  const failed = useSignal("");
+  const failed = useSignal<{ source: string; reason: Reason } | null>(null);
   const isLoaded = useSignal("");
   const start = useRef<{ x: number; y: number; view: View } | null>(null);
   const source = useMemo(
@@ -284,10 +299,12 @@ function Stage({ dataset: of, item, view, drawn, boxes, box }: StageProps) {
     [item?.media_id],
   );
   if (!item) return <div class="stage" aria-busy="true" />;
-  const { width, height } = item;
-  if (width === null || height === null || failed.value === source) {
-    return <p class="stage problem">{item.error ?? t.pictures.missingPath(item.original_uri)}</p>;
+  const reason = failed.value?.source === source ? failed.value.reason : null;
+  if (item.error !== null || reason) {
+    return <p class="stage problem">{item.error ?? (reason && wordsOf(reason, item))}</p>;
   }
+  // Until the image has said its size, it is fitted into the usual one.
+  const { width, height } = item.width !== null && item.height !== null ? item : { width: 4, height: 3 };
   const { zoom, x, y } = view.value;
   const onWheel = (event: WheelEvent): void => {
     event.preventDefault();
@@ -323,11 +340,15 @@ function Stage({ dataset: of, item, view, drawn, boxes, box }: StageProps) {
           src={source}
           alt={item.caption ?? `${item.file_name}${item.labels?.length ? `, ${item.labels.join(", ")}` : ""}`}
           draggable={false}
-          onLoad={() => {
+          onLoad={({ currentTarget }) => {
             isLoaded.value = source;
+            const { naturalWidth, naturalHeight } = currentTarget;
+            natural.value = { mediaId: item.media_id, width: naturalWidth, height: naturalHeight };
           }}
           onError={() => {
-            failed.value = source;
+            void whyNotShown(source).then((reason) => {
+              failed.value = { source, reason };
+            });
           }}
         />
         <svg class="boxes" viewBox={`0 0 ${width} ${height}`} aria-hidden="true" preserveAspectRatio="none">
@@ -347,6 +368,11 @@ function Stage({ dataset: of, item, view, drawn, boxes, box }: StageProps) {
       </div>
     </div>
   );
+}
+
+/** Return why the file of an item is not shown: the path of one that is gone, else the sentence of the service. */
+function wordsOf(reason: Reason, item: MediaItem): string {
+  return reason.isGone ? t.pictures.missingPath(item.original_uri) : (reason.sentence ?? reason.words);
 }
 
 function BoxList({ boxes, box }: { boxes: readonly Box[]; box: Signal<number> }) {

@@ -5,11 +5,10 @@ import type { Row } from "../api/types";
 import { closeDialog } from "../state/dialogs";
 import { t } from "../texts";
 import { Dialog } from "./Dialog";
-import { Thumb } from "./Thumb";
+import { THUMB_COLUMNS, Thumb } from "./Thumb";
 
 const PREVIEWS = 12;
 const WAIT_MS = 150;
-const COLUMNS = ["media_id", "image_filename", "v", "width"];
 
 /** What would be done at a confidence: the results whose rows change, and its words. */
 export interface Proposal {
@@ -51,7 +50,7 @@ export function AcceptAll({ title, datasetId, initial, read, submit, onAccept }:
     try {
       const found = await read(value, signal);
       const path = `/dataset/${datasetId}/results/${found.rid}/rows`;
-      const page = await get<{ rows: Row[] }>(path, { limit: PREVIEWS, columns: COLUMNS }, signal);
+      const page = await get<{ rows: Row[] }>(path, { limit: PREVIEWS, columns: THUMB_COLUMNS }, signal);
       if (signal.aborted) return;
       rows.value = page.rows;
       proposal.value = found;

@@ -1,11 +1,11 @@
 import { useSignal } from "@preact/signals";
 import type { Row } from "../api/types";
 import { t } from "../texts";
-import { thumbnail } from "./thumbnail";
+import { thumbnail, whyNotShown } from "./thumbnail";
 
 /** The columns of a row that a thumbnail needs. */
-export const THUMB_COLUMNS = ["media_id", "image_filename", "v", "width"] as const;
-type ThumbRow = Pick<Row, "media_id" | "image_filename" | "v" | "width">;
+export const THUMB_COLUMNS = ["media_id", "image_filename", "v", "is_corrupted_issue"] as const;
+type ThumbRow = Pick<Row, "media_id" | "image_filename" | "v" | "is_corrupted_issue">;
 
 /** A thumbnail, or the reason and the name of the file where there is none. */
 export function Thumb({
@@ -19,16 +19,17 @@ export function Thumb({
   size: number;
   alt?: string;
 }) {
-  const failed = useSignal("");
+  const failed = useSignal({ source: "", words: "" });
   const source = thumbnail(datasetId, row.media_id, row.v, size);
-  // An image whose size is not known could not be decoded.
-  if (row.width === null || failed.value === source) {
+  const reason = row.is_corrupted_issue
+    ? t.pictures.corrupted
+    : failed.value.source === source
+      ? failed.value.words
+      : null;
+  if (reason !== null) {
     return (
-      <span
-        class="thumb missing"
-        title={`${row.width === null ? t.pictures.corrupted : t.pictures.missing}: ${row.image_filename}`}
-      >
-        {size < 128 ? "⚠" : row.width === null ? t.pictures.corrupted : t.pictures.missing}
+      <span class="thumb missing" title={`${reason}: ${row.image_filename}`}>
+        {size < 128 ? "⚠" : reason}
       </span>
     );
   }
@@ -40,7 +41,9 @@ export function Thumb({
       loading="lazy"
       decoding="async"
       onError={() => {
-        failed.value = source;
+        void whyNotShown(source).then(({ words }) => {
+          failed.value = { source, words };
+        });
       }}
     />
   );

@@ -3,7 +3,7 @@ import type { Row } from "../api/types";
 import { boxesOf } from "../state/boxes";
 import { showsBoxes } from "../state/preferences";
 import { t } from "../texts";
-import { thumbnail } from "./thumbnail";
+import { thumbnail, whyNotShown } from "./thumbnail";
 
 interface Props {
   datasetId: string;
@@ -29,12 +29,12 @@ export function nameOf(row: Row): string {
 export function Tile({ datasetId, row, size, fills, loads }: Props) {
   const present = thumbnail(datasetId, row.media_id, row.v, size);
   // Which address was shown, or could not be: another one is waited for.
-  const last = useSignal({ source: "", failed: false });
-  const state =
-    row.width === null ? "failed" : last.value.source !== present ? "waiting" : last.value.failed ? "failed" : "shown";
-  const source = row.width === null ? undefined : loads || state !== "waiting" ? present : undefined;
+  const last = useSignal<{ source: string; reason: string | null }>({ source: "", reason: null });
   const issues = row.issues ?? [];
   const isCorrupted = issues.some((issue) => issue.issue_type === "corrupted");
+  const reason = isCorrupted ? t.pictures.corrupted : last.value.source === present ? last.value.reason : null;
+  const state = reason !== null ? "failed" : last.value.source === present ? "shown" : "waiting";
+  const source = loads || state !== "waiting" ? present : undefined;
   return (
     <div class={`tile ${fills ? "fills" : ""} ${state}`}>
       {source && state !== "failed" && (
@@ -44,20 +44,22 @@ export function Tile({ datasetId, row, size, fills, loads }: Props) {
           decoding="async"
           draggable={false}
           onLoad={() => {
-            last.value = { source: present, failed: false };
+            last.value = { source: present, reason: null };
           }}
           onError={() => {
-            last.value = { source: present, failed: true };
+            void whyNotShown(present).then(({ words }) => {
+              last.value = { source: present, reason: words };
+            });
           }}
         />
       )}
       {state !== "shown" && (
         <span class="tile-name">
-          {state === "failed" && <b>{isCorrupted || row.width === null ? t.pictures.corrupted : t.pictures.missing}</b>}
+          {reason !== null && <b>{reason}</b>}
           {row.image_filename}
         </span>
       )}
-      {showsBoxes.value && state === "shown" && <Boxes row={row} fills={fills} />}
+      {showsBoxes.value && state === "shown" && row.width !== null && <Boxes row={row} fills={fills} />}
       <span class="tile-marks" aria-hidden="true">
         {(row.labels ?? []).slice(0, 2).map((label) => (
           <span key={label} class="mark label">

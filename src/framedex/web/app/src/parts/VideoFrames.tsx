@@ -8,14 +8,14 @@ import { t } from "../texts";
 import { Button } from "./Button";
 import type { MediaItem } from "./Inspector";
 import { useResource } from "./Resource";
-import { Thumb } from "./Thumb";
+import { THUMB_COLUMNS, Thumb } from "./Thumb";
 
 /** The frames that are shown before and after the present one. */
 const AROUND = 12;
 const MOST_FRAMES = 20_000;
 /** A scene is a run of frames of one cluster of this level. */
 const SCENE = "cluster_1";
-const COLUMNS = ["media_id", "image_filename", "v", "width", "frame_timestamp", SCENE];
+const COLUMNS = [...THUMB_COLUMNS, "frame_timestamp", SCENE];
 /** How long a kept frame is shown at least and at most, when they are played. */
 const LEAST_MS = 120;
 const MOST_MS = 500;

@@ -1,5 +1,6 @@
-/** Addresses of images: thumbnails by size and content, and files. */
-import { address } from "../api/http";
+/** Addresses of images: thumbnails by size and content, and files; and why one is not shown. */
+import { address, problem } from "../api/http";
+import { t } from "../texts";
 
 const SIZES = [128, 256, 512, 1024] as const;
 
@@ -13,3 +14,25 @@ export function thumbnail(datasetId: string, mediaId: string, version: string | 
 /** Return the address of the file of an image. */
 export const file = (datasetId: string, mediaId: string): string =>
   address(`/dataset/${datasetId}/media/${mediaId}/file`);
+
+/** Why an image is not shown: words for a tile, and the sentence of the service; null if that now answers with it. */
+export interface Reason {
+  words: string;
+  sentence: string | null;
+  isGone: boolean;
+}
+
+/** Ask the service why the image of an address could not be shown; elements of images do not tell. */
+export async function whyNotShown(source: string): Promise<Reason> {
+  const other = { words: t.pictures.notShown, sentence: null, isGone: false };
+  try {
+    const response = await fetch(source, { credentials: "same-origin" });
+    if (response.ok) return other;
+    const { status, message } = await problem(response);
+    if (status === 404) return { words: t.pictures.missing, sentence: message, isGone: true };
+    const isDamaged = status === 415 || status === 422;
+    return { words: isDamaged ? t.pictures.corrupted : t.pictures.notShown, sentence: message, isGone: false };
+  } catch {
+    return other;
+  }
+}

@@ -69,6 +69,7 @@ export const pages = {
     starting: "The images are being read. They are shown here as soon as there are some.",
     corrupted: "Damaged",
     missing: "The file is not there",
+    notShown: "Cannot be shown at present",
     missingPath: (path: string) => `The file is not there: ${path}`,
     sorts: {
       "": "Order of ingestion",
