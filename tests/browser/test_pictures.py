@@ -95,6 +95,7 @@ def test_searches__have_the_order_of_the_library(site: Site, open_page: Open) ->
     like = dataset.media_id("animals/05.jpg")
     searches = {
         "q=street": dataset.search("street", None),
+        "q=%22number+03": dataset.search("number 03", None),  # a phrase that is not finished
         f"like={like}": dataset.similar(like, 1000),
         f"like={like}&region=20,10,80,60": dataset.similar(like, 1000, bounding_box=(20, 10, 80, 60)),
         "q=%22number+03%22&sort=file_size_bytes%3Adesc": dataset.search('"number 03"', None).sort_by(

@@ -172,6 +172,24 @@ def test_search__by_meaning_that_is_not_available(site: Site, open_page: Open) -
 
 
 @pytest.mark.slow
+def test_search__that_is_not_finished(site: Site, open_page: Open) -> None:
+    """One quotation mark is text; an open parenthesis is named by a sentence, until the words are put right."""
+    page = open_page(site, "/d/pets/pictures", allowed=("422",))
+    first_image(page)
+    page.keyboard.press("/")
+    page.keyboard.type('"street')
+    page.keyboard.press("Enter")
+    expect(page.locator(".count")).to_have_text(f"{len(TOWNS)} of {len(site.dataset.view)} images")
+    page.goto("/d/pets/pictures?q=%22")
+    expect(page.get_by_text("Nothing here matches")).to_be_visible()
+    page.goto("/d/pets/pictures?q=(street")
+    expect(page.get_by_role("alert")).to_contain_text("the ( at character 1 is never closed: add a )")
+    page.get_by_role("searchbox").fill("(street)")
+    page.keyboard.press("Enter")
+    expect(page.locator(".count")).to_have_text(f"{len(TOWNS)} of {len(site.dataset.view)} images")
+
+
+@pytest.mark.slow
 def test_page__that_failed(site: Site, open_page: Open) -> None:
     """A page whose data could not be read says why, and can be tried again."""
     page = open_page(site, "/", allowed=("500",))

@@ -2,6 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { call, get } from "../api/http";
 import type { DatasetStatus, SavedView, TrendPoint } from "../api/types";
 import { ago, count, date } from "../lib/format";
+import { balanced } from "../lib/search";
 import { describe, filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { Confirm } from "../parts/Confirm";
@@ -157,7 +158,7 @@ function Sparkline({ points }: { points: readonly TrendPoint[] }) {
 /** Ask for a name, and save the filter and the words of the present page as a view. */
 export function askSaveView(of: DatasetStatus): void {
   const vql = currentFilter();
-  const caption = query.peek().get("q");
+  const caption = balanced(query.peek().get("q") ?? "") || null;
   const save = async (name: string): Promise<void> => {
     const form = new FormData();
     form.set("name", name);

@@ -1,6 +1,7 @@
 /** The results that the images page shows, kept while another page or an image is open over it. */
 import { signal } from "@preact/signals";
 import type { Region, ResultQuery } from "../api/types";
+import { balanced } from "../lib/search";
 import { parseFilter } from "../lib/vql";
 import { Results } from "./results";
 import { Selection } from "./selection";
@@ -32,7 +33,7 @@ export function queryOf(address: URLSearchParams): ResultQuery {
   const like = address.get("like");
   const text = address.get("q");
   if (like) query.search = { similar: like, limit: 1000 };
-  else if (text) query.search = { text, by: address.get("by") ?? "auto", limit: null };
+  else if (text) query.search = { text: balanced(text), by: address.get("by") ?? "auto", limit: null };
   const region = like && parseRegion(address.get("region"));
   if (region) query.region = region;
   const [column, order] = (address.get("sort") ?? "").split(":");
