@@ -8,7 +8,10 @@ from framedex.core.naming import check_dataset_name, check_name, copy_name
 from framedex.errors import Conflict, InvalidInput
 
 
-@pytest.mark.parametrize("name", ["", " ", "\t", "a\nb", "\0", "\ud800", "x" * 256, "taken back", None, 5, ["a"]])
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "\t", "a\nb", "\0", "\ud800", "\ufe0f", "\u3164 ", "a\u200db", "x" * 256, "taken back", None, 5, ["a"]],
+)
 def test_check_name__refuses_what_is_no_name(name: Any) -> None:
     """A name is 1 to 255 printable characters that mean nothing else; the message shows what was given."""
     with pytest.raises(InvalidInput) as raised:
@@ -16,7 +19,7 @@ def test_check_name__refuses_what_is_no_name(name: Any) -> None:
     assert "tag" in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["a", "é ü", "x" * 255, "/", "'; --", " a "])
+@pytest.mark.parametrize("name", ["a", "é ü", "x" * 255, "/", "'; --", " a ", "keep \U0001f469\u200d\U0001f4bb"])
 def test_check_name__takes_printable_text(name: str) -> None:
     """Anything that can be printed is a name, once."""
     check_name("tag", name)

@@ -5,10 +5,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from framedex.core.printable import escaped
+
 
 def printable(text: str) -> str:
     """Return text without control characters, which could steer the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return escaped(text)
 
 
 def short_number(value: float | None) -> str:

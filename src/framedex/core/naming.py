@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 from framedex.core.checks import has_lone_surrogate
+from framedex.core.printable import is_printable, is_visible
 from framedex.errors import Conflict, InvalidInput
 
 MAX_NAME = 255
@@ -62,7 +63,8 @@ def check_name(
         max_length: the maximum number of characters.
 
     Raises:
-        InvalidInput: the name is not printable text of 1 to *max_length* characters, or is blank or reserved.
+        InvalidInput: the name is not printable text of 1 to *max_length* characters, or is blank or reserved. The
+            joiners within an emoji are printable.
         Conflict: the name is taken.
     """
     if not isinstance(name, str) or not name.strip():
@@ -71,8 +73,10 @@ def check_name(
         raise InvalidInput(
             f"the name of a {kind} has at most {max_length} characters; this has {len(name):,}: {name[:40]!r}…"
         )
-    if not name.isprintable():
+    if not is_printable(name):
         raise InvalidInput(f"the name of a {kind} has no control characters, only printable ones; this is {name!r}")
+    if not is_visible(name):
+        raise InvalidInput(f"the name of a {kind} has a character that can be seen; this is {name!a}")
     if name in reserved:
         raise InvalidInput(f"a {kind} cannot be named {name!r}: that name is reserved")
     if name in taken:

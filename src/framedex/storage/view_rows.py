@@ -14,6 +14,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from framedex.core.ids import batch_id, new_id
 from framedex.core.naming import name_key
+from framedex.core.printable import is_printable
 from framedex.errors import Conflict, NotFound
 from framedex.records import Alert, SavedViewRecord, TrendPoint, ViewFilters, ViewStats
 from framedex.storage.datasets import now
@@ -110,7 +111,7 @@ def find_view(connection: sa.Connection, dataset_id: str, name_or_id: str) -> Sa
     Raises:
         NotFound: the dataset has no such view.
     """
-    if isinstance(name_or_id, str) and name_or_id.isprintable():  # what is not printable can have no key
+    if isinstance(name_or_id, str) and is_printable(name_or_id):  # what is not printable can have no key
         key = sa.or_(saved_views.c.id == name_or_id, saved_views.c.name_key == name_key(name_or_id))
         rows = connection.execute(_select().where(saved_views.c.dataset_id == dataset_id, key)).all()
         if rows:

@@ -8,6 +8,7 @@ from typing import Any
 from framedex.core.checks import check_flag
 from framedex.core.ids import new_id
 from framedex.core.naming import check_name
+from framedex.core.printable import is_printable, is_visible
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.table_columns import reserved_names
 from framedex.jobs.commits import generation_commit
@@ -71,12 +72,17 @@ def _check_options(options: Any) -> list[str]:
     if isinstance(options, str) or not isinstance(options, Sequence) or not options:
         raise InvalidInput(f"a field of type enum needs a list of at least one option, not {options!r}")
     for option in options:
-        if not isinstance(option, str) or not option.strip() or not option.isprintable() or len(option) > _MAX_OPTION:
+        if not _is_option(option):
             raise InvalidInput(f"an option is 1 to {_MAX_OPTION} printable characters, not {option!r}")
     if len(set(options)) < len(options):
         duplicate = next(option for index, option in enumerate(options) if option in options[:index])
         raise InvalidInput(f"the options must differ; {duplicate!r} is there twice")
     return list(options)
+
+
+def _is_option(option: Any) -> bool:
+    is_text = isinstance(option, str) and len(option) <= _MAX_OPTION
+    return is_text and is_printable(option) and is_visible(option)
 
 
 def check_name_free(fields: Sequence[FieldDefinition], name: str) -> None:
