@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 from framedex.settings import Settings
+
+_DENIED = b"<ErrorResponse><Error><Code>AccessDenied</Code><Message>not authorized</Message></Error></ErrorResponse>"
 
 
 class Service:
@@ -76,6 +79,8 @@ class Wire:
         asked: the requests so far.
         most_at_a_time: the most requests that were under way together.
         signed: the access keys and the regions of the signatures.
+        required: the external ids that trust policies require, by the ARN of the role.
+        assumed: the ARNs of the roles that were assumed, with the external ids of the requests.
     """
 
     def __init__(self, service: Service) -> None:
@@ -84,6 +89,8 @@ class Wire:
         self.together, self._dead = 0, False
         self._changed, self._now, self.most_at_a_time = threading.Condition(), 0, 0
         self.signed: set[tuple[str, str]] = set()
+        self.required: dict[str, str] = {}
+        self.assumed: list[tuple[str, str | None]] = []
         wire, target = self, service.address.removeprefix("http://")
 
         class Handler(BaseHTTPRequestHandler):
@@ -102,6 +109,11 @@ class Wire:
             def _pass_on(self) -> None:
                 connection = http.client.HTTPConnection(target)
                 content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if self.command == "POST" and not wire._is_trusted(content):
+                    self.send_response(403)
+                    self.end_headers()
+                    self.wfile.write(_DENIED)
+                    return
                 connection.request(self.command, self.path, content or None, dict(self.headers))
                 answer = connection.getresponse()
                 content = answer.read()
@@ -138,6 +150,17 @@ class Wire:
             with self._changed:
                 self._now -= 1
 
+    def _is_trusted(self, content: bytes) -> bool:
+        """Return whether trust policies allow a request, which may be one to assume a role."""
+        values = {name: value[0] for name, value in parse_qs(content.decode(errors="replace")).items()}
+        if values.get("Action") != "AssumeRole":
+            return True
+        role, external_id = values["RoleArn"], values.get("ExternalId")
+        if self.required.get(role, external_id) != external_id:
+            return False
+        self.assumed.append((role, external_id))
+        return True
+
     def cut_all(self) -> None:
         """Close each connection without an answer, from now on."""
         self._dead = True
@@ -145,6 +168,12 @@ class Wire:
     def mend(self) -> None:
         """Let all through again."""
         self._dead = False
+
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def stop(self) -> None:
         """End it: connections are refused."""

@@ -11,6 +11,7 @@ import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Unavailable, Workspace
 from framedex.encoders import Scheme, registry
+from framedex.media import s3
 from framedex.media.remote import INVALID_URI
 from framedex.records import DatasetStatus, TaskStatus
 from tests.buckets import Service, Wire
@@ -257,4 +258,15 @@ def test_s3__by_role(service: Service, wire: Wire, far: Opened, monkeypatch: pyt
     dataset.add_media(s3_uri="s3://by-role/f", assume_role=ROLE + "2")
     assert summary_of(dataset)["roles"] == {"1": ROLE + "2"}
     assert wire.asked.count(("POST", "/")) == 2
+    wire.required[ROLE] = "ours"
+    with pytest.raises(Unavailable, match="AccessDenied"):
+        dataset.add_media(s3_uri="s3://by-role/f", assume_role=ROLE, external_id="theirs")
+    dataset.add_media(s3_uri="s3://by-role/f", assume_role=ROLE, external_id="ours")
+    summary = summary_of(dataset)
+    assert (summary["roles"], summary["external_ids"]) == ({"1": ROLE}, {"1": "ours"})
+    s3._CLIENTS.renew()
+    assert dataset.read(columns_of(dataset, ["media_id"])["media_id"][6]).shape == (120, 160, 3)
+    assert wire.assumed[-1] == (ROLE, "ours")
+    dataset.add_media(s3_uri="s3://by-role/f", assume_role=ROLE + "2")
+    assert summary_of(dataset)["external_ids"] == {}
     assert task.status is TaskStatus.COMPLETED

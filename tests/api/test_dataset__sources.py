@@ -23,6 +23,7 @@ from framedex import (
     Workspace,
     WorkspaceError,
 )
+from framedex.core.assumed_roles import AssumedRole
 from framedex.encoders import Scheme, registry
 from framedex.jobs.ingest.content import ONE_SOURCE, AdditionRequest, content_from_config, open_addition
 from framedex.media.archives import SUFFIXES
@@ -117,6 +118,11 @@ class TestRequest:
                 pets.add_media(s3_uri="s3://bucket/x", assume_role=role)  # type: ignore[arg-type]
         with pytest.raises(InvalidInput, match="assume_role is for s3_uri"):
             pets.add_media(folder, assume_role=ROLE)
+        for external_id in ("x", "a b", "a" * 1225, "ü?", "ab\n", 55):
+            with pytest.raises(InvalidInput, match="external_id must be a text of 2 to 1,224 letters"):
+                pets.add_media(s3_uri="s3://bucket/x", assume_role=ROLE, external_id=external_id)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="external_id is for assume_role"):
+            pets.add_media(s3_uri="s3://bucket/x", external_id="ours")
 
     def test_add_media__not_while_another_task_runs(
         self, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -498,7 +504,7 @@ def test_config__opens_the_same_again(
                 tmp_path / "x.zip", ("a.png", png(1)), ("image_annotations.csv", b"filename,label\na.png,cat\n")
             )
         },
-        "s3": {"s3_uri": "s3://configs/f", "assume_role": ROLE},
+        "s3": {"s3_uri": "s3://configs/f", "assume_role": ROLE, "external_id": "ours"},
         "manifest": {"path": "s3://configs/list.txt"},
     }
     first = upload_of(pets, service.settings(), **given[kind])
@@ -506,7 +512,8 @@ def test_config__opens_the_same_again(
     second: Any = content_from_config(config, pets.embedding_config, pets._context.layout, service.settings())
     assert list(second.source.items()) == list(first.source.items())
     assert (second.source.root, second.source.other_roots) == (first.source.root, first.source.other_roots)
-    assert (second.source.role_arn, second.source.skipped) == (first.source.role_arn, first.source.skipped)
+    assert (second.source.role, second.source.skipped) == (first.source.role, first.source.skipped)
+    assert first.source.role == (AssumedRole(ROLE, "ours") if kind == "s3" else None)
     assert second.annotations.labels == first.annotations.labels
     assert second.config == first.config
     assert second.encoder.name == first.encoder.name

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from framedex.core.assumed_roles import AssumedRole
 from framedex.errors import CannotDecode, InvalidInput, Unavailable
 from framedex.media import remote
 from framedex.media.remote import INVALID_URI, ObjectStore, is_remote, split_uri
@@ -208,9 +209,10 @@ def test_read__missing_objects_are_no_outage(service: Service) -> None:
 @pytest.mark.slow
 def test_access__by_role(service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """A role is assumed where one is named, with the media before the settings; never without credentials."""
-    settings = service.settings(s3_role_arn="arn:aws:iam::123456789012:role/usual")
-    assert BucketAccess.of(settings).role_arn == "arn:aws:iam::123456789012:role/usual"
-    assert BucketAccess.of(settings, "arn:aws:iam::1:role/own").role_arn == "arn:aws:iam::1:role/own"
+    usual, own = AssumedRole("arn:aws:iam::123456789012:role/usual"), AssumedRole("arn:aws:iam::1:role/own", "ours")
+    settings = service.settings(s3_role_arn=usual.arn)
+    assert BucketAccess.of(settings).role == usual
+    assert BucketAccess.of(settings, own).role == own
     service.put("roles/a.jpg", b"x")
     monkeypatch.setenv("AWS_ENDPOINT_URL", wire.address)  # where roles are assumed
     assert ObjectStore(BucketAccess.of(settings)).read("s3://roles/a.jpg", _LIMIT)[1] == b"x"

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from framedex.core.assumed_roles import AssumedRole
 from framedex.errors import InvalidInput, Unavailable
 from framedex.media.files import locate
 from framedex.media.remote import INVALID_URI, ObjectStore
@@ -53,8 +54,9 @@ def test_folder__images_below(service: Service) -> None:
     ):  # fmt: skip
         service.put(f"folder/{key}", b"x")
     for uri in ("s3://folder/f", "s3://folder/f/"):
-        source = opened(service, uri, role_arn="arn:aws:iam::1:role/x")
-        assert (source.uri, source.root, source.role_arn) == (uri, "s3://folder/f", "arn:aws:iam::1:role/x")
+        role = AssumedRole("arn:aws:iam::1:role/x")
+        source = opened(service, uri, role=role)
+        assert (source.uri, source.root, source.role) == (uri, "s3://folder/f", role)
         assert located(source) == [f"s3://folder/f/{path}" for path in ("a b#?.tif", "a/x.webp", "b.JPG", "film.mp4")]
         assert source.skipped == {"other files": 2, "objects with keys that are no paths": 1}
 

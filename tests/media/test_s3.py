@@ -12,6 +12,7 @@ from typing import Any
 import botocore.exceptions
 import pytest
 
+from framedex.core.assumed_roles import AssumedRole
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media import s3
 from framedex.media.s3 import BadCredentials, BucketAccess, Missing, Refused, Unreachable, client
@@ -181,9 +182,9 @@ def test_credentials__none(service: Service, wire: Wire, no_credentials: Path) -
     assert read(wire.address) == b"x"
     assert wire.signed == set()
     with pytest.raises(BadCredentials, match="there are no credentials to assume the role 'arn:aws:iam::1:role/x'"):
-        read(wire.address, role_arn="arn:aws:iam::1:role/x")
+        read(wire.address, role=AssumedRole("arn:aws:iam::1:role/x"))
     with pytest.raises(InvalidInput, match="no role can be assumed without credentials"):
-        read(wire.address, role_arn="arn:aws:iam::1:role/x", anonymous=True)
+        read(wire.address, role=AssumedRole("arn:aws:iam::1:role/x"), anonymous=True)
 
 
 @pytest.mark.slow
@@ -191,8 +192,23 @@ def test_credentials__a_role_that_is_denied(answering: Answering, wire: Wire, mo
     """A role that may not be assumed is no fault of an object."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", answering(refusal(403, "AccessDenied")))
     with pytest.raises(BadCredentials, match=r"AssumeRole"):
-        read(wire.address, role_arn="arn:aws:iam::1:role/denied")
+        read(wire.address, role=AssumedRole("arn:aws:iam::1:role/denied"))
     assert wire.asked == []
+
+
+def test_credentials__a_role_that_requires_an_external_id(
+    service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role is assumed with its external id alone, and credentials with one id do not serve for another."""
+    service.put("bucket/a.jpg", b"x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", wire.address)
+    arn = "arn:aws:iam::123456789012:role/reader"
+    wire.required[arn] = "ours"
+    assert read(service.address, role=AssumedRole(arn, "ours")) == b"x"
+    for external_id in (None, "theirs"):
+        with pytest.raises(BadCredentials, match="AccessDenied"):
+            read(service.address, role=AssumedRole(arn, external_id))
+    assert wire.assumed == [(arn, "ours")]
 
 
 @pytest.mark.slow

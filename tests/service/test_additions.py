@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 from framedex import Dataset, Workspace
+from framedex.access import Role
 from framedex.hub import Hub
+from framedex.media import s3
 from framedex.media.remote import INVALID_URI
 from framedex.service.settings import ServiceSettings
-from tests.buckets import Service
+from tests.buckets import Service, Wire
 from tests.gallery import SETTINGS, embedded, fill
 from tests.image_files import encode, photo
 from tests.pauses import all_threads_busy, wait_until
-from tests.service.client import Client, client_of
+from tests.service.client import PASSWORD, Client, client_of
+from tests.service.conftest import OPERATOR
 
 ONE_SOURCE = "Exactly one media source must be provided (files, s3_uri or archive)"
 ROLE = "arn:aws:iam::123456789012:role/reader"
@@ -215,3 +218,37 @@ def test_add_media__from_buckets(service: Service, tmp_path: Path) -> None:
             assert client.post(url(dataset), data=source).status_code == 202
             assert settled(dataset) == "PARTIAL INDEX"
         assert dataset.count() == 4
+
+
+def test_add_media__by_the_role_of_another_workspace(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role is assumed with the id of the workspace of users, so those of another one cannot use it.
+
+    Both workspaces know the ARN, and the settings list it. The trust policy of the role requires the id of one.
+    """
+    s3._CLIENTS.renew()
+    service.put("by-workspace/set/0.png", IMAGE)
+    allowed = service.settings(s3_allowed=["by-workspace"])
+    settings = ServiceSettings(s3_allowed_roles=(ROLE,), disable_auth=False)
+    answers, states = [], []
+    with (
+        Wire(service) as wire,
+        Workspace(tmp_path / "ws", settings=allowed) as workspace,
+        Hub(workspace, is_multi=True) as hub,
+        client_of(workspace, hub, settings) as client,
+    ):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", wire.address)
+        for name in ("ours", "theirs"):
+            tenant = hub.tenants.create(OPERATOR, name)
+            user = hub.users.create(OPERATOR, name, PASSWORD, role=Role.EDITOR, tenant_id=tenant.id)
+            made = workspace.in_namespace(tenant.id).create_dataset("pets", fill(tmp_path / name, 3))
+            hub.datasets.adopt(made.id, tenant.id, user.id)
+            wire.required.setdefault(ROLE, tenant.id)
+            data = {"s3_uri": "s3://by-workspace/set", "assume_role": ROLE}
+            answers.append(client.post(url(made), data=data, headers=client.bearer(name)))
+            states.append(settled(made))
+        assert {external_id for _, external_id in wire.assumed} == {wire.required[ROLE]}
+    assert (answers[0].status_code, answers[0].content) == (202, b"")
+    assert (answers[1].status_code, answers[1].json()["detail"]) == (400, INVALID_URI)
+    assert states == ["PARTIAL INDEX", "READY"]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from framedex.core.assumed_roles import AssumedRole
 from framedex.errors import NotFound
 from framedex.storage import tables
 from framedex.storage.condition import Condition
@@ -52,7 +53,7 @@ def build(folder: Path, paths: list[tuple[str, int | None]], *, part: int = 10_0
         tables={"media": version},
         n_images=len(paths),
         created_at=now(),
-        summary=Summary(roles={"3": "arn:aws:iam::1:role/reader"}),
+        summary=Summary(roles={"3": "arn:aws:iam::1:role/reader"}, external_ids={"3": "ours"}),
     )
     return Media("d", generation, Table(path, version), Sql(), ROOTS)
 
@@ -185,4 +186,5 @@ def test_location__of_rows_of_all_kinds(tmp_path: Path) -> None:
     located = ["/root/0/a.jpg", "s3://bucket/some folder/a.jpg", "s3://b/a.jpg", "/a b.jpg", None]
     assert [media.location_of(row) for row in rows] == located
     assert [media.shown_path(row) for row in rows] == [*located[:4], "http://h/a.jpg"]
-    assert [media.role_of(row) for row in rows] == [None, "arn:aws:iam::1:role/reader", None, None, None]
+    role = AssumedRole("arn:aws:iam::1:role/reader", "ours")
+    assert [media.role_of(row) for row in rows] == [None, role, None, None, None]

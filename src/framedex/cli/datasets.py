@@ -101,6 +101,7 @@ def add(
     archive: Annotated[Path | None, typer.Option(help="Instead of SOURCE: a .zip, .tar or .tar.gz file.")] = None,
     s3: Annotated[str | None, typer.Option(help="Instead of SOURCE: s3://bucket/…, a folder or a manifest.")] = None,
     role: Annotated[str | None, typer.Option(help="ARN of the role to assume for S3.")] = None,
+    external_id: Annotated[str | None, typer.Option(help="External id that the role requires.")] = None,
     settle: Annotated[bool, typer.Option("--reindex", help="Rebuild the index afterwards.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -112,7 +113,9 @@ def add(
         start = time.perf_counter()
         dataset = ws.dataset(name)
         before = dataset.count()
-        dataset.add_media(source, archive=archive, s3_uri=s3, assume_role=role, auto_reindex=settle)
+        dataset.add_media(
+            source, archive=archive, s3_uri=s3, assume_role=role, external_id=external_id, auto_reindex=settle
+        )
         seconds = time.perf_counter() - start
         info = dataset.info
         count = dataset.count()

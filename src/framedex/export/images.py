@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any, BinaryIO
 
 from framedex.annotations.output import IMAGES
+from framedex.core.assumed_roles import AssumedRole
 from framedex.core.progress import ShareProgress
 from framedex.core.suffixes import is_video
 from framedex.errors import CannotDecode
@@ -96,7 +97,7 @@ class _Image:
         path_shown: its path for messages.
         location: its path or URI.
         root: the folder of its source; None without a folder, or if no link can lead out of it.
-        role_arn: the role for reading it.
+        role: the role to assume for reading it.
         row: the stored values of its row.
         frame: number and time of a video frame; None for an image file.
     """
@@ -105,7 +106,7 @@ class _Image:
     path_shown: str
     location: str | None
     root: str | None
-    role_arn: str | None
+    role: AssumedRole | None
     row: Mapping[str, Any]
     frame: tuple[int, float] | None = None
 
@@ -136,7 +137,7 @@ class _Sources:
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self.frames = settings, Frames(settings)
-        self._readers: dict[str | None, Reader] = {}
+        self._readers: dict[AssumedRole | None, Reader] = {}
         self.window = settings.s3_connections
 
     def fetch(self, pool: ThreadPoolExecutor, image: _Image) -> _Fetched:
@@ -180,9 +181,9 @@ class _Sources:
             reader.check_any_read()
 
     def _reader(self, image: _Image) -> Reader:
-        if image.role_arn not in self._readers:
-            self._readers[image.role_arn] = Reader(self._settings, image.role_arn)
-        return self._readers[image.role_arn]
+        if image.role not in self._readers:
+            self._readers[image.role] = Reader(self._settings, image.role)
+        return self._readers[image.role]
 
 
 def _ahead(images: Iterator[_Image], sources: _Sources) -> Generator[tuple[_Image, _Fetched], None, None]:

@@ -88,7 +88,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
             content.encoder,
             versions=versions,
             roots=roots,
-            roles=summary.roles,
+            roles_of=summary,
             first=first,
             placement=placement,
         )
@@ -97,7 +97,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         job, write=write, removed_media=ids, rebuild=auto_reindex, progress=progress.stages(end, halfway)
     )
     indexed = index_changed(
-        job.with_added(media_versions(version, ingested.videos), summary.roles),
+        job.with_added(media_versions(version, ingested.videos), summary),
         table,
         version,
         gone,
@@ -156,8 +156,8 @@ def _summary(
 ) -> Summary:
     """Return the summary of the generation after an addition."""
     summary = job.head.summary.with_(skipped=skipped_counts(content, ingested))
-    if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(job.roots)):
-        summary = summary.with_(roles={**summary.roles, str(placement.root): content.source.role_arn})
+    if isinstance(content, FilesInput) and content.source.role and (ingested.rows or roots == list(job.roots)):
+        summary = summary.with_role(placement.root, content.source.role)
     if ingested.rows:
         summary = summary.with_(batches=placement.batch + 1, added_at=with_time(summary.added_at, placement.batch))
     return summary

@@ -38,7 +38,7 @@ def add_objects(job: JobContext, sources: Sequence[BoxSource], encoder: Encoder,
         encoder,
         versions=job.head.tables,
         roots=job.roots,
-        roles=job.head.summary.roles,
+        roles_of=job.head.summary,
         existing=object_ids(job),
     )
     objects = change_objects(job, write=write, progress=progress.stages(0.0, 1.0))

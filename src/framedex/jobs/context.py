@@ -50,14 +50,14 @@ class JobContext:
         )
         return cls(dataset_id, head, config, (), table, thumbnails, (), settings)
 
-    def with_added(self, versions: Mapping[str, int], roles: Mapping[str, str]) -> "JobContext":
+    def with_added(self, versions: Mapping[str, int], summary: Summary) -> "JobContext":
         """Return the context for reading media that the job itself has added.
 
         Args:
             versions: of the tables of media and videos.
-            roles: roles to assume for reading, by number of the source root.
+            summary: has the roles to assume for reading.
         """
-        summary = self.head.summary.with_(roles=dict(roles))
+        summary = self.head.summary.with_roles_of(summary)
         head = self.head.model_copy(update={"tables": {**self.head.tables, **versions}, "summary": summary})
         return replace(self, head=head)
 

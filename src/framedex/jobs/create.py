@@ -77,20 +77,25 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
     versions = media_versions(version, ingested.videos)
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
-        write = annotation_writer(boxes, job, content.encoder, versions=versions, roots=roots, roles={})
+        write = annotation_writer(
+            boxes, job, content.encoder, versions=versions, roots=roots, roles_of=job.head.summary
+        )
         objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
     copies = None
     indexing = end
     if isinstance(content, FilesInput):
         indexing = (1 + end) / 2
         copies = find_copies(
-            job.with_added(versions, {}), Table(table, version), roots=roots, progress=progress.stages(end, indexing)
+            job.with_added(versions, job.head.summary),
+            Table(table, version),
+            roots=roots,
+            progress=progress.stages(end, indexing),
         )
     indexed = index(
         Table(table, version),
         job.config.thresholds,
         copies=None if copies is None else copies.pairs,
-        comparison=None if copies is None else Comparison(job.with_added(versions, {}), roots),
+        comparison=None if copies is None else Comparison(job.with_added(versions, job.head.summary), roots),
         progress=progress.stages(indexing, 1.0),
     )
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))

@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, within
+from framedex.core.assumed_roles import AssumedRole
 from framedex.core.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
 from framedex.errors import CannotDecode, Forbidden
 from framedex.media.remote import SCHEME, ObjectStore, is_remote
@@ -23,13 +24,13 @@ class Reader:
 
     Args:
         settings: limits, allowed folders, and the access to buckets.
-        role_arn: ARN of the role for reading objects.
+        role: the role to assume for reading objects.
     """
 
-    def __init__(self, settings: Settings, role_arn: str | None = None) -> None:
+    def __init__(self, settings: Settings, role: AssumedRole | None = None) -> None:
         self._max_bytes = settings.max_file_bytes
         self._allowed = allowed_folders(settings)
-        self._objects = object_store(settings, role_arn)
+        self._objects = object_store(settings, role)
 
     def read(self, location: str) -> tuple[int | None, bytes]:
         """Return the modification time (nanoseconds since 1970) and the content.
@@ -101,9 +102,9 @@ def allowed_folders(settings: Settings) -> AllowedFolders | None:
     return None if settings.media_roots is None else AllowedFolders(settings.media_roots)
 
 
-def object_store(settings: Settings, role_arn: str | None = None) -> ObjectStore:
+def object_store(settings: Settings, role: AssumedRole | None = None) -> ObjectStore:
     """Return the reader of objects with the settings' access and allowed buckets."""
-    return ObjectStore(BucketAccess.of(settings, role_arn), settings.s3_allowed)
+    return ObjectStore(BucketAccess.of(settings, role), settings.s3_allowed)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from framedex.annotations.formats import label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import read_annotations
+from framedex.core.assumed_roles import AssumedRole
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
@@ -37,7 +38,7 @@ class RemoteSource(Source):
         root: the URI of the folder to which the paths are relative.
         table: a row for each object, with ``path`` and other available fields of :class:`Item`; about 60 bytes a row.
         annotations: the contents of the annotation files in the folder.
-        role_arn: ARN of the role for reading.
+        role: the role to assume for reading.
     """
 
     uri: str
@@ -45,7 +46,7 @@ class RemoteSource(Source):
     table: pa.Table
     skipped: Counter[str]
     annotations: Annotations = field(default_factory=Annotations)
-    role_arn: str | None = None
+    role: AssumedRole | None = None
 
     def items(self) -> Iterator[Item]:
         """Yield the objects."""
@@ -55,14 +56,14 @@ class RemoteSource(Source):
                 yield Item(**row)
 
 
-def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role_arn: str | None = None) -> RemoteSource:
+def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role: AssumedRole | None = None) -> RemoteSource:
     """Return the images below a folder or in a manifest, or a single image.
 
     Args:
         uri: ``s3://bucket/folder``, or an object with the suffix of a list (``.txt, .csv, .parquet``) or of an image.
         store: the reader of objects.
         max_bytes: the maximum size of a manifest.
-        role_arn: the role that *store* assumes.
+        role: the role that *store* assumes.
 
     Raises:
         InvalidInput: the URI is invalid, or there are no images.
@@ -81,7 +82,7 @@ def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role_arn: str |
     if not len(source.table):
         skipped = ", ".join(f"{count:,} {reason}" for reason, count in source.skipped.items())
         raise invalid_uri(f"no images in {uri!r}" + (f"; it holds {skipped}" if skipped else "; it is empty"))
-    source.uri, source.role_arn = uri, role_arn
+    source.uri, source.role = uri, role
     return source
 
 

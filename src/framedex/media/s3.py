@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from framedex.core import forks
+from framedex.core.assumed_roles import AssumedRole
 from framedex.core.lru_cache import LruCache
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.settings import Settings
@@ -63,7 +64,7 @@ class BucketAccess:
         endpoint: the address of the service; None for that of the environment, else Amazon S3.
         region: the region of the buckets; None for that of the environment, else that of each bucket.
         anonymous: whether to send requests without credentials.
-        role_arn: ARN of the role to assume; None for no role.
+        role: the role to assume; None for no role.
         attempts: the maximum number of attempts for each request.
         timeout_s: seconds to wait for a connection, and for the next bytes of an answer.
     """
@@ -71,15 +72,17 @@ class BucketAccess:
     endpoint: str | None = None
     region: str | None = None
     anonymous: bool = False
-    role_arn: str | None = None
+    role: AssumedRole | None = None
     attempts: int = 5
     timeout_s: float = 10.0
 
     @classmethod
-    def of(cls, settings: Settings, role_arn: str | None = None) -> "BucketAccess":
-        """Return the options of the settings; *role_arn* overrides the role of the settings."""
+    def of(cls, settings: Settings, role: AssumedRole | None = None) -> "BucketAccess":
+        """Return the options of the settings; *role* overrides the role of the settings."""
+        if role is None and settings.s3_role_arn:
+            role = AssumedRole(settings.s3_role_arn)
         return cls(
-            settings.s3_endpoint, settings.s3_region, settings.s3_anonymous, role_arn or settings.s3_role_arn,
+            settings.s3_endpoint, settings.s3_region, settings.s3_anonymous, role,
             settings.s3_attempts, settings.s3_timeout_s,
         )  # fmt: skip
 
@@ -234,8 +237,8 @@ def client(access: BucketAccess) -> S3Client:
         InvalidInput: a role is set together with anonymous access, or the endpoint or the region is invalid.
         S3Error: the credentials cannot be used.
     """
-    if access.role_arn and access.anonymous:
-        raise InvalidInput(f"no role can be assumed without credentials: {access.role_arn!r} (FRAMEDEX_S3_ANONYMOUS)")
+    if access.role and access.anonymous:
+        raise InvalidInput(f"no role can be assumed without credentials: {access.role.arn!r} (FRAMEDEX_S3_ANONYMOUS)")
     return _CLIENTS.get(access)
 
 
@@ -252,9 +255,9 @@ def _new_client(access: BucketAccess) -> S3Client:
     }
     tls = {"verify": _certificates(session)}
     credentials = None if access.anonymous else session.get_credentials()
-    if access.role_arn:
+    if access.role:
         sts = partial(session.create_client, region_name=_region(session, None), config=Config(**limits), **tls)
-        credentials = _of_role(access.role_arn, credentials, sts)
+        credentials = _of_role(access.role, credentials, sts)
         session = _session()
         session.register_component("credential_provider", _Provider(credentials))
     if credentials is None:  # without any, public objects can be read
@@ -293,13 +296,16 @@ class _Provider:
         return self._credentials
 
 
-def _of_role(role_arn: str, source: Any, create_client: Callable[..., Any]) -> Any:
+def _of_role(role: AssumedRole, source: Any, create_client: Callable[..., Any]) -> Any:
     """Return credentials of a role, which renew themselves before they expire."""
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
 
     if source is None:
-        raise BadCredentials(f"there are no credentials to assume the role {role_arn!r}")
-    fetcher = AssumeRoleCredentialFetcher(create_client, source, role_arn, extra_args={"RoleSessionName": "framedex"})
+        raise BadCredentials(f"there are no credentials to assume the role {role.arn!r}")
+    options = {"RoleSessionName": "framedex"}
+    if role.external_id is not None:
+        options["ExternalId"] = role.external_id
+    fetcher = AssumeRoleCredentialFetcher(create_client, source, role.arn, extra_args=options)
     return DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
 
 

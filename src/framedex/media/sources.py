@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from framedex.annotations.formats import label_files
 from framedex.annotations.labels import parse_labels, storable
 from framedex.core.allowed_folders import AllowedFolders, each_within, within
+from framedex.core.assumed_roles import AssumedRole
 from framedex.core.regular_files import open_binary, open_text, scan
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.core.table_rows import csv_rows, parquet_rows
@@ -55,14 +56,14 @@ class Source(Protocol):
         root: the absolute path of a folder, the URI of a folder, or the blob store.
         other_roots: additional roots.
         allowed: the folders from which files may be read; None for any.
-        role_arn: ARN of the role for reading objects.
+        role: the role to assume for reading objects.
         skipped: the numbers of entries skipped by the last iteration, by reason.
     """
 
     root: str
     other_roots: tuple[str, ...] = ()
     allowed: AllowedFolders | None = None
-    role_arn: str | None = None
+    role: AssumedRole | None = None
     skipped: Counter[str]
 
     def items(self) -> Iterator[Item]:

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
+from framedex.core.assumed_roles import AssumedRole
 from framedex.records import DatasetStatus, EmbeddingConfig, Record, Weights
 
 
@@ -85,7 +86,8 @@ class Summary(IndexSummary):
         batches: the number of additions, the creation included.
         added_at: the time of an addition, ISO 8601 in UTC, by the number of its batch in decimal digits. Batches of
             older versions have no time.
-        roles: the role to assume for a source root in a bucket, by the number of the root in decimal digits.
+        roles: the ARN of the role to assume for a source root in a bucket, by the number of the root in decimal digits.
+        external_ids: the external id with which that role is assumed, by the same number, if there is one.
         namespace: the id of the dataset from which media ids are computed; None for the dataset's own id. A clone has
             that of its source.
         next_numbers: the least number of a tag or field that was never used, by the table of definitions.
@@ -106,6 +108,7 @@ class Summary(IndexSummary):
     batches: int = 1
     added_at: dict[str, str] = {}
     roles: dict[str, str] = {}
+    external_ids: dict[str, str] = {}
     namespace: str | None = None
     next_numbers: dict[str, int] = {}
     enrichment_models: dict[str, str] = {}
@@ -125,6 +128,28 @@ class Summary(IndexSummary):
     def limit(self, issue_type: str, default: float | None = None) -> float | None:
         """Return the limit of an issue type, which a user set or else :meth:`default_limit` returns."""
         return self.limits.get(issue_type, self.default_limit(issue_type, default))
+
+    def role_of(self, root: int | None) -> AssumedRole | None:
+        """Return the role to assume for reading from a source root; None for no role."""
+        number = str(root)
+        return AssumedRole(self.roles[number], self.external_ids.get(number)) if number in self.roles else None
+
+    def with_role(self, root: int, role: AssumedRole) -> Self:
+        """Return a copy with the role to assume for reading from a source root."""
+        number = str(root)
+        external_ids = {each: value for each, value in self.external_ids.items() if each != number}
+        if role.external_id is not None:
+            external_ids[number] = role.external_id
+        changed = self.with_(roles={**self.roles, number: role.arn})
+        return changed if external_ids == self.external_ids else changed.with_(external_ids=external_ids)
+
+    def with_roles_of(self, other: "Summary") -> Self:
+        """Return a copy with the roles of another summary."""
+        return self.with_(roles=dict(other.roles), external_ids=dict(other.external_ids))
+
+    def assumed_roles(self) -> set[AssumedRole]:
+        """Return the roles to assume for reading from all source roots."""
+        return {role for number in self.roles if (role := self.role_of(int(number)))}
 
     def of_objects(self) -> Self:
         """Return a copy with the index of the objects in the place of that of the media."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from framedex.core.allowed_folders import OwnPath
 from framedex.core.arrays import RowIds
+from framedex.core.assumed_roles import AssumedRole
 from framedex.core.path_columns import relation_with, stored
 from framedex.errors import NotFound
 from framedex.storage.blobs import blob_path
@@ -321,10 +322,9 @@ class Media:
                 path = path.rstrip("/").rpartition("/")[2] or path
         return path if row.get("frame_time_s") is None else path + time_fragment(row["frame_time_s"])
 
-    def role_of(self, row: Mapping[str, Any]) -> str | None:
+    def role_of(self, row: Mapping[str, Any]) -> AssumedRole | None:
         """Return the role to assume for reading a row's file in an object store."""
-        roles = self.generation.summary.roles
-        return roles.get(str(row["root"]))
+        return self.generation.summary.role_of(row["root"])
 
 
 def shown_root(root: str) -> str:

@@ -214,6 +214,7 @@ class Dataset(
         archive: str | os.PathLike[str] | None = None,
         s3_uri: str | None = None,
         assume_role: str | None = None,
+        external_id: str | None = None,
         auto_reindex: bool = False,
         wait: bool = True,
     ) -> Task:
@@ -233,6 +234,7 @@ class Dataset(
             s3_uri: a folder in a bucket, ``s3://bucket/folder``, or a manifest in a bucket (``.txt``, ``.csv``,
                 ``.parquet``) with URIs or relative paths. The images stay in the bucket.
             assume_role: ARN of the role for reading from the bucket, now and later.
+            external_id: the external id that the trust policy of the role requires; None for no id.
             auto_reindex: reindex the dataset afterwards.
             wait: return when the task is done, showing progress; else return as soon as all uploads are stored.
 
@@ -249,7 +251,7 @@ class Dataset(
             WorkspaceError: an upload cannot be written, or the workspace was opened read-only.
         """
         check_allowed(self._context)
-        request = AdditionRequest(path, files, archive, s3_uri, assume_role)
+        request = AdditionRequest(path, files, archive, s3_uri, assume_role, external_id)
         self.task = start_addition(self._context, self.id, request, auto_reindex=auto_reindex, show_progress=wait)
         if wait:
             wait_for(self.task, f"add_media {self.name!r}")

@@ -1,6 +1,7 @@
 """Content of a new dataset or an addition: images to encode, or a table with embeddings."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
+from framedex.core.assumed_roles import AssumedRole
 from framedex.core.progress import ShareProgress
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
@@ -27,6 +29,8 @@ PRECOMPUTED = "precomputed"
 """Name of the encoder in the embedding config of datasets with precomputed embeddings."""
 ONE_SOURCE = "Exactly one media source must be provided (files, s3_uri or archive)"
 """The interface's error message; ours extends it."""
+_EXTERNAL_ID = re.compile(r"[A-Za-z0-9_+=,.@:/-]{2,1224}")
+"""Values of the parameter ExternalId of AssumeRole in the AWS STS API Reference."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class AdditionRequest:
         archive: path of an archive.
         s3_uri: URI of a folder or a manifest.
         assume_role: role to assume for reading remote objects.
+        external_id: value that the trust policy of the role may require.
     """
 
     path: Any = None
@@ -70,6 +75,7 @@ class AdditionRequest:
     archive: Any = None
     s3_uri: Any = None
     assume_role: str | None = None
+    external_id: str | None = None
 
     def __post_init__(self) -> None:
         """Check the arguments.
@@ -83,13 +89,29 @@ class AdditionRequest:
             raise InvalidInput(f"{ONE_SOURCE}, or path as the first argument; given: {', '.join(request) or 'none'}")
         role = self.assume_role
         if role is None:
+            if self.external_id is not None:
+                raise InvalidInput("external_id is for assume_role; no role is given")
             return
+        if self.external_id is not None and not _is_external_id(self.external_id):
+            raise InvalidInput(
+                "external_id must be a text of 2 to 1,224 letters, digits and characters of _+=,.@:/-, "
+                f"not {self.external_id!r}"
+            )
         if not isinstance(role, str) or not role.startswith("arn:"):
             raise InvalidInput(
                 f"assume_role must be the ARN of a role, as arn:aws:iam::123456789012:role/name, not {role!r}"
             )
         if self.s3_uri is None and not _is_uri(self.path):
             raise InvalidInput("assume_role is for s3_uri; what lies on this machine needs no role")
+
+    @property
+    def role(self) -> AssumedRole | None:
+        """The role to assume for reading remote objects; None for no role."""
+        return None if self.assume_role is None else AssumedRole(self.assume_role, self.external_id)
+
+
+def _is_external_id(value: object) -> bool:
+    return isinstance(value, str) and _EXTERNAL_ID.fullmatch(value) is not None
 
 
 def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Content:
@@ -145,13 +167,13 @@ def _is_uri(source: Any) -> bool:
     return isinstance(source, str) and is_remote(source)
 
 
-def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role_arn: str | None) -> FilesInput:
+def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role: AssumedRole | None) -> FilesInput:
     if not isinstance(uri, str):
         raise invalid_uri(f"an object-storage URI is a text, s3://bucket/folder, not {type(uri).__name__}")
     encoder_object, reason = choose_encoder(encoder, settings)
-    store = object_store(settings, role_arn)
-    source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role_arn=role_arn)
-    config = {"kind": "s3", "uri": uri, "role_arn": role_arn}
+    store = object_store(settings, role)
+    source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role=role)
+    config = {"kind": "s3", "uri": uri, "role_arn": role and role.arn, "external_id": role and role.external_id}
     return FilesInput(source, source.annotations, encoder_object, reason, _portable_config(config, encoder))
 
 
@@ -209,7 +231,7 @@ def open_addition(
     if path is not None:
         return open_content(path, config.encoder, settings)
     if uri is not None:
-        return _open_uri(uri, config.encoder, settings, request.assume_role)
+        return _open_uri(uri, config.encoder, settings, request.role)
     home = layout.dataset(dataset_id)
     if request.archive is not None:
         return open_stored_upload(
@@ -311,7 +333,9 @@ def _open_from_config(
         case "folder" | "file" | "list":
             return _check_compatible(open_content(Path(config["path"]), encoder, settings), embedding_config)
         case "s3":
-            return _check_compatible(_open_uri(config["uri"], encoder, settings, config["role_arn"]), embedding_config)
+            arn = config["role_arn"]
+            role = None if arn is None else AssumedRole(arn, config.get("external_id"))
+            return _check_compatible(_open_uri(config["uri"], encoder, settings, role), embedding_config)
         case "blobs":
             dataset = layout.dataset(config["dataset_id"])
             source = UploadSource(dataset, config["upload_id"], Counter(config["skipped"]))

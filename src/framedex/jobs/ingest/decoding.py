@@ -123,7 +123,7 @@ class FileDecoder:
         self.columns = columns
         self.source, self.encoder, self.settings = source, encoder, settings
         self.sampling, self.has_frame = sampling, has_frame
-        self.reader = Reader(settings, source.role_arn)
+        self.reader = Reader(settings, source.role)
         self.budget = PixelBudget(settings.pixels_in_flight)
         self.detail = decode_side_px(encoder)
         # Measures of plugins may take long, so they do not wait for each other.

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.assumed_roles import AssumedRole
 from framedex.encoders import decode_side_px
 from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.images.reading import crop_image, open_video, read_frame, read_row
@@ -217,9 +218,9 @@ class _RowDecoder(Generic[R]):
         self._of_objects = media.parents is not None
         self._work, self._failed, self._settings = work, failed, settings
         self._detail = None if self._of_objects else detail  # a crop needs the image at full size
-        roles = media.generation.summary.roles
-        self._readers: Mapping[str | None, Reader] = {
-            role: Reader(settings, role) for role in chain([None], roles.values())
+        roles = media.generation.summary.assumed_roles()
+        self._readers: Mapping[AssumedRole | None, Reader] = {
+            role: Reader(settings, role) for role in chain([None], roles)
         }
         self._budget = PixelBudget(settings.pixels_in_flight)
         remote = any(map(is_remote, media.roots))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
+from framedex.core.assumed_roles import AssumedRole
 from framedex.storage.media import Media
 
 Row = Mapping[str, Any]
@@ -25,11 +26,11 @@ class ImageLocation:
     """
 
     location: str | None
-    role: str | None
+    role: AssumedRole | None
     row: Row
 
     @property
-    def video(self) -> tuple[str, str | None] | None:
+    def video(self) -> tuple[str, AssumedRole | None] | None:
         """Location and role of the video of a frame; None if it is not a frame or has no location."""
         if self.location is None or self.row.get("frame_number") is None:
             return None

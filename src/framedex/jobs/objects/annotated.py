@@ -12,6 +12,7 @@ from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.objects.objects import WriteObjects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import DecodedImage
+from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
 from framedex.storage.media_rows import path_of_text
@@ -28,7 +29,7 @@ def annotation_writer(
     *,
     versions: Mapping[str, int],
     roots: Sequence[str],
-    roles: Mapping[str, str],
+    roles_of: Summary,
     first: int = 0,
     placement: SourcePlacement | None = None,
     existing: IdIndex | None = None,
@@ -41,15 +42,14 @@ def annotation_writer(
         encoder: the dataset's encoder.
         versions: of the media table, and of the table of videos if there is one.
         roots: source roots, by number.
-        roles: roles to assume for remote objects, by the number of their root.
+        roles_of: has the roles to assume for reading remote objects.
         first: first row of the media table to read.
         placement: placement of the annotated paths; None if they are relative to the dataset's own roots.
         existing: objects that the dataset has already.
     """
     table = Table(job.table, versions[MEDIA])
-    head = job.head.model_copy(
-        update={"tables": {**job.head.tables, **versions}, "summary": job.head.summary.with_(roles=dict(roles))}
-    )
+    summary = job.head.summary.with_roles_of(roles_of)
+    head = job.head.model_copy(update={"tables": {**job.head.tables, **versions}, "summary": summary})
     media = Media(job.dataset_id, head, table, Sql(), tuple(roots))
     lookup = _BoxLookup(boxes, placement)
     rows = ObjectRows(encoder, job.settings, job.namespace, lookup.boxes_in, existing=existing)

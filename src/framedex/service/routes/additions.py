@@ -18,7 +18,7 @@ from framedex.media.remote import INVALID_URI, is_remote
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.forms import FILE, FILES, form_body, parse_fields
-from framedex.service.parameters import OpenedDataset, Service
+from framedex.service.parameters import CurrentActor, OpenedDataset, Service
 from framedex.service.sources import check_bucket, check_role, reading_source
 from framedex.service.staging import ARCHIVE, StagedForm, last_part, staged_form
 from framedex.service.state import ServiceState
@@ -47,12 +47,15 @@ def _form_schema() -> dict[str, Any]:
 
 @router.post("/dataset/{dataset_id}/add_media", status_code=202, response_class=Response, openapi_extra=_form_schema())
 @needs(Action.DATASET_EDIT, feature=_ADDITION, invalid_status=400, body_limit="max_upload_bytes")
-async def add_media(service: Service, dataset: OpenedDataset, request: Request, dataset_id: str) -> Response:
+async def add_media(
+    service: Service, actor: CurrentActor, dataset: OpenedDataset, request: Request, dataset_id: str
+) -> Response:
     """Add media from exactly one source: ``files``, an ``archive``, or a folder or manifest in a bucket, ``s3_uri``."""
     workspace, checks = service.workspace, {"files": _check_media, ARCHIVE: _check_archive}
     async with staged_form(request, workspace.path, workspace.settings, files=checks) as form:
         fields = parse_fields(AdditionFields, _texts(form))
-        source = _source(service, fields, form)
+        tenant_id = service.hub.datasets.subject(actor, dataset_id).tenant_id
+        source = _source(service, fields, form, tenant_id)
         async with service.heavy:
             await run_in_threadpool(_start, dataset, fields, source, form)
     return Response(status_code=202)
@@ -88,8 +91,11 @@ def _texts(form: StagedForm) -> dict[str, str]:
     return form.fields
 
 
-def _source(service: ServiceState, fields: AdditionFields, form: StagedForm) -> Mapping[str, Any]:
+def _source(service: ServiceState, fields: AdditionFields, form: StagedForm, tenant_id: str) -> Mapping[str, Any]:
     """Return the source of an addition, as arguments of the library.
+
+    A role is assumed with the id of the tenant as its external id. So a role whose trust policy requires that id cannot
+    be used by other tenants, which know its ARN.
 
     Raises:
         Refusal: there is not exactly one source, or it may not be used.
@@ -97,14 +103,15 @@ def _source(service: ServiceState, fields: AdditionFields, form: StagedForm) -> 
     files, archives = form.files.get("files", []), form.files.get(ARCHIVE, [])
     if len(archives) + bool(files) + (fields.s3_uri is not None) != 1:
         raise Refusal(400, ONE_SOURCE)
-    role = check_role(service, fields.assume_role)
+    arn = check_role(service, fields.assume_role)
+    role = {"assume_role": arn, "external_id": arn and tenant_id}
     if fields.s3_uri is not None:
         if not is_remote(fields.s3_uri):
             raise Refusal(400, INVALID_URI)
-        return {"s3_uri": check_bucket(service, fields.s3_uri), "assume_role": role}
+        return {"s3_uri": check_bucket(service, fields.s3_uri), **role}
     if archives:
-        return {"archive": OwnPath(archives[0].path), "assume_role": role}
-    return {"files": [(last_part(file.name), file) for file in files], "assume_role": role}
+        return {"archive": OwnPath(archives[0].path), **role}
+    return {"files": [(last_part(file.name), file) for file in files], **role}
 
 
 def _start(dataset: Dataset, fields: AdditionFields, source: Mapping[str, Any], form: StagedForm) -> None:
