@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -111,6 +112,27 @@ def test_searches__have_the_order_of_the_library(site: Site, open_page: Open) ->
         for position, name in enumerate(names[:12]):
             cell = page.locator(f"[data-position='{position}']")
             expect(cell).to_have_accessible_name(re.compile(f"^{re.escape(name)}"))
+
+
+@pytest.mark.slow
+def test_viewer__of_an_image_that_is_not_in_the_list(site: Site, open_page: Open) -> None:
+    """A link to an image that the filter leaves out shows it without a place, and logs no error."""
+    outside = site.dataset.media_id("animals/05.jpg")
+    inside = site.dataset.media_id("towns/05.png")
+    parts = quote('[{"labels":{"op":"is","value":"town"}}]')
+    page = open_page(site, f"/d/pets/m/{outside}?f={parts}")
+    place = page.get_by_text(re.compile(r"^\d+ of \d+$"))
+    with page.expect_response(lambda answer: "/position?" in answer.url) as answered:
+        page.reload()
+    assert answered.value.json() == {"position": None}
+    expect(page.locator(".canvas img").first).to_be_visible()
+    expect(place).to_have_count(0)
+    page.keyboard.press("ArrowRight")  # no image is before or after it
+    expect(page).to_have_url(re.compile(outside))
+    page.goto(f"/d/pets/m/{inside}?f={parts}")
+    expect(place).to_have_text("6 of 12")
+    page.goto(f"/d/pets/pictures?f={parts}&at={outside}")
+    expect(page.locator(".count")).to_have_text(re.compile("^12 of "))
 
 
 @pytest.mark.slow

@@ -177,6 +177,8 @@ def test_quantiles_position_mask_facets(shared: tuple[Dataset, Client, Client]) 
     ids = view.media_ids()
     assert local.get(f"{base}/position?media={ids[7]}").json() == {"position": 7}
     assert local.get(f"{base}/position?media=nobody").status_code == 404
+    assert local.get(f"{base}/position?media=nobody&required=false").json() == {"position": None}
+    assert local.get(f"{base}/position?media={ids[7]}&required=false").json() == {"position": 7}
     assert local.get(f"{base}/position").status_code == 422
     mask = local.get(base + "/mask")
     assert np.unpackbits(np.frombuffer(mask.content, np.uint8), bitorder="little")[: len(ids)].all()

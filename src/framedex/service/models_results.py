@@ -47,9 +47,9 @@ class ResultQuantiles(BaseModel):
 
 
 class ResultPosition(BaseModel):
-    """The position of a media item among results, from 0."""
+    """The position of a media item among results, from 0; null for one that is not among them."""
 
-    position: int
+    position: int | None
 
 
 class FacetCount(BaseModel):

@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from framedex.access import Action
 from framedex.api.result_set import ResultSet
-from framedex.errors import InvalidInput
+from framedex.errors import InvalidInput, NotFound
 from framedex.hub.results import ResultQuery
 from framedex.service.actions import needs, routes
 from framedex.service.arrow import ARROW, ARROW_ANSWER, arrow_response, wants_arrow
@@ -110,9 +110,19 @@ def results_position(
     service: Service,
     actor: CurrentActor,
     media: Annotated[str, Query(max_length=1000)],
+    required: bool = True,
 ) -> ResultPosition:
-    """Return the position of a media item among results."""
-    return ResultPosition(position=service.hub.results.get(actor, dataset, rid).position(media))
+    """Return the position of a media item among results.
+
+    One that is not among them is an error, or with ``required=false`` has the position null.
+    """
+    results = service.hub.results.get(actor, dataset, rid)
+    try:
+        return ResultPosition(position=results.position(media))
+    except NotFound:
+        if required:
+            raise
+        return ResultPosition(position=None)
 
 
 @router.get(

@@ -187,27 +187,22 @@ export class Results {
   /** Return the position of a media item in the present results, as the server knows it; null if it is not there. */
   async placeOf(mediaId: string): Promise<number | null> {
     const rid = this.info.peek()?.rid;
-    try {
-      const found = await get<{ position: number }>(`${this.path}/${rid}/position`, { media: mediaId });
-      return this.info.peek()?.rid === rid ? found.position : null;
-    } catch {
-      return null;
-    }
+    const found = await this.ask(mediaId).catch(() => null);
+    return this.info.peek()?.rid === rid ? found : null;
   }
 
   /** Return the position of a media item, or null if it is not among the results. */
   async position(mediaId: string): Promise<number | null> {
     const known = this.places.get(mediaId);
-    if (known !== undefined) return known;
-    try {
-      const found = await get<{ position: number }>(`${this.path}/${this.info.value?.rid}/position`, {
-        media: mediaId,
-      });
-      return found.position;
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
-    }
+    return known ?? this.ask(mediaId);
+  }
+
+  /** Ask the server for the position of a media item; null if it is not among the results. */
+  private async ask(mediaId: string): Promise<number | null> {
+    const info = this.info.peek();
+    if (!info || info.count === 0) return null;
+    const wanted = { media: mediaId, required: false };
+    return (await get<{ position: number | null }>(`${this.path}/${info.rid}/position`, wanted)).position;
   }
 
   /** Show a change of some rows, or of all, before the server has confirmed it. */
