@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,6 +29,27 @@ def answer(status: int, detail: str) -> Callable[[Route], None]:
     """Return a handler of requests that answers with an error of the service."""
     body = {"detail": detail, "message": detail, "code": "any", "request_id": "1"}
     return lambda route: route.fulfill(status=status, json=body)
+
+
+def page_says(words: str) -> Callable[[Page], None]:
+    """Return a check of what the status bar of a page says."""
+    return lambda page: expect(page.locator(".status-line .message")).to_contain_text(words)
+
+
+@contextmanager
+def held(page: Page, pattern: str) -> Iterator[Callable[[], None]]:
+    """Hold requests back until the end; what is returned waits for the first one."""
+    requests: list[Route] = []
+
+    def first() -> None:
+        while not requests:
+            page.wait_for_timeout(10)
+
+    page.route(pattern, lambda route: requests.append(route))  # noqa: PLW0108 - it looks at the signature
+    yield first
+    while requests:
+        requests.pop().continue_()
+    page.unroute(pattern)
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +184,78 @@ def test_results__that_are_slow(site: Site, open_page: Open) -> None:
         waiting.pop().continue_()
     page.unroute("**/results")
     first_image(page)
+
+
+@pytest.mark.slow
+def test_keys__while_results_load(own_site: Site, open_page: Open) -> None:
+    """A key acts on what is shown, or says that nothing is there yet; it is never lost silently."""
+    loading = page_says("The images are still loading.")
+    page = open_page(own_site, "/")
+    with held(page, "**/results") as requests:
+        page.goto("/d/pets/pictures?sort=image_filename%3Aasc")
+        requests()
+        page.keyboard.press("x")
+        loading(page)
+    first_image(page)
+    with held(page, "**/static/Clusters*"):
+        page.keyboard.press("g")
+        page.keyboard.press("c")
+        page.locator("main [aria-busy=true]").first.wait_for()
+        page.keyboard.press("t")
+        page_says("The page is still loading.")(page)
+    page.go_back()
+    first_image(page)
+    with held(page, "**/results") as requests:
+        page.get_by_label("Order").select_option("file_size_bytes:desc")
+        requests()
+        page.locator("[role=gridcell][tabindex='0']").focus()
+        page.keyboard.press("x")
+        page.keyboard.press("Control+a")
+        expect(page.get_by_text("Put 1 image into the basket")).to_be_visible()
+    first = own_site.dataset.view.sort_by("image_filename").media_ids()[0]
+    assert own_site.dataset.basket.media_ids() == [first]
+    largest = own_site.dataset.view.sort_by("file_size_bytes", descending=True).first(1)[0]
+    name = re.escape(largest["caption"] or largest["image_filename"])
+    expect(page.get_by_role("gridcell").first).to_have_accessible_name(re.compile(f"^{name}"))
+    expect(page.get_by_text(re.compile("selected$"))).to_have_count(0)
+    with held(page, "**/rows?*") as requests:
+        page.get_by_label("Order").select_option("image_filename:asc")
+        requests()
+        expect(page.locator(".cell .tile.waiting").first).to_be_attached()
+        page.locator("[role=gridcell][tabindex='0']").focus()
+        for key in "xtlscd":
+            page.keyboard.press("Control+Shift+z")
+            page_says("There is nothing to do again")(page)
+            page.keyboard.press(key)
+            loading(page)
+        page.keyboard.press("1")
+        page_says("There is no tag 1 yet.")(page)
+    assert own_site.dataset.basket.count() == 1
+
+
+@pytest.mark.slow
+def test_keys__while_a_queue_loads(site: Site, open_page: Open) -> None:
+    """The keys of a queue say that it is loading, that it could not be read, or that it is empty."""
+    page = open_page(site, "/", allowed=("500",))
+    with held(page, "**/duplicates?*") as requests:
+        page.goto("/d/pets/duplicates")
+        requests()
+        page.keyboard.press("Enter")
+        page_says("The queue is still loading.")(page)
+    page.locator("button.member").first.wait_for()
+    page.keyboard.press("n")
+    page_says("Choose a member that is not ★.")(page)
+    page.get_by_label("Groups").select_option("done")
+    expect(page.get_by_text("No group was decided at this similarity.")).to_be_visible()
+    page.locator("h1").click()
+    page.keyboard.press("a")
+    expect(page.get_by_text("No group was decided at this similarity.")).to_have_count(2)
+    page.route("**/duplicates?*", answer(500, "no groups now"))
+    page.get_by_label("Groups").select_option("open")
+    expect(page.get_by_role("alert")).to_contain_text("no groups now")
+    page.locator("h1").click()
+    page.keyboard.press("k")
+    page_says("no groups now")(page)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import { refuseKey, startKeys, useKeys } from "./keys/dispatcher";
 import { KeyHelp } from "./parts/KeyHelp";
 import { Palette } from "./parts/Palette";
 import { Shell } from "./parts/Shell";
+import { useIdlePageKeys } from "./parts/useIdleKeys";
 import { navigate, pathOf, route, startRouter } from "./router";
 import { addressOf, dataset, datasets, loadDatasets, loadStats } from "./state/datasets";
 import { closeDialog, dialog, openDialog } from "./state/dialogs";
@@ -82,12 +83,17 @@ function App() {
         ) : Shown && (name === null || found) ? (
           <Shown />
         ) : (
-          <div class="skeleton page" aria-busy="true" aria-label={t.loading} />
+          <PageSkeleton />
         )}
       </Shell>
       {dialog.value?.()}
     </>
   );
+}
+
+function PageSkeleton() {
+  useIdlePageKeys();
+  return <div class="skeleton page" aria-busy="true" aria-label={t.loading} />;
 }
 
 function titleOf(page: string): string {

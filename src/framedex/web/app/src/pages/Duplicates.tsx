@@ -12,11 +12,12 @@ import { datasetPage } from "../parts/DatasetPage";
 import { PartialBar } from "../parts/PartialBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
+import { useIdleQueueKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
-import { sayError } from "../state/notices";
+import { say, sayError } from "../state/notices";
 import { Queue } from "../state/queue";
 import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
@@ -53,6 +54,8 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   useEffect(() => queue.refresh(editVersion.value), [queue, editVersion.value]);
   const group = queue.current;
   useKeys("duplicates", { undo: () => void undo(of.id) }); // also once the queue is empty
+  const nothing = member ? t.duplicates.noneOf : isDone ? t.duplicates.noneDone : t.duplicates.none;
+  useIdleQueueKeys("duplicates", queue, nothing, ["undo"]);
   return (
     <div class="page queue">
       <PartialBar dataset={of} />
@@ -85,9 +88,7 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
       {group ? (
         <Group key={group.group_id} dataset={of} queue={queue} group={group} />
       ) : (
-        !queue.isLoading.value && (
-          <p class="empty">{member ? t.duplicates.noneOf : isDone ? t.duplicates.noneDone : t.duplicates.none}</p>
-        )
+        !queue.isLoading.value && <p class="empty">{nothing}</p>
       )}
     </div>
   );
@@ -173,8 +174,10 @@ function Group({ dataset: of, queue, group }: GroupProps) {
       keep.value = chosen();
     },
     "keep.all": () => void decide("not_duplicates", group.media_ids, t.edits.notDuplicates),
-    "not.two": () =>
-      chosen() !== keep.peek() && void decide("not_duplicates", [chosen(), keep.peek()], t.edits.notDuplicates),
+    "not.two": () => {
+      if (chosen() === keep.peek()) say(t.duplicates.chooseOther);
+      else void decide("not_duplicates", [chosen(), keep.peek()], t.edits.notDuplicates);
+    },
     flicker: () => {
       compared.value = compared.peek() === "flicker" ? null : "flicker";
     },

@@ -10,6 +10,7 @@ import { Histogram } from "../parts/Histogram";
 import { PartialBar } from "../parts/PartialBar";
 import { useResource } from "../parts/Resource";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
+import { useIdleQueueKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, route } from "../router";
 import { addressOf, loadStats, stats } from "../state/datasets";
 import { type ActionName, change, editVersion, undo } from "../state/edits";
@@ -82,6 +83,7 @@ function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }
     open: () => queue.current && navigate(pathOf(addressOf(of), "m", queue.current.media_id)),
     undo: () => void undo(of.id),
   });
+  useIdleQueueKeys("issues", queue, t.issues.none, ["undo", "limit"]);
   const summary = stats.value?.issues.find((each) => each.issue_type === type);
   return (
     <>

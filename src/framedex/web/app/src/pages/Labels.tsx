@@ -13,6 +13,7 @@ import { Pending, useResource } from "../parts/Resource";
 import { labelNames } from "../parts/SelectionBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
+import { useIdleQueueKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, query } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
@@ -47,6 +48,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   );
   const item = queue.current;
   useKeys("labels", { undo: () => void undo(of.id) }); // also once the queue is empty
+  useIdleQueueKeys("labels", queue, t.labels.none, ["undo"]);
   return (
     <div class="page queue">
       <h1>{t.navigation.labels}</h1>

@@ -13,11 +13,12 @@ import { useResource } from "../parts/Resource";
 import { Scrubber } from "../parts/Scrubber";
 import { show } from "../parts/SearchBox";
 import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { useIdleKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf, dataset } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { editVersion } from "../state/edits";
-import { pendingChanges } from "../state/notices";
+import { pendingChanges, say } from "../state/notices";
 import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
 import { changeTileSize, fillsTiles, showsBoxes, showsInspector, TILE_SIZES, tileSize } from "../state/preferences";
 import type { Results } from "../state/results";
@@ -60,6 +61,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   useKeptFocus(results);
   useSelectionKeys(results);
   usePageKeys(of, results);
+  useIdleKeys("grid", whyNone(results), ["larger", "smaller", "boxes", "export"]);
   return (
     <div class="pictures">
       <PartialBar dataset={of} />
@@ -91,6 +93,14 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
       <SelectionBar dataset={of} results={results} />
     </div>
   );
+}
+
+/** Why there is no image that a key could act on; null if there are images. */
+function whyNone(results: Results): string | null {
+  const info = results.info.value;
+  if (results.error.value) return results.error.value.message;
+  if (!info) return t.pictures.stillLoading;
+  return info.count === 0 ? t.pictures.none : null;
 }
 
 async function goTo(results: Results, mediaId: string | null): Promise<void> {
@@ -132,7 +142,11 @@ function usePageKeys(of: DatasetStatus, results: Results): void {
         }}
       />
     ));
-  const row = (): Row | undefined => results.row(focus.peek());
+  const withRow = (act: (row: Row) => void) => (): void => {
+    const row = results.row(focus.peek());
+    if (row) act(row);
+    else say(t.pictures.stillLoading);
+  };
   useKeys("grid", {
     jump,
     larger: () => changeTileSize(1),
@@ -141,9 +155,9 @@ function usePageKeys(of: DatasetStatus, results: Results): void {
       showsBoxes.value = !showsBoxes.peek();
     },
     export: () => askExport(of, results),
-    similar: () => row() && show({ like: row()!.media_id }),
-    cluster: () => row() && navigate(pathOf(addressOf(of), "clusters", null, `of=${row()!.media_id}`)),
-    copies: () => row() && navigate(pathOf(addressOf(of), "duplicates", null, `of=${row()!.media_id}`)),
+    similar: withRow((row) => show({ like: row.media_id })),
+    cluster: withRow((row) => navigate(pathOf(addressOf(of), "clusters", null, `of=${row.media_id}`))),
+    copies: withRow((row) => navigate(pathOf(addressOf(of), "duplicates", null, `of=${row.media_id}`))),
   });
   useKeys("global", {
     inspector: () => {

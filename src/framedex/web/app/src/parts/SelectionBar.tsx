@@ -3,7 +3,7 @@ import type { DatasetStatus, Row, Tag } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { openDialog } from "../state/dialogs";
 import { changeRows } from "../state/edits";
-import { sayError } from "../state/notices";
+import { say, sayError } from "../state/notices";
 import { focus, selection } from "../state/pictures";
 import type { Results } from "../state/results";
 import { t } from "../texts";
@@ -16,7 +16,9 @@ export function targetsOf(results: Results): readonly string[] | "all" {
   if (selection.isAll.peek()) return "all";
   if (!selection.isEmpty.peek()) return selection.list;
   const row = results.row(focus.peek());
-  return row ? [row.media_id] : [];
+  if (row) return [row.media_id];
+  say(t.pictures.stillLoading); // rows that the server has counted, and not sent yet
+  return [];
 }
 
 function numberOf(results: Results, targets: readonly string[] | "all"): number {
@@ -105,6 +107,7 @@ async function givePinned(results: Results, pressed: string): Promise<void> {
   try {
     const tag = (await tagNames(results.datasetId))[Number(pressed) - 1];
     if (tag) await toggleTag(results, tag);
+    else say(t.actions.noTag(pressed));
   } catch (error) {
     sayError(error);
   }

@@ -53,10 +53,12 @@ function parseRegion(text: string | null): Region | null {
 export async function openQuery(results: Results, query: ResultQuery): Promise<void> {
   const text = JSON.stringify([results.datasetId, query]);
   if (text === shown && results.info.value) return;
-  if (text !== shown) {
+  const isOther = text !== shown;
+  shown = text;
+  await results.open(query);
+  if (isOther && shown === text) {
+    // What was done meanwhile was about the images before.
     selection.clear();
     focus.value = 0;
   }
-  shown = text;
-  await results.open(query);
 }

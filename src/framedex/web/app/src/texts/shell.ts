@@ -3,6 +3,8 @@ export const shell = {
   app: "Framedex",
   skip: "Skip to the content",
   loading: "Loading",
+  pageLoading: "The page is still loading. Press the key again once it is shown.",
+  queueLoading: "The queue is still loading. Press the key again once it is shown.",
   close: "Close",
   cancel: "Cancel",
   navigation: {
