@@ -154,7 +154,7 @@ def test_add_media__to_a_failed_creation(local: Client, workspace: Workspace, da
 
 @pytest.mark.slow
 def test_add_media__archives_that_attack(local: Client, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
-    """Archives that are broken, encrypted, too large or lead elsewhere are refused by their own name."""
+    """Archives that are broken, encrypted, too large, nested or lead elsewhere are refused by their own name."""
     linked = io.BytesIO()
     with tarfile.open(fileobj=linked, mode="w") as archive:
         for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE):
@@ -171,6 +171,7 @@ def test_add_media__archives_that_attack(local: Client, workspace: Workspace, da
         (b"no archive", "my.zip"), (b"no archive", "my.tar.gz"), (zipped(a_png=IMAGE)[:-30], "my.zip"),
         (bytes(encrypted), "my.zip"), (up.getvalue(), "my.zip"), (linked.getvalue(), "my.tar"),
         (zipped(a_png=bytes(70 * 2**20)), "my.zip"), (zipped(a_txt=b"x"), "my.zip"), (b"", "my.zip"),
+        (zipped(in_zip=zipped(a_png=IMAGE), in_tar=linked.getvalue()), "my.zip"),
     ):  # fmt: skip
         answer = local.post(url(dataset), files=archived(content, name))
         assert answer.status_code == 400, name

@@ -12,7 +12,7 @@ from framedex.issue_types import built_in_types
 from framedex.records import DUPLICATE_LEVELS
 from framedex.service.settings import ServiceSettings
 from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, TOWNS, embedded, make_gallery
-from tests.image_files import encode, photo
+from tests.image_files import encode, photo, png_claiming
 from tests.objects import scenes
 from tests.service.client import OWN
 from tests.service.serving import Serving, serving
@@ -343,6 +343,10 @@ def test_search__by_no_image(served: Serving, dataset: Dataset) -> None:
     assert search(served, dataset, b"no image").status_code == 422
     assert search(served, dataset, b"").status_code == 422
     assert search(served, dataset, b"x" * (LIMIT + 1)).status_code == 413
+    for box in (None, "0,0,9,9"):
+        bomb = search(served, dataset, png_claiming(50_000, 50_000), **({} if box is None else {"bounding_box": box}))
+        assert bomb.status_code == 422
+        assert "50000×50000 is more than" in bomb.json()["detail"]
     assert search(served, dataset, encode(photo(5)), threshold=5).status_code == 422
     assert search(served, dataset, encode(photo(5)), entity_type="FRAMES").status_code == 422
 

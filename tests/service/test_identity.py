@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from framedex import Workspace
 from framedex.access import Role
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
+from framedex.service.settings import ServiceSettings, auth_is_off
 from framedex.service.uris import Uris
 from tests.service.client import BASE, OWN, PASSWORD, Client, client_of, token_of
 from tests.service.conftest import OPERATOR
@@ -284,6 +284,17 @@ def test_hosts__of_settings(workspace: Workspace, hub: Hub) -> None:
     with client_of(workspace, hub, ServiceSettings(disable_auth=True), host="10.1.2.3") as client:
         for host, status in (("10.1.2.3", 200), ("192.168.0.9", 200), ("evil.example", 400)):
             assert client.get("/api/v1/healthcheck", headers={"Host": host}).status_code == status
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "images.example.com"])
+def test_log_ins__are_needed_at_other_addresses(workspace: Workspace, hub: Hub, host: str) -> None:
+    """Log-ins are off by themselves at addresses of this machine alone; elsewhere somebody has to say so."""
+    with client_of(workspace, hub, ServiceSettings(), host=host) as client:
+        assert client.get("/api/v1/datasets").status_code == 401
+    assert auth_is_off(ServiceSettings(disable_auth=True), host)
+    for own in ("127.0.0.1", "127.0.0.9", "::1", "localhost"):
+        assert auth_is_off(ServiceSettings(), own)
+        assert not auth_is_off(ServiceSettings(disable_auth=False), own)
 
 
 def test_log_in__is_a_new_session(open_client: Client) -> None:

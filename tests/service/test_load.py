@@ -1,7 +1,11 @@
 """The service under load and on a full disk: light requests stay quick, reading goes on."""
 
+import socket
 import threading
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -10,7 +14,10 @@ from framedex.errors import WorkspaceError
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.core.test_time_limits import ENDLESS
+from tests.image_files import encode, photo
 from tests.service.client import OWN, Client, client_of
+from tests.service.live import live_service
+from tests.service.test_protocol import get
 
 SEARCHES = 40
 
@@ -49,6 +56,33 @@ def test_searches__leave_room_for_others(
             for thread in threads:
                 thread.join()
         assert statuses == [200] * SEARCHES
+
+
+@pytest.mark.parametrize("path", ["search-image-similarity", "results"])
+def test_slow_bodies__hold_no_places(workspace: Workspace, dataset: Dataset, hub: Hub, path: str) -> None:
+    """Clients that send an image or a filter slowly keep no search of others waiting, and are answered in the end."""
+    with live_service(workspace, hub, ServiceSettings(heavy_requests=1)) as (url, _), ExitStack() as stack:
+        parts = urlsplit(url)
+        target = f"/api/v1/dataset/{dataset.id}"
+        body = _form_with_an_image() if path == "search-image-similarity" else b'{"where": []}'
+        slow = []
+        for _ in range(3):
+            connection = stack.enter_context(socket.create_connection((str(parts.hostname), parts.port), timeout=30))
+            kind = "multipart/form-data; boundary=x" if path == "search-image-similarity" else "application/json"
+            head = f"POST {target}/{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: {kind}"
+            connection.sendall(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:-5])
+            slow.append(connection)
+        assert get(url, f"/api/v1/explore/{dataset.id}")[0] == 200
+        for connection in slow:
+            connection.sendall(body[-5:])
+            answer = b"".join(iter(partial(connection.recv, 2**16), b""))
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+
+
+def _form_with_an_image() -> bytes:
+    """Return a form with an image as the file ``file``; the boundary is ``x``."""
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n'
+    return head + encode(photo(1)) + b"\r\n--x--\r\n"
 
 
 def test_searches__end_after_a_time(

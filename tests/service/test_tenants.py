@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
+import argon2
 import pytest
 from fastapi.routing import APIRoute
 
@@ -13,49 +14,47 @@ from framedex.access import Role
 from framedex.core.ids import new_id
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
-from tests.gallery import make_gallery
+from tests.gallery import SETTINGS, make_gallery
 from tests.service.client import OWN, PASSWORD, Client, client_of
 from tests.service.conftest import OPERATOR
+from tests.service.every_id import NOT_IN_PATHS, every_id
 from tests.service.test_routes import routes_of_service
 
 NAME = "planted name of a dataset"
-BODY = {"name": "x", "description": "y", "enrichment_models": {"CAPTION_IMAGES": "x"}, "enabled": True}
+BODY = {
+    "name": "x",
+    "description": "y",
+    "enrichment_models": {"CAPTION_IMAGES": "x"},
+    "enabled": True,
+    "role": "viewer",
+}
 IDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-@pytest.fixture
-def tenants(workspace: Workspace, tmp_path: Path) -> Iterator[tuple[Client, dict[str, str], str]]:
+@pytest.fixture(scope="module")
+def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, dict[str, str], str]]:
     """A client of an admin of one tenant; ids of another tenant by the name of a parameter; a dataset of the first."""
-    make_gallery(tmp_path / "gallery")
-    settings = ServiceSettings(disable_auth=False)
-    with Hub(workspace, is_multi=True) as hub, client_of(workspace, hub, settings) as client:
+    folder = tmp_path_factory.mktemp("tenants")
+    make_gallery(folder / "gallery")
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
+        workspace = stack.enter_context(Workspace(folder / "ws", settings=SETTINGS))
+        hub = stack.enter_context(Hub(workspace, is_multi=True))
+        client = stack.enter_context(client_of(workspace, hub, ServiceSettings(disable_auth=False)))
         homes = []
         for name in ("ada", "bob"):
-            tenant = hub.tenants.create(OPERATOR, f"tenant of {name}")
+            organization = hub.tenants.create_organization(OPERATOR, f"organization of {name}")
+            tenant = hub.tenants.create(OPERATOR, f"tenant of {name}", organization_id=organization.id)
             user = hub.users.create(OPERATOR, name, PASSWORD, role=Role.ADMIN, tenant_id=tenant.id)
             handle = workspace.acting_as(name).in_namespace(tenant.id)
-            dataset = handle.create_dataset(NAME if name == "ada" else "own", tmp_path / "gallery")
+            dataset = handle.create_dataset(NAME if name == "ada" else "own", folder / "gallery")
             hub.datasets.adopt(dataset.id, tenant.id, user.id)
             homes.append(dataset)
         others, own = homes
         client.log_in("ada")
-        query = {"file_name": "x", "export_format": "json"}
-        export = client.get(f"/api/v1/dataset/{others.id}/export_context_async", params=query, headers=OWN).json()
+        ids = every_id(client, hub, others, NAME)
         client.cookies.clear()
-        others.add_field("weight", "float")
-        media = others.where([]).media_ids()[0]
-        ids = {
-            "dataset_id": others.id,
-            "media_id": media,
-            "image_id": media,
-            "task_id": others.last_task.task_id,  # type: ignore[union-attr] # it was created by one
-            "snapshot_id": others.snapshots()[0].snapshot_id,
-            "export_id": export["id"],
-            "view_id": others.save_view(NAME).id,
-            "tag": others.tag(media and [media], NAME).tag_id,
-            "field": others.fields()[0].field_id,
-        }
-        ids |= {"tag_id": ids["tag"], "field_id": ids["field"], "field_name": "weight"}
         client.log_in("bob")
         yield client, ids, own.id
 
@@ -71,39 +70,83 @@ def ask(client: Client, route: APIRoute, values: dict[str, str], query: dict[str
         answer = client.request(method, path, params=query, headers=OWN, **arguments)
         assert answer.status_code < 500, (method, path, answer.text)
         assert NAME not in answer.text, (method, path)
-        answers.append((method, answer.status_code, IDS.sub("ID", answer.text)))
+        text = re.sub(rf"\b{values.get('transaction_id')}\b", "ID", IDS.sub("ID", answer.text))
+        answers.append((method, answer.status_code, text))
     return answers
+
+
+def parameters(route: APIRoute) -> set[str]:
+    """Return the names of the parameters of a route's path."""
+    return set(re.findall(r"{(\w+)(?::\w+)?}", route.path))
+
+
+def unknown_id(name: str) -> str:
+    """Return an id that no thing has."""
+    return str(2**40) if name == "transaction_id" else new_id()
+
+
+def test_ids__are_of_each_kind(tenants: tuple[Client, dict[str, str], str]) -> None:
+    """The other tenant has a thing of each kind that paths name, but users, whom admins of all tenants manage."""
+    _, others, _ = tenants
+    assert set().union(*map(parameters, routes_of_service())) - set(others) == {"user_id", "file_name"}
+    assert all(others.values())
+
+
+ROOTS = (
+    "dataset_id", "task_id", "image_id", "notification_id", "session_id", "workspace_id", "organization_id",
+    "member_user_id",
+)  # fmt: skip
+"""The first id of each path."""
 
 
 def test_tenants__see_nothing_of_each_other(tenants: tuple[Client, dict[str, str], str]) -> None:
     """For each route an id of another tenant gets the answer of an id that does not exist."""
     client, others, _ = tenants
-    asked = 0
+    asked = set()
+    query = {"original_media_uri": "x", "dataset_id": others["dataset_id"]}
     for route in routes_of_service():
-        names = set(re.findall(r"{(\w+)(?::\w+)?}", route.path))
-        if not names & set(others):
-            continue
-        unknown = {**others, **{name: new_id() for name in others if name in names}}
-        for name in ("dataset_id", "task_id"):
-            if name in names:
-                found = ask(client, route, others, {"original_media_uri": "x"})
-                assert found == ask(client, route, unknown, {"original_media_uri": "x"}), route.path
-                assert {status for _, status, _ in found} <= {404, 405}, (route.path, found)
-                asked += 1
-    assert asked >= 40
+        for name in parameters(route) & set(ROOTS):
+            found = ask(client, route, others, query)
+            assert found == ask(client, route, {**others, name: unknown_id(name)}, query), route.path
+            assert {status for _, status, _ in found} <= {404, 405}, (route.path, found)
+            asked.add((route.path, name))
+    assert len(asked) > 80
+    assert {name for _, name in asked} == set(ROOTS)
 
 
 def test_tenants__cannot_use_ids_of_each_other_in_their_own(tenants: tuple[Client, dict[str, str], str]) -> None:
     """In an own dataset an id of another tenant's gets the answer of an id that does not exist."""
     client, others, own = tenants
+    asked = set()
     for route in routes_of_service():
-        names = set(re.findall(r"{(\w+)(?::\w+)?}", route.path))
-        children = names & set(others) - {"dataset_id"}
-        if "dataset_id" not in names or not children or "task_id" in children:
+        children = parameters(route) & set(others) - {"dataset_id"}
+        if "dataset_id" not in parameters(route) or not children:
             continue
         foreign = {**others, "dataset_id": own}
-        unknown = {**foreign, **{name: new_id() for name in children}}
+        unknown = {**foreign, **{name: unknown_id(name) for name in children}}
         assert ask(client, route, foreign, {}) == ask(client, route, unknown, {}), route.path
+        asked |= children
+    in_others = {"image_id", "notification_id", "session_id", "workspace_id", "organization_id", "member_user_id"}
+    assert asked == set(others) - {"dataset_id"} - in_others - NOT_IN_PATHS
+
+
+def test_tenants__cannot_use_ids_of_each_other_in_queries(tenants: tuple[Client, dict[str, str], str]) -> None:
+    """An id of another tenant in the query of an own dataset gets the answer of an id that does not exist."""
+    client, others, own = tenants
+    asked = set()
+    for route in routes_of_service():
+        named = {each.name for each in route.dependant.query_params} & {"anchor_media_id", "export_task_id", "rid"}
+        if "dataset_id" not in parameters(route) or not named:
+            continue
+        values = {**{name: unknown_id(name) for name in parameters(route)}, "dataset_id": own}
+        for kind in ("UPLOAD", "MEDIA") if "anchor_media_id" in named else ("",):
+            more = {"anchor_type": kind} if kind else {}
+            foreign, unknown = ({name: of(name) for name in named} | more for of in (others.__getitem__, unknown_id))
+            found = ask(client, route, values, foreign)
+            assert found == ask(client, route, values, unknown), route.path
+            assert all(status >= 400 for _, status, _ in found), (route.path, found)
+        asked |= named
+    assert asked == {"anchor_media_id", "export_task_id", "rid"}
 
 
 def test_tenants__in_queries(tenants: tuple[Client, dict[str, str], str]) -> None:

@@ -139,13 +139,19 @@ class ActionRoute(APIRoute):
             state: ServiceState = request.app.state.service
             request.state.invalid_status, request.state.error_fields = wanted.invalid_status, dict(wanted.error_fields)
             await anyio.to_thread.run_sync(_admit, request, state, wanted, limiter=_limiter(request))
-            limited = _limited(request, _limit_of(wanted.body_limit, state))
             async with AsyncExitStack() as stack:
-                if wanted.heavy:
-                    await stack.enter_async_context(state.heavy)
-                    if wanted.action in _SEARCHES:
-                        stack.enter_context(time_limit(state.settings.search_timeout_s))
-                return await answer(limited)
+
+                async def take_place() -> None:
+                    if wanted.heavy:
+                        await stack.enter_async_context(state.heavy)
+                        if wanted.action in _SEARCHES:
+                            stack.enter_context(time_limit(state.settings.search_timeout_s))
+
+                has_body = self.body_field is not None
+                if not has_body:
+                    await take_place()
+                limit = _limit_of(wanted.body_limit, state)
+                return await answer(_limited(request, limit, take_place if has_body else None))
 
         return handle
 
@@ -166,12 +172,17 @@ def _limit_of(limit: int | str, state: ServiceState) -> int:
     return int(getattr(owner, limit))
 
 
-def _limited(request: Request, limit: int) -> Request:
+def _limited(request: Request, limit: int, at_end: Callable[[], Awaitable[None]] | None) -> Request:
     """Return a request whose body ends with an error beyond a limit, or at once if its length is known.
 
     The framework's own limit would hide a refusal of the request behind that of its body.
+
+    Args:
+        request: the request.
+        limit: the maximum size of the body in bytes.
+        at_end: called once when the body is there as a whole, so that a client that sends it slowly holds no place.
     """
-    total = 0
+    total, calls = 0, [at_end] if at_end else []
 
     async def receive() -> Message:
         nonlocal total
@@ -181,6 +192,8 @@ def _limited(request: Request, limit: int) -> Request:
         total += len(message.get("body", b""))
         if total > limit:
             raise HTTPException(413)
+        if message["type"] == "http.request" and not message.get("more_body", False) and calls:
+            await calls.pop()()
         return message
 
     return Request(request.scope, receive, request._send)
