@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from framedex import Conflict, Dataset, Workspace, vql
+from framedex.api.result_set import ResultSet
 from framedex.jobs.index import index as indexing
 from framedex.jobs.ingest import ingest
 from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, Averages, embedded, make_gallery
@@ -123,6 +125,17 @@ def test_filters(workspace: Workspace, folder: Path, chosen: Any) -> None:
     finished(dataset, gate)
     late = dataset.select(ids).where(chosen).to_arrow(_COLUMNS)
     assert early.sort_by("media_id") == late.sort_by("media_id")
+
+
+def test_pages__of_all_columns(workspace: Workspace, folder: Path) -> None:
+    """A page in another order, for which columns are cached, has the index columns too, without values."""
+    dataset, gate = creating(workspace, folder, batches=4)
+    results = ResultSet(dataset.view.sort_by("file_name", descending=True))
+    page = results.rows(0, 500, results.columns)
+    assert page.num_rows == len(results) > ROWS
+    assert page["duplicate_group_id"].null_count == page["keep"].null_count == page.num_rows
+    assert pc.sum(page["is_corrupted_issue"]).as_py() == len(seen(dataset) & set(BROKEN))
+    finished(dataset, gate)
 
 
 @pytest.mark.slow

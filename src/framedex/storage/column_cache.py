@@ -142,9 +142,11 @@ class ColumnCache:
         if len(row_ids) and self.is_on:
             for name in columns:
                 column = self._column(table, name, load=False)
-                if column is None:  # its edits are applied to the taken rows alone
+                if column is None and name in table.overlay.columns:  # its edits are applied to the taken rows alone
                     column = self._column(table.unedited, name, load=load)
-                    edited |= {name} & table.overlay.columns
+                    edited.add(name)
+                elif column is None:
+                    column = self._column(table, name, load=load)
                 if column is not None:
                     cached[name] = column
         positions = self._positions(table, row_ids) if cached else None
