@@ -11,7 +11,7 @@ import { loadDatasets } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { editVersion, remember } from "../state/edits";
 import { say, sayError } from "../state/notices";
-import { waitForTasksOf } from "../state/tasks";
+import { heads, waitForTasksOf } from "../state/tasks";
 import { t } from "../texts";
 
 const MOST_STEPS = 100;
@@ -20,7 +20,7 @@ export default datasetPage(History);
 
 /** Snapshots and the journal of a dataset. */
 function History({ dataset: of }: { dataset: DatasetStatus }) {
-  const version = editVersion.value;
+  const version = `${editVersion.value} ${heads.value.get(of.id)}`; // also what others did is shown
   const snapshots = useResource<Snapshot[]>(
     (signal) => get(`/dataset/${of.id}/snapshot`, {}, signal),
     [of.id, version],
@@ -107,15 +107,18 @@ function Snapshots({ dataset: of, list }: { dataset: DatasetStatus; list: Resour
           {snapshot.is_current && <span class="hint">{t.history.current}</span>}
           {snapshot.description && <span class="hint">{snapshot.description}</span>}
           <span class="grow" />
-          {!snapshot.is_current && (
-            <Button needs="dataset.edit" onClick={() => restore(snapshot)}>
-              {t.history.restore}
-            </Button>
-          )}
+          <Button needs="dataset.edit" onClick={() => restore(snapshot)}>
+            {t.history.restore}
+          </Button>
           <Button needs="dataset.clone" onClick={() => clone(snapshot)}>
             {t.history.clone}
           </Button>
-          <Button needs="dataset.edit" kind="quiet" onClick={() => remove(snapshot)}>
+          <Button
+            needs="dataset.edit"
+            kind="quiet"
+            disabledReason={snapshot.is_current ? t.history.currentStays : undefined}
+            onClick={() => remove(snapshot)}
+          >
             {t.history.remove}
           </Button>
         </li>

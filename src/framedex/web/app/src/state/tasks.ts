@@ -47,6 +47,8 @@ export function startTasks(): void {
           t.tasks.failed(t.tasks.types[task.task_type] ?? task.task_type, task.dataset_name, task.error_message ?? ""),
           "error",
         );
+      if (task.status === "ABORTED" && before !== "ABORTED")
+        say(t.tasks.aborted(t.tasks.types[task.task_type] ?? task.task_type, task.dataset_name));
       const isUnknown = !isShown(task.dataset_id);
       if (isUnknown || ENDED.includes(task.status)) void refresh(task.dataset_id, isUnknown);
     }
@@ -103,7 +105,7 @@ async function readTask(id: string): Promise<Task | undefined> {
 /** Wait until no task of a dataset is in progress; throw the error of the last one if it failed. */
 export async function waitForTasksOf(datasetId: string): Promise<void> {
   for (;;) {
-    const page = await get<TaskPage>("/tasks", { dataset_id: datasetId, page_size: 1 });
+    const page = await get<TaskPage>("/tasks", { dataset_id: datasetId, page_size: 10 });
     const task = page.tasks[0];
     if (!task) return;
     put(task);
