@@ -13,12 +13,14 @@ from playwright.sync_api import Page, Route, expect
 
 from framedex import Workspace
 from framedex.hub import Hub
+from framedex.jobs.ingest import ingest
 from framedex.service.settings import ServiceSettings
+from tests.api.test_dataset__early import ROWS, GateAfter
 from tests.browser.site import Site, all_saved, first_image
 from tests.enrichments import ENCODE, Hues, register_models
-from tests.gallery import ANIMALS, BROKEN, SETTINGS, TOWNS, make_gallery
+from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, TOWNS, make_gallery
 from tests.image_files import photo, write
-from tests.pauses import all_threads_busy, wait_until
+from tests.pauses import PATIENCE_S, all_threads_busy, wait_until
 from tests.service.live import live_service
 
 Open = Callable[..., Page]
@@ -342,6 +344,94 @@ def test_tasks__that_failed(own_site: Site, open_page: Open, tmp_path: Path) -> 
     (tmp_path / "elsewhere").rename(tmp_path / "few")
     row.get_by_role("button", name="Retry").click()
     expect(page.get_by_role("row", name="Creation few").first).to_contain_text("COMPLETED")
+
+
+@pytest.mark.slow
+def test_creation__is_looked_at_early(own_site: Site, open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a dataset is created its first images are shown with the progress; the page says what has to wait."""
+    monkeypatch.setattr(ingest, "_COMMITTED", ROWS)
+    page = open_page(own_site, "/", allowed=("409",))
+    first, second = GateAfter(0), GateAfter(2)
+    bar = page.get_by_text("Being created: images that were read can be looked at and filtered.")
+    try:
+        own_site.workspace.create_dataset("none", own_site.gallery, first, wait=False)
+        dataset = own_site.workspace.create_dataset("early", own_site.gallery, second, wait=False)
+        assert first.reached.wait(PATIENCE_S)
+        assert second.reached.wait(PATIENCE_S)
+        page.goto("/d/none/pictures")
+        expect(page.get_by_text("They are shown here as soon as there are some.")).to_be_visible()
+        page.goto("/d/early/pictures")
+        expect(bar).to_be_visible()
+        expect(page.get_by_role("progressbar", name="Indexing")).to_be_visible()
+        expect(page.locator(".tile.shown").first).to_be_visible()
+        count = int(page.locator(".count").inner_text().split()[0])
+        assert ROWS <= count < len(NAMES)
+        first_image(page)
+        page.keyboard.press("x")
+        page_says("INDEXING: the creation of early is running")(page)
+        page.keyboard.press("e")  # exports wait, too
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.goto("/d/early/pictures?q=street")
+        expect(page.get_by_text("Searches come once the dataset is indexed; filters work already.")).to_be_visible()
+        page.goto("/d/early")
+        expect(page.get_by_text("Findings come once the dataset is indexed.")).to_be_visible()
+        animals = quote('[{"labels":{"op":"is","value":"animal"}}]')
+        page.goto(f"/d/early/pictures?f={animals}")
+        expect(page.locator(".tile.shown").first).to_be_visible()
+        second.opened.set()
+        expect(bar).to_have_count(0)
+        page.get_by_role("button", name="Show", exact=True).click()
+        expect(page.locator(".count")).to_have_text(f"{len(ANIMALS)} of {len(NAMES)} images")
+        assert len(dataset.view) == len(NAMES)
+    finally:
+        first.opened.set()
+        second.opened.set()
+
+
+@pytest.mark.slow
+def test_creation__that_was_aborted(own_site: Site, open_page: Open) -> None:
+    """A creation is aborted from the page, which then says so and starts it again."""
+    with all_threads_busy(own_site.workspace):
+        dataset = own_site.workspace.create_dataset("new", own_site.gallery, wait=False)
+        page = open_page(own_site, "/d/new", allowed=("409",))
+        page.locator("main").get_by_role("button", name="Abort").click()
+        alert = page.get_by_role("alert")
+        expect(alert).to_contain_text("Creation of new was aborted.")
+        page_says("Creation of new was aborted.")(page)
+        page.get_by_role("link", name="Tasks").last.click()
+        expect(page.get_by_role("row", name="Creation new")).to_contain_text("ABORTED")
+        page.go_back()
+    alert.get_by_role("button", name="Retry").click()
+    expect(alert).to_have_count(0)
+    expect(page.get_by_role("heading", name="Findings")).to_be_visible()
+    expect(page.locator(".finding").first).to_be_visible()
+    assert str(dataset.info.status_new) == "READY"
+
+
+@pytest.mark.slow
+def test_edit__while_a_task_holds_the_dataset(own_site: Site, open_page: Open) -> None:
+    """A conflict names the task that holds the dataset, or says that another edit came first."""
+    page = open_page(own_site, "/d/pets/pictures", allowed=("409", "500"))
+    first_image(page)
+    page.route("**/actions", answer(409, "the labels have changed"), times=1)
+    page.keyboard.press("x")
+    page_says("Not changed, because somebody else changed it meanwhile: the labels have changed")(page)
+    all_saved(page)
+    page.route("**/actions", answer(409, "Operation 'basket' is blocked while REINDEX task is running"), times=1)
+    page.keyboard.press("x")
+    page_says("REINDEX task is running. Wait for it, or abort it in the list of tasks: G T")(page)
+    all_saved(page)
+    for path in ("dataset/*", "datasets"):  # the page does not learn that it is locked
+        page.route(f"**/api/v1/{path}", answer(500, "not now"))
+    write(own_site.gallery / "more.jpg", photo(900))
+    with all_threads_busy(own_site.workspace):
+        adding = own_site.dataset.add_media(own_site.gallery, wait=False)
+        expect(page.get_by_text("Addition 0 %")).to_be_visible()
+        page.keyboard.press("x")
+        page_says("Not changed: an addition of pets is running. Wait for it, or abort it in the list of tasks")(page)
+        expect(page.get_by_role("gridcell").first).not_to_have_accessible_name(re.compile("basket"))
+    adding.wait(PATIENCE_S)
+    assert own_site.dataset.basket.count() == 0
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
-import { PartialBar } from "../parts/PartialBar";
 import { useResource } from "../parts/Resource";
+import { StateBar } from "../parts/StateBar";
 import { pathOf } from "../router";
 import { addressOf, stats } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
@@ -74,7 +74,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
     of.status_new === "PARTIAL INDEX" ? t.cleanup.partial : n === 0 && !plan.value ? t.cleanup.nothing : null;
   return (
     <div class="page">
-      <PartialBar dataset={of} />
+      <StateBar dataset={of} />
       <h1>{t.navigation.cleanup}</h1>
       <section>
         <p role="status">{t.cleanup.basket(n)}</p>

@@ -9,10 +9,10 @@ import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
 import { openExport } from "../parts/ExportDialog";
 import type { MediaItem } from "../parts/Inspector";
-import { PartialBar } from "../parts/PartialBar";
 import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
 import { labelNames, tagNames } from "../parts/SelectionBar";
+import { StateBar } from "../parts/StateBar";
 import { Thumb } from "../parts/Thumb";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
@@ -102,7 +102,7 @@ function Clusters({ dataset: of }: { dataset: DatasetStatus }) {
   });
   return (
     <div class="page">
-      <PartialBar dataset={of} />
+      <StateBar dataset={of} />
       <header class="page-head">
         <h1>{t.navigation.clusters}</h1>
         <label class="inline">

@@ -9,7 +9,7 @@ import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
 import { datasetPage } from "../parts/DatasetPage";
-import { PartialBar } from "../parts/PartialBar";
+import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
 import { useIdleQueueKeys } from "../parts/useIdleKeys";
@@ -58,7 +58,7 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   useIdleQueueKeys("duplicates", queue, nothing, ["undo"]);
   return (
     <div class="page queue">
-      <PartialBar dataset={of} />
+      <StateBar dataset={of} />
       <header class="page-head">
         <h1>{t.navigation.duplicates}</h1>
         <label class="inline">

@@ -7,8 +7,8 @@ import { count, number } from "../lib/format";
 import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
 import { Histogram } from "../parts/Histogram";
-import { PartialBar } from "../parts/PartialBar";
 import { useResource } from "../parts/Resource";
+import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { useIdleQueueKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, route } from "../router";
@@ -39,7 +39,7 @@ function Issues({ dataset: of }: { dataset: DatasetStatus }) {
   const name = addressOf(of);
   return (
     <div class="page queue">
-      <PartialBar dataset={of} />
+      <StateBar dataset={of} />
       <h1>{t.navigation.issues}</h1>
       <nav aria-label={t.issues.types} class="tabs">
         {types.map((each) => (

@@ -11,6 +11,7 @@ import { datasetPage } from "../parts/DatasetPage";
 import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
 import { labelNames } from "../parts/SelectionBar";
+import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
 import { useIdleQueueKeys } from "../parts/useIdleKeys";
@@ -51,6 +52,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   useIdleQueueKeys("labels", queue, t.labels.none, ["undo"]);
   return (
     <div class="page queue">
+      <StateBar dataset={of} />
       <h1>{t.navigation.labels}</h1>
       <Pairs dataset={of} chosen={pair} />
       {queue.isLoading.value && queue.items.value.length === 0 && <div class="skeleton" aria-busy="true" />}

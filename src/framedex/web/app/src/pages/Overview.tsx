@@ -5,6 +5,7 @@ import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { Pending, useResource } from "../parts/Resource";
 import { openSharing } from "../parts/Sharing";
+import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { pathOf } from "../router";
 import { addressOf, dataset, stats } from "../state/datasets";
@@ -43,15 +44,17 @@ export default function Overview() {
           </Button>
         )}
       </header>
-      {found.fatal_error_msg && (
-        <div class="bar error" role="alert">
-          {found.fatal_error_msg} <a href="/tasks">{t.navigation.tasks}</a>
-        </div>
-      )}
+      <StateBar dataset={found} />
       {found.description && <p>{found.description}</p>}
       <section aria-labelledby="findings">
         <h2 id="findings">{t.overview.findings}</h2>
-        {counts ? <Findings dataset={found} issues={counts.issues} /> : <div class="skeleton" aria-busy="true" />}
+        {found.updated_at === null ? (
+          <p class="hint">{t.overview.notYet}</p>
+        ) : counts ? (
+          <Findings dataset={found} issues={counts.issues} />
+        ) : (
+          <div class="skeleton" aria-busy="true" />
+        )}
       </section>
       <section aria-labelledby="labels">
         <h2 id="labels">{t.overview.labels}</h2>

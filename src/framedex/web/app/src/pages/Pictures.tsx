@@ -7,12 +7,12 @@ import { Button } from "../parts/Button";
 import { currentFilter, FilterBar, setFilter } from "../parts/FilterBar";
 import { Grid } from "../parts/Grid";
 import { Inspector } from "../parts/Inspector";
-import { PartialBar } from "../parts/PartialBar";
 import { Prompt } from "../parts/Prompt";
 import { useResource } from "../parts/Resource";
 import { Scrubber } from "../parts/Scrubber";
 import { show } from "../parts/SearchBox";
 import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { StateBar } from "../parts/StateBar";
 import { useIdleKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf, dataset } from "../state/datasets";
@@ -22,7 +22,7 @@ import { pendingChanges, say } from "../state/notices";
 import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
 import { changeTileSize, fillsTiles, showsBoxes, showsInspector, TILE_SIZES, tileSize } from "../state/preferences";
 import type { Results } from "../state/results";
-import { heads } from "../state/tasks";
+import { heads, taskOfDataset } from "../state/tasks";
 import { t } from "../texts";
 import { askSaveView } from "./Views";
 
@@ -39,10 +39,16 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   const text = JSON.stringify(wanted);
   const generation = heads.value.get(of.id);
   // A creation shows what it has read so far; until then there is nothing, and each change of its state is a new try.
-  const isStarting = of.updated_at === null && results.info.value === null;
+  const isCreation = of.updated_at === null;
+  const progress = isCreation ? (taskOfDataset.value?.progress_percentage ?? of.progress) : 0;
   useEffect(() => {
     void openQuery(results, wanted).then(() => goTo(results, address.get("at")));
-  }, [text, isStarting && of.progress, of.status_new]);
+  }, [text, of.status_new]);
+  const looked = useRef(progress);
+  useEffect(() => {
+    if (isCreation && looked.current !== progress) void results.reopen();
+    looked.current = progress;
+  }, [progress]);
   // Undone and redone steps change rows that are shown.
   const edits = editVersion.value;
   const before = useRef(edits);
@@ -64,7 +70,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   useIdleKeys("grid", whyNone(results), ["larger", "smaller", "boxes", "export"]);
   return (
     <div class="pictures">
-      <PartialBar dataset={of} />
+      <StateBar dataset={of} />
       {hasChanged && (
         <div class="bar" role="status">
           {t.status.changed(of.n_images - known.current.images)}
@@ -82,7 +88,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
         </Button>
         <span class="grow" />
         <span class="count" role="status">
-          {info ? t.pictures.count(info.count, of.n_images) : ""}
+          {info ? t.pictures.count(info.count, isCreation ? null : of.n_images) : ""}
         </span>
         <Sizes />
       </header>
@@ -178,9 +184,10 @@ function clearLast(): void {
 function Content({ results, dataset: of }: { results: Results; dataset: DatasetStatus }) {
   const info = results.info.value;
   if (results.error.value?.status === 409 && ["INDEXING", "DRAFT"].includes(of.status_new)) {
+    const isSearch = Boolean(results.query.search);
     return (
       <div class="empty" role="status">
-        <p>{t.pictures.starting}</p>
+        <p>{isSearch ? t.pictures.noSearchYet : t.pictures.starting}</p>
         <progress max={100} value={of.progress} aria-label={t.statuses.INDEXING} />
       </div>
     );

@@ -11,7 +11,7 @@ import { count } from "../lib/format";
 import { t } from "../texts";
 import { loadDataset } from "./datasets";
 import { pendingChanges, say } from "./notices";
-import { whyNot } from "./permissions";
+import { taskHolding, whyNot } from "./permissions";
 import type { Results } from "./results";
 
 export type ActionName =
@@ -78,7 +78,7 @@ async function submit(wanted: Change): Promise<ActionOutcome> {
     finish(wanted, outcome);
     return outcome;
   } catch (error) {
-    refuse(error);
+    refuse(wanted.datasetId, error);
     throw error;
   } finally {
     pendingChanges.value--;
@@ -107,11 +107,22 @@ function finish(wanted: Change, outcome: ActionOutcome): void {
   editVersion.value++;
 }
 
-function refuse(error: unknown): void {
+/** Say why the server did not make a change of a dataset: it is gone, a task holds the dataset, another edit came first. */
+function refuse(datasetId: string, error: unknown): void {
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 0) say(t.edits.offline, "error");
+  else if (error.status === 409 && isHeld(datasetId, error)) say(heldBy(datasetId, error), "error");
   else if (error.status === 409) say(`${t.edits.conflict} ${error.message}`, "error");
   else say(`${t.edits.takenBack} ${error.message}`, "error");
+}
+
+const isHeld = (datasetId: string, error: ApiError): boolean =>
+  taskHolding(datasetId) !== undefined || / is blocked while /.test(error.message);
+
+function heldBy(datasetId: string, error: ApiError): string {
+  const task = taskHolding(datasetId);
+  const holder = task ? t.permissions.held(task.task_type, task.dataset_name) : error.message;
+  return `${t.edits.takenBack} ${holder}. ${t.edits.waitOrAbort}`;
 }
 
 /** Change selected rows of results: their values are shown at once, and results are opened again afterwards. */
@@ -197,6 +208,6 @@ async function step(
     editVersion.value++;
   } catch (error) {
     if (error instanceof ApiError && error.status === 0) from.push(found);
-    refuse(error);
+    refuse(datasetId, error);
   }
 }

@@ -6,6 +6,7 @@ export const edits = {
   offline: "The server does not answer: nothing was changed.",
   conflict: "Not changed, because somebody else changed it meanwhile:",
   takenBack: "Not changed:",
+  waitOrAbort: "Wait for it, or abort it in the list of tasks: G T",
   undone: (words: string) => `Undone: ${words}`,
   redone: (words: string) => `Done again: ${words}`,
   nothingToUndo: "There is nothing to undo here; the history has the steps of all users.",

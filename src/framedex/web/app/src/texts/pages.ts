@@ -25,6 +25,7 @@ export const pages = {
     findings: "Findings",
     nothing: "Nothing was found that is wrong with these images.",
     labels: "Labels",
+    notYet: "Findings come once the dataset is indexed.",
     noLabels: "These images have no labels.",
     review: "Review",
     found: (n: number) => images(n),
@@ -68,6 +69,7 @@ export const pages = {
     emptyCommand: (name: string) => `framedex add ${/^[\w.-]+$/.test(name) ? name : JSON.stringify(name)} ~/photos`,
     stillLoading: "The images are still loading. Press the key again once they are shown.",
     starting: "The images are being read. They are shown here as soon as there are some.",
+    noSearchYet: "Searches come once the dataset is indexed; filters work already.",
     corrupted: "Damaged",
     missing: "The file is not there",
     notShown: "Cannot be shown at present",
@@ -187,6 +189,7 @@ export const pages = {
     },
     abort: "Abort",
     retry: "Retry",
+    aborted: (task: string, dataset: string) => `${task} of ${dataset} was aborted.`,
     failed: (task: string, dataset: string, reason: string) => `${task} of ${dataset} failed: ${reason}`,
     types: {
       DATASET_CREATION: "Creation",

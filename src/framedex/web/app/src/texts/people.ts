@@ -3,6 +3,7 @@
 const results = (n: number): string => `${n.toLocaleString()} new ${n === 1 ? "result" : "results"}`;
 
 const RUNNING: Readonly<Record<string, string>> = {
+  DATASET_CREATION: "the creation",
   ENRICHMENT: "an enrichment",
   MEDIA_ADDITION: "an addition",
   MEDIA_DELETION: "a deletion",
@@ -14,6 +15,8 @@ export const people = {
   permissions: {
     readOnly: "The service was started read-only: nothing can be changed.",
     busy: (task: string, name: string) => `READ ONLY: ${RUNNING[task] ?? "a task"} of ${name} is running`,
+    indexing: (task: string, name: string) => `INDEXING: ${RUNNING[task] ?? "a task"} of ${name} is running`,
+    held: (task: string, name: string) => `${RUNNING[task] ?? "a task"} of ${name} is running`,
     locked: "Read only",
     reasons: {
       "dataset.edit": "You may look at this dataset, but not change it.",

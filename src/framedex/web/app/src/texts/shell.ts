@@ -43,6 +43,9 @@ export const shell = {
     partial: (n: number) =>
       `${n.toLocaleString()} ${n === 1 ? "image came" : "images came"} after the last index: duplicates, clusters and clean-up plans do not know them.`,
     partialUnknown: "Images came after the last index: duplicates, clusters and clean-up plans do not know them.",
+    creating:
+      "Being created: images that were read can be looked at and filtered. Findings, searches, changes and exports come after the index.",
+    indexing: "Being indexed: until that is done the dataset is shown as it was before, and cannot be changed.",
     reindex: "Reindex",
     changed: (more: number) =>
       more === 0
