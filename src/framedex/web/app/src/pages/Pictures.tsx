@@ -44,11 +44,12 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   useEffect(() => {
     void openQuery(results, wanted).then(() => goTo(results, address.get("at")));
   }, [text, of.status_new]);
-  const looked = useRef(progress);
+  const read = isCreation ? progress : null; // null once all is there
+  const looked = useRef(read);
   useEffect(() => {
-    if (isCreation && looked.current !== progress) void results.reopen();
-    looked.current = progress;
-  }, [progress]);
+    if (looked.current !== null && looked.current !== read) void results.reopen();
+    looked.current = read;
+  }, [read]);
   // Undone and redone steps change rows that are shown.
   const edits = editVersion.value;
   const before = useRef(edits);
