@@ -648,6 +648,18 @@ def _reads(keyboard: Keyboard) -> None:
     expect(unread).to_have_count(before - 1 if keyboard.keys == "r" else 0)
 
 
+@checks("views next", "views previous", "views export")
+def _views(keyboard: Keyboard) -> None:
+    links = keyboard.page.locator("main a.view")
+    keyboard.at("/d/film/views", links.nth(2))
+    links.nth(1).focus()
+    if keyboard.keys == "e":
+        keyboard.dialog(re.compile("^Export "))
+        return
+    keyboard.press()
+    expect(links.nth(2 if keyboard.keys == "ArrowDown" else 0)).to_be_focused()
+
+
 @checks("cleanup apply")
 def _applies(keyboard: Keyboard) -> None:
     _grid(keyboard)

@@ -1,5 +1,6 @@
 """People in a browser: what they may do, log-ins, sharing, notifications, accounts, users."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import argon2
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from framedex import Workspace
+from framedex import Workspace, vql
 from framedex.access import Role, operator_actor
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
@@ -295,7 +296,7 @@ def test_log_in__is_accessible(people: Site, open_page: Open, theme: str) -> Non
 
 @pytest.mark.slow
 def test_notification__arrives_live(people: Site, open_page: Open, tmp_path: Path) -> None:
-    """New results of a view are told at once, and lead to the view; keys mark them as read, in all pages."""
+    """New results of a view are told at once, and lead to these; keys mark them as read, in all pages."""
     name = f"new {HOSTILE}"
     view = people.dataset.save_view(name)
     page = open_page(people, "/", **session(people, "ann"))
@@ -316,7 +317,11 @@ def test_notification__arrives_live(people: Site, open_page: Open, tmp_path: Pat
     expect(bell).to_have_accessible_name("Notifications")
     expect(page.get_by_text("Unread", exact=True)).to_have_count(0)
     page.keyboard.press("Enter")
-    expect(page).to_have_url(f"{people.url}/d/pets/views?view={view.id}")
+    expect(page).to_have_url(re.compile("/d/pets/pictures\\?f=.*batch.*"))
+    expect(page.locator(".count")).to_have_text(re.compile("^2 of "))
+    batch = view.trend().points[-1].batch
+    assert people.dataset.where(vql.batch(batch)).count() == 2
+    page.goto(f"/d/pets/views?view={view.id}")
     expect(page.get_by_role("link", name=name)).to_be_focused()
     page.get_by_role("button", name="Alerts").press("Enter")
     expect(page.get_by_role("status").get_by_text(f"Alerts of {name} are off")).to_be_visible()

@@ -13,6 +13,7 @@ _NAMES = {
 SCOPE_NAMES = {
     "global": "everywhere", "grid": "images", "viewer": "one image", "duplicates": "duplicates", "labels": "labels",
     "issues": "issues", "clusters": "clusters", "cleanup": "clean-up",
+    "views": "saved views",
     "notifications": "notifications", "dialog": "dialogs",
 }  # fmt: skip
 """What the docs call the scopes."""

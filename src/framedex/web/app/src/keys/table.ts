@@ -10,6 +10,7 @@ export const SCOPES = [
   "issues",
   "clusters",
   "cleanup",
+  "views",
   "notifications",
   "global",
 ] as const;
@@ -167,6 +168,10 @@ export const KEYS: readonly Key[] = [
 
   row("cleanup", "apply", "Enter", "Apply the plan"),
 
+  row("views", "next", "ArrowDown", "Next view"),
+  row("views", "previous", "ArrowUp", "Previous view"),
+  row("views", "export", "e", "Export what the view finds"),
+
   row("notifications", "next", "ArrowDown", "Next notification"),
   row("notifications", "previous", "ArrowUp", "Previous notification"),
   row("notifications", "read", "r", "Mark the notification as read"),
@@ -209,6 +214,7 @@ const NEEDS: Readonly<Record<string, string>> = {
   "clusters basket": "dataset.edit",
   "clusters export": "dataset.export",
   "cleanup apply": "dataset.edit",
+  "views export": "dataset.export",
 };
 
 /** Return the permission that a key needs; null for none. */

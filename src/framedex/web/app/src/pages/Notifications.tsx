@@ -99,7 +99,16 @@ function OneNotification({ notification }: { notification: Notification }) {
   return (
     <>
       <a
-        href={of ? pathOf(addressOf(of), "views", null, `view=${notification.entity_id}`) : "/notifications"}
+        href={
+          of
+            ? pathOf(
+                addressOf(of),
+                "views",
+                null,
+                new URLSearchParams({ view: notification.entity_id, batch: notification.metadata.batch_id }).toString(),
+              )
+            : "/notifications"
+        }
         onClick={() => void read(notification)}
       >
         {isUnread ? <strong>{words}</strong> : words}

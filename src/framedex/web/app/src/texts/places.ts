@@ -6,6 +6,8 @@ export const places = {
     none: "There are no saved views yet. Filter or search the images, and save the view there.",
     name: "Name of the view",
     saved: (name: string) => `Saved the view ${name}`,
+    chooseOne: "Choose a view with the arrows first.",
+    noBatch: "The results of this notification cannot be told apart any more: this is the whole view.",
     alerts: "Alerts",
     alertsHint: "With alerts, each addition that brings a view new results is told to the people of the dataset.",
     alertsOn: (name: string) => `Alerts of ${name} are on`,

@@ -67,6 +67,7 @@ export const shell = {
       issues: "Issues",
       clusters: "Clusters",
       cleanup: "Clean-up",
+      views: "Saved views",
       notifications: "Notifications",
       dialog: "Dialogs",
     },
