@@ -12,7 +12,7 @@ def test_page__loads_local_files(open_client: Client) -> None:
     page = open_client.get("/api/v1/docs")
     assert page.status_code == 200
     found = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-    assert len(found) == 4
+    assert len(found) == 5
     for path in found:
         if not path.startswith("data:"):
             answer = open_client.get(f"/api/v1/{path}")
