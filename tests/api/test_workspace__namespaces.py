@@ -138,7 +138,7 @@ def test_find_dataset__by_its_id_alone(workspace: Workspace) -> None:
     """A dataset of any namespace is found by its id with its record; a name finds nothing, even one like an id."""
     mine = workspace.in_namespace("a team").create_draft("mine")
     found = workspace.find_dataset(mine.id)
-    assert (found.dataset.id, found.record, found.namespace) == (mine.id, mine.info, "a team")
+    assert (found.dataset.id, found.record, found.creation) == (mine.id, mine.info, ("a team", None))
     other = "00000000-0000-4000-8000-000000000000"
     workspace.create_draft(other)
     for missing in ("mine", other, ""):

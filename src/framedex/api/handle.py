@@ -51,7 +51,7 @@ class WorkspaceHandle:
         self._context.live_settings.change(values)
         return self.settings
 
-    def acting_as(self, user: str) -> Self:
+    def acting_as(self, user: str, *, user_id: str | None = None) -> Self:
         """Return a handle of this open workspace that acts for another user.
 
         Datasets, tasks, exports, snapshots, tags, fields and decisions that are made through it name that user. A
@@ -60,11 +60,12 @@ class WorkspaceHandle:
 
         Args:
             user: an e-mail address or another name, up to 255 printable characters.
+            user_id: the id of the user's account in a hub, which datasets keep; None for no account.
 
         Raises:
             InvalidInput: the name cannot be used.
         """
-        return self._handle(self._context.acting_as(check_user(user)))
+        return self._handle(self._context.acting_as(check_user(user), creator_id=user_id))
 
     def in_namespace(self, namespace: str) -> Self:
         """Return a handle of this open workspace for the datasets of a namespace.

@@ -42,6 +42,7 @@ from framedex.settings import LiveSettings, Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.column_cache import ColumnCache
+from framedex.storage.datasets import Creation
 from framedex.storage.heads import Heads
 from framedex.storage.layout import open_layout
 from framedex.storage.listing import fail_interrupted_tasks, is_unwritable
@@ -58,12 +59,12 @@ class FoundDataset(NamedTuple):
     Attributes:
         dataset: the dataset.
         record: its record at that moment.
-        namespace: its namespace.
+        creation: its namespace, and the user account for which it was created.
     """
 
     dataset: Dataset
     record: DatasetRecord
-    namespace: str
+    creation: Creation
 
 
 def _after_commit(context: Context) -> AfterCommit:
@@ -216,7 +217,13 @@ class Workspace(WorkspaceUpkeep):
         content = content if boxes is None else with_boxes(content, boxes, self._context.settings)
         config = new_embedding_config(content, thresholds, sampling)
         with self._context.catalog.write() as connection:
-            dataset_id = datasets.insert_dataset(connection, name, owned_by=self.user, namespace=self.namespace)
+            dataset_id = datasets.insert_dataset(
+                connection,
+                name,
+                owned_by=self.user,
+                namespace=self.namespace,
+                creator_id=self._context.creator_id,
+            )
             record = datasets.find_dataset(connection, dataset_id)
             request = creation_config(content, config)
             task_id = self._context.runner.insert(
@@ -248,7 +255,12 @@ class Workspace(WorkspaceUpkeep):
         self._fail_interrupted()
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(
-                connection, name, owned_by=self.user, namespace=self.namespace, status=DatasetStatus.DRAFT
+                connection,
+                name,
+                owned_by=self.user,
+                namespace=self.namespace,
+                status=DatasetStatus.DRAFT,
+                creator_id=self._context.creator_id,
             )
         return Dataset(self._context, dataset_id)
 
@@ -271,8 +283,14 @@ class Workspace(WorkspaceUpkeep):
         """
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
-            record, namespace = datasets.find_with_namespace(connection, dataset_id)
-        return FoundDataset(Dataset(self._context, record.id), record, namespace)
+            record, creation = datasets.find_with_creation(connection, dataset_id)
+        return FoundDataset(Dataset(self._context, record.id), record, creation)
+
+    def creations(self) -> dict[str, Creation]:
+        """Return the namespace of each dataset, and the user account for which it was created, by its id."""
+        self._fail_interrupted()
+        with self._context.catalog.read() as connection:
+            return datasets.creations(connection)
 
     def datasets(self, *, all_namespaces: bool = False) -> list[DatasetRecord]:
         """Return the records of all datasets of the handle's namespace, or of all namespaces, newest first."""

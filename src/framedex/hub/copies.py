@@ -12,8 +12,7 @@ from framedex.hub.datasets import Datasets
 class Copies:
     """The copies of datasets that users of a hub make.
 
-    A copy belongs to the tenant of its source, and to the actor; the operator and the local user own nothing. Until its
-    owner is stored, and if the process ends before, it belongs to the tenant alone.
+    A copy belongs to the tenant of its source, and to the actor; the operator and the local user own nothing.
 
     Args:
         context: the open parts of the hub.

@@ -16,6 +16,7 @@ from framedex.hub.actors import own_id, present_actor
 from framedex.hub.context import HubContext
 from framedex.hub.deletions import delete_in_two_steps, finish_deletions
 from framedex.records import DatasetMember, DatasetRecord
+from framedex.storage.datasets import Creation
 from framedex.storage.manifest import has_manifest
 from framedex.storage.service_db import accounts, audit, homes, tenants
 from framedex.storage.service_db.database import DEFAULT_ID
@@ -44,8 +45,8 @@ class _Found(NamedTuple):
 
     dataset: Dataset
     record: DatasetRecord
-    namespace: str
-    home: Home | None
+    creation: Creation
+    home: Home
     subject: DatasetSubject
 
 
@@ -107,13 +108,17 @@ class Datasets:
         if not is_dataset_id(dataset_id):
             raise NotFound(_NOT_FOUND)
         try:
-            dataset, record, namespace = self._context.workspace.acting_as(actor.name).find_dataset(dataset_id)
+            dataset, record, creation = self._acting_as(actor).find_dataset(dataset_id)
         except NotFound:
             raise NotFound(_NOT_FOUND) from None
         with self._context.database.read() as connection:
-            home = homes.find_home(connection, dataset_id)
-            subject = _subject(connection, actor, dataset_id, home or _home_by_namespace(connection, namespace))
-        return _Found(dataset, record, namespace, home, subject)
+            home = homes.find_home(connection, dataset_id) or _unstored_home(connection, creation)
+            subject = _subject(connection, actor, dataset_id, home)
+        return _Found(dataset, record, creation, home, subject)
+
+    def _acting_as(self, actor: Actor) -> Workspace:
+        """Return the workspace as a handle that acts for an actor, and keeps the actor's account with new datasets."""
+        return self._context.workspace.acting_as(actor.name, user_id=own_id(actor))
 
     def home(self, connection: Any, dataset_id: str) -> Home:
         """Return to whom a dataset belongs.
@@ -126,7 +131,7 @@ class Datasets:
             NotFound: it does not exist.
         """
         found = self._context.workspace.find_dataset(dataset_id)
-        return homes.find_home(connection, dataset_id) or _home_by_namespace(connection, found.namespace)
+        return homes.find_home(connection, dataset_id) or _unstored_home(connection, found.creation)
 
     def visible(self, actor: Actor) -> list[DatasetRecord]:
         """Return the datasets that the actor may view, of all tenants, the newest first.
@@ -167,7 +172,9 @@ class Datasets:
             grants = {} if actor.user_id is None else homes.grants_of(connection, actor.user_id)
         records = self._context.workspace.datasets(all_namespaces=True)
         if any(record.id not in all_homes for record in records):
-            all_homes = {**self._homes_by_namespace(), **all_homes}
+            creations = self._context.workspace.creations()
+            with self._context.database.read() as connection:
+                all_homes = {**_unstored_homes(connection, creations), **all_homes}
         visible = []
         for record in records:
             home = all_homes.get(record.id, _LIBRARY)
@@ -175,18 +182,6 @@ class Datasets:
             if allowed(actor, Action.DATASET_VIEW, subject):
                 visible.append((_owned(record, home), subject))
         return visible
-
-    def _homes_by_namespace(self) -> dict[str, Home]:
-        """Return the homes of the datasets in the namespaces of tenants, as if no home were stored."""
-        workspace = self._context.workspace
-        with self._context.database.read() as connection:
-            tenant_ids = {row.id for row in tenants.list_tenants(connection)}
-        return {
-            record.id: Home(namespace)
-            for namespace in workspace.namespaces()
-            if namespace in tenant_ids
-            for record in workspace.in_namespace(namespace).datasets()
-        }
 
     def create(
         self,
@@ -200,8 +195,8 @@ class Datasets:
     ) -> Dataset:
         """Create a dataset that the actor owns and return it.
 
-        Names are unique within a tenant. The dataset is in the namespace of its tenant, so that members of other
-        tenants do not see it even if the process ends in the middle; it then belongs to the tenant without an owner.
+        Names are unique within a tenant. The dataset is in the namespace of its tenant and keeps the account of the
+        actor. So if the process ends in the middle, it belongs to the tenant and the actor all the same.
 
         Args:
             actor: who does it; the operator and the local user own nothing.
@@ -225,17 +220,14 @@ class Datasets:
             tenants.find_tenant(connection, tenant_id)
         if _is_on_server(source, options):
             self._context.require(actor, Action.TENANT_INGEST_PATH, subject, target=name)
-        workspace = self._context.workspace.acting_as(actor.name).in_namespace(
-            "" if tenant_id == DEFAULT_ID else tenant_id
-        )
+        workspace = self._acting_as(actor).in_namespace("" if tenant_id == DEFAULT_ID else tenant_id)
         if source is None:
             dataset = workspace.create_draft(name)
         else:
             dataset = workspace.create_dataset(name, source, wait=False, **options)
         try:
             with self._context.change(actor, Action.TENANT_CREATE_DATASET, subject) as connection:
-                homes.put_home(connection, dataset.id, tenant_id, own_id(actor))
-                audit.insert_entry(connection, actor.user_id, "dataset.create", dataset_id=dataset.id)
+                _store_creation(connection, dataset.id, Home(tenant_id, own_id(actor)), actor.user_id)
         except BaseException:
             _discard(workspace, dataset)
             raise
@@ -272,9 +264,10 @@ class Datasets:
             tenants.find_tenant(connection, tenant_id)
             if owner_id is not None:
                 accounts.find_user(connection, owner_id)
-            homes.put_home(connection, dataset_id, tenant_id, owner_id)
-            if actor is not None:
-                audit.insert_entry(connection, actor.user_id, "dataset.create", dataset_id=dataset_id)
+            if actor is None:
+                homes.put_home(connection, dataset_id, tenant_id, owner_id)
+            else:
+                _store_creation(connection, dataset_id, Home(tenant_id, owner_id), actor.user_id)
 
     def share(self, actor: Actor, dataset_id: str, address: str, role: Role = Role.VIEWER) -> None:
         """Share a dataset with a user; again, to change the role.
@@ -336,7 +329,7 @@ class Datasets:
         self._context.require(actor, Action.DATASET_SHARE, found.subject, target=address)
         with self._context.database.write() as connection:
             present = present_actor(connection, actor)
-            home = homes.find_home(connection, dataset_id) or _home_by_namespace(connection, found.namespace)
+            home = homes.find_home(connection, dataset_id) or _unstored_home(connection, found.creation)
             require(present, Action.DATASET_SHARE, _subject(connection, present, dataset_id, home))
             yield connection
 
@@ -353,26 +346,35 @@ class Datasets:
     def sweep(self) -> int:
         """Forget to whom datasets belonged that do not exist any more; return their number.
 
-        Deletions whose processes were killed are finished.
-
-        Datasets in the namespace of a tenant without a home get one: their creation was interrupted, or they are copies
-        whose owner was not stored.
+        Deletions and creations whose processes were killed are finished.
         """
         finish_deletions(self._context)
+        self.finish_creations()
         workspace = self._context.workspace
         with self._context.database.read() as connection:
             stored = homes.stored_datasets(connection)  # before the list of datasets, which new ones may join
         existing = {record.id for record in workspace.datasets(all_namespaces=True)}
         # The folder of a dataset that only the catalog has lost is still there.
         gone = [each for each in stored - existing if not has_manifest(workspace.path / "datasets" / each)]
-        without = self._homes_by_namespace() if existing - stored else {}
         with self._context.database.write() as connection:
             for dataset_id in gone:
                 homes.forget_dataset(connection, dataset_id)
-            for dataset_id, home in without.items():
-                if homes.find_home(connection, dataset_id) is None:
-                    homes.put_home(connection, dataset_id, home.tenant_id, None)
         return len(gone)
+
+    def finish_creations(self) -> None:
+        """Store to whom datasets belong whose creation, or copy, was interrupted before that was stored."""
+        creations = self._context.workspace.creations()
+        with self._context.database.read() as connection:
+            missing = creations.keys() - homes.homes(connection).keys()
+            unstored = _unstored_homes(connection, {each: creations[each] for each in missing})
+        if not unstored:
+            return
+        with self._context.database.write() as connection:
+            for dataset_id, home in unstored.items():
+                if home.owner_id is not None:
+                    _store_creation(connection, dataset_id, home, home.owner_id)
+                elif homes.find_home(connection, dataset_id) is None:
+                    homes.put_home(connection, dataset_id, home.tenant_id, None)
 
 
 def _check_invitations(connection: Any, user_id: str | None) -> None:
@@ -417,10 +419,37 @@ def _subject(connection: Any, actor: Actor, dataset_id: str, home: Home) -> Data
     return DatasetSubject(home.tenant_id, home.owner_id, grant)
 
 
-def _home_by_namespace(connection: Any, namespace: str) -> Home:
-    """Return the home of a dataset without a stored one: the tenant of its namespace, or else the default one."""
-    is_tenant = namespace and any(row.id == namespace for row in tenants.list_tenants(connection))
-    return Home(namespace) if is_tenant else _LIBRARY
+def _unstored_home(connection: Any, creation: Creation) -> Home:
+    """Return the home of a dataset without a stored one, as :func:`_unstored_homes` does; by default the library's."""
+    return _unstored_homes(connection, {"": creation}).get("", _LIBRARY)
+
+
+def _unstored_homes(connection: Any, creations: Mapping[str, Creation]) -> dict[str, Home]:
+    """Return the homes of datasets that have no stored one, by id, without those that the library made.
+
+    Such a dataset belongs to the tenant of its namespace, or else to the default one, and to the user for whom it was
+    created, as long as that user may create datasets there.
+    """
+    found, tenant_ids = {}, {row.id for row in tenants.list_tenants(connection)}
+    for dataset_id, (namespace, creator_id) in creations.items():
+        is_of_tenant = namespace in tenant_ids
+        if not is_of_tenant and creator_id is None:
+            continue
+        home = Home(namespace if is_of_tenant else DEFAULT_ID)
+        roles = {} if creator_id is None else tenants.roles_of(connection, creator_id)
+        if roles.get(home.tenant_id) in (Role.EDITOR, Role.ADMIN):
+            user = accounts.find_user(connection, str(creator_id))
+            home = Home(home.tenant_id, user.id, user.email or user.username)
+        found[dataset_id] = home
+    return found
+
+
+def _store_creation(connection: Any, dataset_id: str, home: Home, actor_id: str | None) -> None:
+    """Store to whom a new dataset belongs, and note its creation in the audit, unless that has been done."""
+    is_new = homes.find_home(connection, dataset_id) is None
+    homes.put_home(connection, dataset_id, home.tenant_id, home.owner_id)
+    if is_new:
+        audit.insert_entry(connection, actor_id, "dataset.create", dataset_id=dataset_id)
 
 
 def _owns(connection: Any, dataset_id: str, user_id: str) -> bool:
@@ -428,8 +457,8 @@ def _owns(connection: Any, dataset_id: str, user_id: str) -> bool:
     return home is not None and home.owner_id == user_id
 
 
-def _owned(record: DatasetRecord, home: Home | None) -> DatasetRecord:
+def _owned(record: DatasetRecord, home: Home) -> DatasetRecord:
     """Return the record of a dataset with the address of its present owner."""
-    if home is None or home.owner is None:
+    if home.owner is None:
         return record
     return record.model_copy(update={"owned_by": home.owner})

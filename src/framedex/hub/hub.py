@@ -120,6 +120,8 @@ class Hub:
         if not workspace.read_only:
             with suppress(WorkspaceError):  # a full disk; a sweep tries again
                 finish_deletions(context)
+                self.users.finish_deletions()
+                self.datasets.finish_creations()
 
     def profile(self, actor: Actor) -> Profile:
         """Return the own account of an actor.
@@ -180,14 +182,13 @@ class Hub:
     def sweep(self) -> None:
         """Delete rows that are not needed any more: ended sessions, old audit entries, homes of deleted datasets.
 
-        Users are notified of alerts that still wait.
-
-        Datasets that were created in the namespace of a tenant and have no home, because their process ended, get one.
-        Settings that another process stored hold here, too.
+        Users are notified of alerts that still wait. Deletions and creations of datasets whose process ended are
+        finished. Settings that another process stored hold here, too.
         """
         self.admin_settings.refresh()
         self.sessions.sweep()
         self.external.sweep()
+        self.users.finish_deletions()
         self.datasets.sweep()
         self.metadata.sweep()
         self.exports.sweep()

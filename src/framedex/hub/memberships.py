@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from framedex.access import Actor, RealmRole, Role
+from framedex.access import RealmRole, Role
 from framedex.errors import InvalidInput
 from framedex.storage.service_db import accounts, homes, tenants
 
@@ -76,12 +76,12 @@ def check_other_admin(connection: Any, tenant_id: str, user_id: str, message: st
         raise InvalidInput(f"{message}; promote another user first")
 
 
-def next_owner(connection: Any, actor: Actor, tenant_id: str, former_id: str) -> str | None:
+def next_owner(connection: Any, actor_id: str | None, tenant_id: str, former_id: str) -> str | None:
     """Return the next owner of a user's datasets in a tenant: the actor if that is an admin of it, else its admin.
 
     Args:
         connection: of the service's database.
-        actor: who takes the datasets away from their owner.
+        actor_id: who takes the datasets away from their owner; None for nobody with an account.
         tenant_id: the tenant of the datasets.
         former_id: the present owner.
 
@@ -89,7 +89,7 @@ def next_owner(connection: Any, actor: Actor, tenant_id: str, former_id: str) ->
         The id of the user; None if the tenant has no other admin.
     """
     admins = [each for each in tenants.admins_of(connection, tenant_id) if each != former_id]
-    return actor.user_id if actor.user_id in admins else next(iter(admins), None)
+    return actor_id if actor_id in admins else next(iter(admins), None)
 
 
 def _demote(connection: Any, tenant_id: str, user_id: str, role: Role) -> None:

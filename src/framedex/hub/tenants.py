@@ -128,7 +128,7 @@ class Tenants:
                 user_id,
                 role,
                 is_single=self._context.is_single,
-                new_owner_id=memberships.next_owner(connection, actor, tenant_id, user_id),
+                new_owner_id=memberships.next_owner(connection, actor.user_id, tenant_id, user_id),
             )
             audit.insert_entry(connection, actor.user_id, f"tenant.set_role {role}", target=user_id)
             return next(each for each in tenants.list_members(connection, tenant_id) if each.user_id == user_id)

@@ -1,13 +1,14 @@
 """User accounts: creation, changes, deletion, sessions and roles, each with its rules."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from framedex.access import Action, Actor, RealmRole, Role
 from framedex.core.checks import check_integer
 from framedex.core.naming import check_name
-from framedex.errors import Conflict, InvalidInput
+from framedex.errors import Conflict, Error, InvalidInput
 from framedex.hub import memberships
 from framedex.hub.context import HubContext
 from framedex.hub.passwords import check_password
@@ -17,8 +18,15 @@ from framedex.hub.tenants import checked_role
 from framedex.records import User, UserSession
 from framedex.storage.service_db import accounts, audit, homes, sessions, tenants
 from framedex.storage.service_db.database import DEFAULT_ID
+from framedex.storage.service_db.deletions import (
+    UserDeletion,
+    begin_user_deletion,
+    begun_user_deletions,
+    end_user_deletion,
+)
 
 _SHORTEST_NAME = 3
+_LAST_ADMIN = "The last admin cannot be deleted"
 
 
 class Users:
@@ -230,37 +238,71 @@ class Users:
         self._context.require(actor, Action.USERS_WRITE, target=user_id)
         with self._context.database.read() as connection:
             _, identity = self._account(connection, user_id)
-        if identity is not None:
-            self._delete_identity(actor, user_id, identity)
+        if identity is None:
+            with self._context.change(actor, Action.USERS_WRITE) as connection:
+                self._check_deletion(connection, actor, user_id)
+                _delete(connection, user_id, actor.user_id)
+            return
+        self._delete_identity(actor, user_id, identity)
         with self._context.change(actor, Action.USERS_WRITE) as connection:
-            self._check_deletion(connection, actor, user_id)
-            for tenant in tenants.list_tenants(connection):
-                owner = memberships.next_owner(connection, actor, tenant.id, user_id)
-                homes.transfer_datasets(connection, user_id, owner, tenant_id=tenant.id)
-            accounts.delete_user(connection, user_id)
-            audit.insert_entry(connection, actor.user_id, "users.delete", target=user_id)
+            if end_user_deletion(connection, user_id) is not None:  # else another process has finished it
+                self._check_deletion(connection, actor, user_id)
+                _delete(connection, user_id, actor.user_id)
+
+    def finish_deletions(self) -> None:
+        """Finish deletions of users with an account at the provider whose processes were killed in between.
+
+        One that would leave no admin is taken back. If the provider cannot be reached, the next call tries again.
+        """
+        with self._context.database.read() as connection:
+            begun = begun_user_deletions(connection)
+        for each in begun:
+            self._finish_deletion(each)
+
+    def _finish_deletion(self, deletion: UserDeletion) -> None:
+        user_id = deletion.user_id
+        try:
+            with self._context.database.read() as connection:
+                _, identity = self._account(connection, user_id)
+                _check_not_last_admin(connection, user_id, _LAST_ADMIN)
+        except Error:  # there is no such user any more, or it is the last admin
+            self._keep(user_id)
+            return
+        with suppress(Error):
+            if identity is not None:
+                self._provider.delete(identity)
+            with self._context.database.write() as connection:
+                _check_not_last_admin(connection, user_id, _LAST_ADMIN)
+                if end_user_deletion(connection, user_id) is not None:
+                    _delete(connection, user_id, deletion.actor_id)
 
     def _check_deletion(self, connection: Any, actor: Actor, user_id: str) -> None:
         accounts.find_user(connection, user_id)
         _check_not_self(actor, user_id, "You cannot delete your own account")
-        _check_not_last_admin(connection, user_id, "The last admin cannot be deleted")
+        _check_not_last_admin(connection, user_id, _LAST_ADMIN)
 
     def _delete_identity(self, actor: Actor, user_id: str, identity: str) -> None:
         """Delete the account of a user at the provider.
 
-        A deletion cannot be taken back. So the user is disabled first: if the process is killed after it, the user
-        stays, disabled, and can be deleted again.
+        A deletion cannot be taken back. So the user is disabled first, and the deletion noted: if the process is killed
+        after it, :meth:`finish_deletions` deletes the user.
         """
         with self._context.change(actor, Action.USERS_WRITE) as connection:
             self._check_deletion(connection, actor, user_id)
             was_enabled = accounts.find_user(connection, user_id).enabled
+            begin_user_deletion(connection, user_id, actor.user_id, was_enabled=was_enabled)
             accounts.update_user(connection, user_id, enabled=False)
         try:
             self._provider.delete(identity)
         except BaseException:
-            with self._context.database.write() as connection:
-                accounts.update_user(connection, user_id, enabled=was_enabled)
+            self._keep(user_id)
             raise
+
+    def _keep(self, user_id: str) -> None:
+        """Take a deletion back that has begun; the user may log in as before."""
+        with self._context.database.write() as connection:
+            if (begun := end_user_deletion(connection, user_id)) is not None:
+                accounts.update_user(connection, user_id, enabled=begun.was_enabled)
 
     def reset_password(self, actor: Actor, user_id: str, password: str) -> None:
         """Set a temporary password, which the user must change at the next log-in; all sessions of the user end.
@@ -381,6 +423,15 @@ def _insert(connection: Any, account: NewAccount, password_hash: str | None) -> 
         email=account.email,
         enabled=account.enabled,
     )
+
+
+def _delete(connection: Any, user_id: str, actor_id: str | None) -> None:
+    """Delete a user here; the datasets of the user go to the acting admin, or else to the admin of their tenant."""
+    for tenant in tenants.list_tenants(connection):
+        owner = memberships.next_owner(connection, actor_id, tenant.id, user_id)
+        homes.transfer_datasets(connection, user_id, owner, tenant_id=tenant.id)
+    accounts.delete_user(connection, user_id)
+    audit.insert_entry(connection, actor_id, "users.delete", target=user_id)
 
 
 def _check_not_last_admin(connection: Any, user_id: str, message: str) -> None:

@@ -38,6 +38,7 @@ class Context:
         heads: cache of heads.
         selections: cache of rows that views put in order, and of what they need beside columns.
         namespace: the namespace in which datasets are created and found by name.
+        creator_id: the user account of the service for which datasets are created; None for no account.
     """
 
     layout: Layout
@@ -51,15 +52,16 @@ class Context:
     heads: Heads
     selections: LruCache[Hashable, Any]
     namespace: str = ""
+    creator_id: str | None = None
 
     @property
     def settings(self) -> Settings:
         """The settings at this moment, with the acting user as ``user``."""
         return self.live_settings.current
 
-    def acting_as(self, user: str) -> "Context":
+    def acting_as(self, user: str, *, creator_id: str | None = None) -> "Context":
         """Return a context that shares everything and acts for another user, whose name was checked."""
-        return replace(self, live_settings=self.live_settings.acting_as(user))
+        return replace(self, live_settings=self.live_settings.acting_as(user), creator_id=creator_id)
 
     def in_namespace(self, namespace: str) -> "Context":
         """Return a context that shares everything and creates and finds datasets in another namespace."""

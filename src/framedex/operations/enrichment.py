@@ -98,7 +98,12 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
         taken = {each.display_name for each in datasets.list_datasets(connection, namespace)}
         name, user = copy_name(source.display_name, "enriched", taken), context.settings.user
         new_id = datasets.insert_dataset(
-            connection, name, owned_by=user, namespace=namespace, source_dataset_id=dataset_id
+            connection,
+            name,
+            owned_by=user,
+            namespace=namespace,
+            source_dataset_id=dataset_id,
+            creator_id=context.creator_id,
         )
         config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": requested}
         record = datasets.find_dataset(connection, new_id)

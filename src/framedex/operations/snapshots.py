@@ -113,7 +113,12 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
         used_names = {each.display_name for each in datasets.list_datasets(connection, namespace)}
         name, user = copy_name(source.display_name, "cloned", used_names), context.settings.user
         new_id = datasets.insert_dataset(
-            connection, name, owned_by=user, namespace=namespace, source_dataset_id=dataset_id
+            connection,
+            name,
+            owned_by=user,
+            namespace=namespace,
+            source_dataset_id=dataset_id,
+            creator_id=context.creator_id,
         )
         config = {"operation": Operation.CLONE, "source": dataset_id, "snapshot_id": record.snapshot_id}
         task_id = context.runner.insert(

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -41,6 +41,7 @@ def insert_dataset(
     namespace: str = "",
     status: DatasetStatus = DatasetStatus.INDEXING,
     source_dataset_id: str | None = None,
+    creator_id: str | None = None,
 ) -> str:
     """Add an empty dataset and return its id.
 
@@ -51,6 +52,7 @@ def insert_dataset(
         namespace: of the dataset.
         status: of the dataset.
         source_dataset_id: the dataset that it is a copy of; None for no copy.
+        creator_id: the user account of the service that creates it; None for no account.
 
     Raises:
         Conflict: the name is in use.
@@ -70,6 +72,7 @@ def insert_dataset(
                 n_videos=0,
                 n_objects=0,
                 source_dataset_id=source_dataset_id,
+                creator_id=creator_id,
             )
         )
     except sa.exc.IntegrityError:
@@ -145,8 +148,15 @@ def find_dataset(connection: sa.Connection, name_or_id: str, *, namespace: str =
     return _record(next((row for row in rows if row.id == name_or_id), rows[0]))
 
 
-def find_with_namespace(connection: sa.Connection, dataset_id: str) -> tuple[DatasetRecord, str]:
-    """Return the dataset with an id, and its namespace.
+class Creation(NamedTuple):
+    """The namespace in which a dataset was created, and the user account of the service for which; None for none."""
+
+    namespace: str
+    creator_id: str | None
+
+
+def find_with_creation(connection: sa.Connection, dataset_id: str) -> tuple[DatasetRecord, Creation]:
+    """Return the dataset with an id, and its creation.
 
     Raises:
         NotFound: no dataset has that id; names find nothing.
@@ -154,7 +164,13 @@ def find_with_namespace(connection: sa.Connection, dataset_id: str) -> tuple[Dat
     row = connection.execute(_BY_ID, {"key": dataset_id}).one_or_none()
     if row is None:
         raise NotFound(f"no dataset has the id {dataset_id!r}")
-    return _record(row), row.namespace
+    return _record(row), Creation(row.namespace, row.creator_id)
+
+
+def creations(connection: sa.Connection) -> dict[str, Creation]:
+    """Return the creations of the datasets of all namespaces, by their ids."""
+    rows = connection.execute(sa.select(datasets.c.id, datasets.c.namespace, datasets.c.creator_id)).all()
+    return {row.id: Creation(row.namespace, row.creator_id) for row in rows}
 
 
 def list_datasets(connection: sa.Connection, namespace: str | None = None) -> list[DatasetRecord]:

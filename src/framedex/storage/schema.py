@@ -47,6 +47,8 @@ datasets = sa.Table(
     sa.Column("description", sa.Text, nullable=False, default="", server_default=""),
     # The dataset that a clone or an enriched dataset was made of; no foreign key, as that one may be deleted.
     sa.Column("source_dataset_id", sa.String(36), nullable=True),
+    # The user account that made the dataset, in the service's database; null for datasets of the library.
+    sa.Column("creator_id", sa.String(36), nullable=True),
     sa.UniqueConstraint("namespace", "name"),
 )
 

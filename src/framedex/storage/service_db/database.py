@@ -18,7 +18,7 @@ SERVICE_DB = Schema(
     "service database",
     schema.metadata,
     "framedex.storage.service_db:migrations",
-    ("0001", "0002", "0003", "0004", "0005"),
+    ("0001", "0002", "0003", "0004", "0005", "0006"),
 )
 FILE_NAME = _NAME
 KEY_NAME = "service.key"

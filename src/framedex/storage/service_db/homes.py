@@ -1,7 +1,7 @@
 """Rows that say to whom datasets belong, and with whom they are shared.
 
-Each function takes an open connection of the service's database. A dataset without a row was made by the library, or
-its creation was interrupted: it has no owner, and belongs to the tenant of its namespace, or else to the default one.
+Each function takes an open connection of the service's database. A dataset without a row was made by the library, and
+belongs to the default tenant without an owner; or its creation was interrupted, and the hub finishes it.
 """
 
 from typing import Any, NamedTuple

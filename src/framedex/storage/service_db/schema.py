@@ -244,6 +244,16 @@ deletions = sa.Table(
     sa.Column("begun_at", Timestamp, nullable=False),
 )
 
+user_deletions = sa.Table(
+    "user_deletions",
+    metadata,
+    sa.Column("user_id", sa.String(36), primary_key=True),
+    # No foreign keys: the audit's entry is made of the row, after the user.
+    sa.Column("actor_id", sa.String(36), nullable=True),
+    sa.Column("was_enabled", sa.Boolean, nullable=False),
+    sa.Column("begun_at", Timestamp, nullable=False),
+)
+
 audit = sa.Table(
     "audit",
     metadata,
