@@ -129,6 +129,24 @@ def test_stream__begins_at_once_and_tells_each_alert(live: Live) -> None:
         assert "metadata" in found.data
 
 
+def test_stream__has_nothing_of_reading(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that read lead to no event: the next one is of the addition that follows them."""
+    monkeypatch.setattr(streams, "PING_S", 0.05)
+    dataset = f"/api/v1/dataset/{live.dataset.id}"
+    view = live.dataset.saved_view("all")
+    paths = [
+        dataset, "/api/v1/datasets", f"/api/v1/explore/{live.dataset.id}", f"{dataset}/views",
+        f"{dataset}/views/{view.id}/trend", "/api/v1/notifications", "/api/v1/notifications/unread-count",
+        "/api/v1/tasks", f"{dataset}/snapshot",
+    ]  # fmt: skip
+    with log_in(live, "vic") as client, log_in(live, "vic") as other, opened(client) as events:
+        assert {other.get(path).status_code for path in paths} == {200}
+        assert [next(events).name for _ in range(3)] == ["ping"] * 3
+        live.add("abab")
+        found = notified(events).data
+        assert found["metadata"]["result_count"] == 4
+
+
 def test_stream__pings(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ping with an empty object comes every three seconds."""
     assert streams.PING_S == 3.0

@@ -89,6 +89,23 @@ def test_notifications__of_others(served: Serving, dataset: Dataset) -> None:
     assert get(served.local)["total"] == 1
 
 
+def test_read_all__of_one_dataset_or_of_all(served: Serving, dataset: Dataset) -> None:
+    """With a dataset its notifications alone are marked; without one those of all datasets, of the user alone."""
+    other = served.workspace.create_dataset("cats", labelled(0, "abab"), thresholds=THRESHOLDS)
+    other.save_view("all")
+    add(served, dataset, "a", "b")
+    add(served, other, "a")
+    assert get(served.ann, "/unread-count") == {"count": 3}
+    one = served.ann.post(f"{URL}/read-all", params={"dataset_id": other.id}, headers=OWN)
+    assert (one.json(), get(served.ann, "/unread-count")) == ({"ok": True, "count": 1}, {"count": 2})
+    add(served, other, "a")
+    assert served.ann.post(f"{URL}/read-all", headers=OWN).json() == {"ok": True, "count": 3}
+    assert get(served.ann, "/unread-count") == {"count": 0}
+    assert get(served.local, "/unread-count") == {"count": 4}
+    served.workspace.delete_dataset(other.id)
+    served.hub.datasets.sweep()
+
+
 def test_pages__of_the_list(served: Serving, dataset: Dataset) -> None:
     """The list has 20 of a page by default, newest first; the dataset and the state select."""
     for number in range(21):

@@ -87,7 +87,7 @@ def test_management__needs_the_roles(fresh: Serving) -> None:
         assert {send(fresh.eve, *each) for each in requests} == {(403, "Insufficient roles")}
     fresh.hub.users.set_roles(OPERATOR, ids["eve"], ["view-users"])
     fresh.eve.log_in("eve")
-    for method, path, body in requests_for(ids["vic"]):
+    for method, path, body in [("GET", "", None), *requests_for(ids["vic"])]:
         expected = 200 if method == "GET" else 403
         assert send(fresh.eve, method, path, body)[0] == expected, (method, path)
     fresh.hub.users.set_roles(OPERATOR, ids["eve"], ["manage-users"])

@@ -158,7 +158,9 @@ def test_alerting__on_and_off(served: Serving, dataset: Dataset) -> None:
     assert (off.status_code, off.json()) == (200, {"alerting_enabled": False})
     dataset.add_media(labelled(10, "a"))
     assert dataset.alerts() == []
-    assert len(served.eve.get(url(dataset)).json()["views"][0]["stats"]) == 3
+    trend = served.eve.get(path.replace("/alerting", "/trend")).json()
+    assert [(each["count"], each["cumulative"]) for each in trend["points"]] == [(1, 1)]
+    assert served.eve.get(url(dataset)).json()["views"][0]["total_results"] == 1
     assert served.eve.post(path, json={"request": {"enabled": True}}, headers=OWN).json() == {"alerting_enabled": True}
     wrong: list[Any] = [{"enabled": True}, {"request": {}}, {"request": {"enabled": "perhaps"}}, {}, []]
     for body in wrong:

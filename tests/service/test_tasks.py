@@ -167,6 +167,34 @@ def test_abort__in_the_commit_phase(local: Client, workspace: Workspace) -> None
     assert task.wait(60).status == "COMPLETED"
 
 
+def test_filters__have_the_values_that_occur(local: Client, workspace: Workspace, dataset: Dataset) -> None:
+    """Names and ids of datasets, types and users occur once each, of all tasks or of those that began in a time."""
+    draft = workspace.create_draft("draft")
+    with workspace._context.catalog.write() as connection:
+        for number, kind in enumerate((TaskType.REINDEX, TaskType.REINDEX, TaskType.ENRICHMENT)):
+            record = datasets.find_dataset(connection, draft.id)
+            task_id = task_rows.insert_task(connection, record, task_type=kind, created_by=f"user{number % 2}")
+            task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED)
+            time = datetime(2020, 1, 1 + number, tzinfo=UTC)
+            connection.execute(tasks.update().where(tasks.c.id == task_id).values(start_time=time))
+    of_all = local.get(f"{TASKS}/filters").json()
+    assert of_all == {
+        "dataset_names": ["draft", "pets"],
+        "dataset_ids": sorted([draft.id, dataset.id]),
+        "task_types": ["DATASET_CREATION", "ENRICHMENT", "REINDEX"],
+        "created_by": sorted(["user0", "user1", workspace.user]),
+    }
+    early = local.get(f"{TASKS}/filters", params={"start_time_to": "2020-01-02T00:00:00Z"}).json()
+    assert early == {
+        "dataset_names": ["draft"], "dataset_ids": [draft.id], "task_types": ["REINDEX"],
+        "created_by": ["user0", "user1"],
+    }  # fmt: skip
+    between = {"start_time_from": "2020-01-03T00:00:00Z", "start_time_to": "2020-01-04"}
+    assert local.get(f"{TASKS}/filters", params=between).json()["task_types"] == ["ENRICHMENT"]
+    none = local.get(f"{TASKS}/filters", params={"start_time_from": "2100-01-01"}).json()
+    assert none == {name: [] for name in of_all}
+
+
 def test_retry__of_a_failed_task(
     local: Client, workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +210,8 @@ def test_retry__of_a_failed_task(
             task.wait()
     listed = local.get(TASKS, params={"task_status": "FAILED"}).json()["tasks"]
     assert [each["task_id"] for each in listed] == [task.id]
+    assert "on fire" in listed[0]["error_message"]
+    assert local.post(f"{TASKS}/{task.id}/abort").status_code == 409
     answer = local.post(f"{TASKS}/{task.id}/retry")
     assert (answer.status_code, answer.json()["status"]) == (200, "INITIALIZING")
     assert answer.json()["error_message"] is None
