@@ -15,8 +15,8 @@ _TILE = 96  # so that a screen has more than so many thumbnails
 _LIMIT_MS = 60_000
 _SCROLL_MS = 4000
 
+_SMALL_TILES = f"localStorage.setItem('framedex.tile-size', '{_TILE}');"
 _SCRIPT = """
-localStorage.setItem('framedex.tile-size', '%d');
 window.bench = {
   // The time of the first frame in which something is true.
   until: (test) => new Promise((resolve, reject) => {
@@ -35,6 +35,15 @@ window.bench = {
     }, {capture: true, once: true});
   }),
   images: () => [...document.querySelectorAll('.cell img')].filter((each) => each.complete && each.naturalWidth).length,
+  // Whether all tiles within the window of the grid have their image.
+  settled: () => {
+    const window = document.querySelector('.grid-scroller')?.getBoundingClientRect();
+    const cells = [...document.querySelectorAll('.cell')].filter((each) => {
+      const box = each.getBoundingClientRect();
+      return box.top < window.bottom && box.bottom > window.top;
+    });
+    return cells.length > 0 && cells.every((each) => each.querySelector('.tile.shown img'));
+  },
   shown: (position) => {
     const image = document.querySelector(`[data-position="${position}"] img`);
     return !!image && image.complete && image.naturalWidth > 0;
@@ -66,7 +75,7 @@ window.bench = {
     return bench.until(test).then((at) => at - began);
   },
   frames: (pixels, lasts) => new Promise((resolve) => {
-    const scroller = document.querySelector('[role=grid]'), times = [], began = performance.now();
+    const scroller = document.querySelector('.grid-scroller'), times = [], began = performance.now();
     let last = began, way = pixels;
     const step = (now) => {
       if (now > last) times.push(now - last);
@@ -80,7 +89,7 @@ window.bench = {
     requestAnimationFrame(step);
   }),
 };
-""" % (_TILE, _LIMIT_MS, _LIMIT_MS)  # noqa: UP031 - the script has many braces
+""" % (_LIMIT_MS, _LIMIT_MS)  # noqa: UP031 - the script has many braces
 
 
 @dataclass
@@ -111,6 +120,8 @@ def measure_page(browser: Browser, site: str, rows: int) -> dict[str, float]:
     """Return what is measured in the pages of a dataset, in milliseconds where no other unit is named."""
     with _context(browser, site) as context:
         found = _opened(context, site, "first made")
+    with _context(browser, site, "") as context:
+        found |= _first_page(context, site)
     with _context(browser, site) as context:
         page = context.new_page()
         found |= _opened(context, site, "on disk", page)
@@ -123,9 +134,9 @@ def measure_page(browser: Browser, site: str, rows: int) -> dict[str, float]:
     return found
 
 
-def _context(browser: Browser, site: str) -> BrowserContext:
+def _context(browser: Browser, site: str, preferences: str = _SMALL_TILES) -> BrowserContext:
     context = browser.new_context(base_url=site, viewport={"width": WIDTH, "height": HEIGHT})
-    context.add_init_script(_SCRIPT)
+    context.add_init_script(preferences + _SCRIPT)
     context.set_default_timeout(_LIMIT_MS)
     return context
 
@@ -150,6 +161,16 @@ def _opened(context: BrowserContext, site: str, which: str, page: Page | None = 
         f"kB, {which}": traffic.size_bytes / 1000,
         f"other hosts, {which}": len(traffic.others),
     }
+
+
+def _first_page(context: BrowserContext, site: str) -> dict[str, float]:
+    """Count what the first view of the images asks for at the size of tiles that the app begins with."""
+    page, traffic = context.new_page(), Traffic(site)
+    page.on("requestfinished", traffic.add)
+    page.goto(f"/d/{NAME}/pictures", wait_until="commit")
+    page.evaluate("bench.until(bench.settled)")
+    page.wait_for_timeout(500)
+    return {"requests of the first page": traffic.requests, "kB of the first page": traffic.size_bytes / 1000}
 
 
 def _pressed(page: Page, keys: str, test: str) -> float:
@@ -198,8 +219,7 @@ def _filtered(page: Page) -> dict[str, float]:
                 const before = document.querySelector('.count').textContent, began = performance.now();
                 bench.go(query);
                 const count = await bench.until(() => document.querySelector('.count').textContent !== before);
-                const isWaiting = () => document.querySelector('.tile.waiting') !== null;
-                const images = await bench.until(() => !isWaiting() && bench.images() > 0);
+                const images = await bench.until(bench.settled);
                 return [count - began, images - began];
             }""",
             query,

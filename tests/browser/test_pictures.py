@@ -115,6 +115,23 @@ def test_searches__have_the_order_of_the_library(site: Site, open_page: Open) ->
 
 
 @pytest.mark.slow
+def test_viewer__leads_back_to_its_place(site: Site, open_page: Open) -> None:
+    """Back from the images after it, the focus is on the last one that was shown, and arrows go on from there."""
+    page = open_page(site, "/d/pets/pictures")
+    first_image(page)
+    page.keyboard.press("Enter")
+    place = page.get_by_text(re.compile(rf"^\d+ of {len(site.dataset.view)}$"))
+    for number in (1, 2, 3, 4):
+        expect(place).to_have_text(f"{number} of {len(site.dataset.view)}")
+        page.keyboard.press("ArrowRight")
+    expect(place).to_have_text(f"5 of {len(site.dataset.view)}")
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-position='4']")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-position='5']")).to_be_focused()
+
+
+@pytest.mark.slow
 def test_viewer__of_an_image_that_is_not_in_the_list(site: Site, open_page: Open) -> None:
     """A link to an image that the filter leaves out shows it without a place, and logs no error."""
     outside = site.dataset.media_id("animals/05.jpg")

@@ -199,9 +199,9 @@ def test_keys__while_results_load(own_site: Site, open_page: Open) -> None:
         page.keyboard.press("x")
         loading(page)
     first_image(page)
-    with held(page, "**/static/Clusters*"):
+    with held(page, "**/static/ofService*"):
         page.keyboard.press("g")
-        page.keyboard.press("c")
+        page.keyboard.press("t")
         page.locator("main [aria-busy=true]").first.wait_for()
         page.keyboard.press("t")
         page_says("The page is still loading.")(page)

@@ -23,27 +23,29 @@ import { loadTasks, startTasks } from "./state/tasks";
 import { t } from "./texts";
 
 type Page = ComponentType;
-/** The pages, each loaded when it is shown first. */
-const LOADERS: Record<string, () => Promise<{ default: Page }>> = {
-  home: () => import("./pages/Home"),
-  login: () => import("./pages/Login"),
-  tasks: () => import("./pages/Tasks"),
-  overview: () => import("./pages/Overview"),
-  pictures: () => import("./pages/Pictures"),
-  clusters: () => import("./pages/Clusters"),
-  duplicates: () => import("./pages/Duplicates"),
-  labels: () => import("./pages/Labels"),
-  issues: () => import("./pages/Issues"),
-  cleanup: () => import("./pages/Cleanup"),
-  history: () => import("./pages/History"),
-  views: () => import("./pages/Views"),
-  settings: () => import("./pages/Settings"),
-  m: () => import("./pages/Viewer"),
-  import: () => import("./pages/Import"),
-  notifications: () => import("./pages/Notifications"),
-  account: () => import("./pages/Account"),
-  users: () => import("./pages/Users"),
-  admin: () => import("./pages/Admin"),
+const ofDataset = () => import("./pages/ofDataset");
+const ofService = () => import("./pages/ofService");
+/** The pages, loaded when one of their group is shown first. */
+const LOADERS: Record<string, () => Promise<Page>> = {
+  home: async () => (await ofService()).Home,
+  login: async () => (await ofService()).Login,
+  tasks: async () => (await ofService()).Tasks,
+  import: async () => (await ofService()).Import,
+  notifications: async () => (await ofService()).Notifications,
+  account: async () => (await ofService()).Account,
+  users: async () => (await ofService()).Users,
+  admin: async () => (await ofService()).Admin,
+  overview: async () => (await ofDataset()).Overview,
+  pictures: async () => (await ofDataset()).Pictures,
+  m: async () => (await ofDataset()).Viewer,
+  clusters: async () => (await ofDataset()).Clusters,
+  duplicates: async () => (await ofDataset()).Duplicates,
+  labels: async () => (await ofDataset()).Labels,
+  issues: async () => (await ofDataset()).Issues,
+  cleanup: async () => (await ofDataset()).Cleanup,
+  history: async () => (await ofDataset()).History,
+  views: async () => (await ofDataset()).Views,
+  settings: async () => (await ofDataset()).Settings,
 };
 const loaded = signal<Record<string, Page>>({});
 
@@ -51,8 +53,8 @@ async function load(page: string): Promise<void> {
   const loader = LOADERS[page];
   if (!loader || loaded.peek()[page]) return;
   try {
-    const module = await loader();
-    loaded.value = { ...loaded.peek(), [page]: module.default };
+    const found = await loader();
+    loaded.value = { ...loaded.peek(), [page]: found };
   } catch (error) {
     sayError(error);
   }
@@ -111,7 +113,10 @@ function useGlobalKeys(): void {
     palette: () => openDialog(() => <Palette />),
     undo: () => void (dataset.peek() && undo(dataset.peek()!.id)),
     redo: () => void (dataset.peek() && redo(dataset.peek()!.id)),
-    copy: () => void import("./parts/CopyDialog").then(({ openCopy }) => openCopy()).catch(sayError),
+    copy: () =>
+      void ofDataset()
+        .then(({ openCopy }) => openCopy())
+        .catch(sayError),
     region: nextRegion,
     "go.overview": () => go("overview"),
     "go.pictures": () => go("pictures"),
@@ -136,7 +141,7 @@ function useGlobalKeys(): void {
 /** Open the dialog that shares the present dataset. */
 function share(): void {
   const found = dataset.peek();
-  if (found) void import("./parts/Sharing").then(({ openSharing }) => openSharing(found), sayError);
+  if (found) void ofDataset().then(({ openSharing }) => openSharing(found), sayError);
 }
 
 /** Give the focus to the next part of the page: banner, navigation, content, details. */

@@ -273,21 +273,25 @@ interface MemberProps {
 }
 
 function Member({ datasetId, row, others, reason, isKept, isFocused, onFocus }: MemberProps) {
-  const differs = (name: string): string =>
-    new Set(others.map((each) => String(each[name]))).size > 1 ? "differs" : "";
+  const differs = (name: string): boolean => new Set(others.map((each) => String(each[name]))).size > 1;
+  const labels = (row.labels ?? []).join(", ");
+  const facts: [string, string][] = [
+    ...(row.width !== null && row.height !== null ? [["width", `${row.width} × ${row.height}`]] : []),
+    ...(typeof row.file_size_bytes === "number" ? [["file_size_bytes", size(row.file_size_bytes)]] : []),
+    ["file_path", row.file_path],
+    ...(labels ? [["labels", labels]] : []),
+  ] as [string, string][];
   return (
     <button type="button" class={`member ${isFocused ? "focused" : ""}`} aria-pressed={isFocused} onClick={onFocus}>
       <Thumb datasetId={datasetId} row={row} size={MEMBER_PX} alt={row.image_filename} />
       <strong>{isKept ? `★ ${t.duplicates.kept}` : t.duplicates.removed}</strong>
-      <span>{reason}</span>
-      <span class={differs("width")}>
-        {row.width !== null && row.height !== null && `${row.width} × ${row.height}`}
+      {reason && <span>{reason}</span>}
+      <span class="facts">
+        {facts.map(([name, words], index) => {
+          const text = `${index > 0 ? "\n" : ""}${words}`;
+          return differs(name) ? <b key={name}>{text}</b> : text;
+        })}
       </span>
-      <span class={differs("file_size_bytes")}>
-        {typeof row.file_size_bytes === "number" && size(row.file_size_bytes)}
-      </span>
-      <span class={`path ${differs("file_path")}`}>{row.file_path}</span>
-      <span class={differs("labels")}>{(row.labels ?? []).join(", ")}</span>
     </button>
   );
 }

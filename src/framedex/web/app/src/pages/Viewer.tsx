@@ -67,12 +67,9 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
     (signal) => get(`/dataset/${of.id}/media/${mediaId}`, {}, signal),
     [of.id, mediaId, editVersion.value],
   );
-  useEffect(
-    () => () => {
-      wantsFocus.value = true;
-    },
-    [],
-  );
+  useEffect(() => {
+    wantsFocus.value = true; // of the grid, to which this page leads back
+  }, []);
   const name = addressOf(of);
   const back = (): void => navigate(pathOf(name, "pictures", null, query.peek().toString()));
   const go = (by: number): void => {

@@ -31,6 +31,8 @@ export function Grid({ results, selection, focus, size, fills, name, onOpen }: P
   const box = useSignal({ width: 0, height: 0 });
   const moved = useSignal(0);
   const isFlying = useSignal(false);
+  // Rows beyond the edge are asked for once somebody scrolls; until then they may never be seen.
+  const hasScrolled = useRef(false);
   const last = useRef({ y: 0, at: 0, timer: 0 });
   const count = results.count;
   const columns = Math.max(1, Math.floor(box.value.width / (size + 8)));
@@ -67,6 +69,7 @@ export function Grid({ results, selection, focus, size, fills, name, onOpen }: P
     if (next !== null) element.scrollTop = next;
     const now = performance.now();
     const speed = Math.abs(scroll.y - last.current.y) / Math.max(1, now - last.current.at) / (box.value.height || 1);
+    if (scroll.y !== last.current.y) hasScrolled.current = true;
     last.current.y = scroll.y;
     last.current.at = now;
     isFlying.value = speed * 1000 > FLING && speed * 1000 < 1e4;
@@ -156,6 +159,7 @@ export function Grid({ results, selection, focus, size, fills, name, onOpen }: P
   const end = Math.min(rowCount, Math.ceil((scroll.y + box.value.height) / tile) + 1);
   const rows: number[] = [];
   for (let row = first; row < end; row++) rows.push(row);
+  const isInView = (row: number): boolean => row * tile < scroll.y + box.value.height && (row + 1) * tile > scroll.y;
   if (rowCount > 0 && (focusRow < first || focusRow >= end) && focusRow < rowCount) rows.push(focusRow);
 
   return (
@@ -197,7 +201,13 @@ export function Grid({ results, selection, focus, size, fills, name, onOpen }: P
                   onDblClick={() => open(position)}
                 >
                   {item ? (
-                    <Tile datasetId={results.datasetId} row={item} size={tile} fills={fills} loads={!isFlying.value} />
+                    <Tile
+                      datasetId={results.datasetId}
+                      row={item}
+                      size={tile}
+                      fills={fills}
+                      loads={!isFlying.value && (hasScrolled.current || isInView(row))}
+                    />
                   ) : (
                     <div class="tile waiting" />
                   )}

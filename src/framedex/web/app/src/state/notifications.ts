@@ -17,6 +17,8 @@ export async function loadUnread(): Promise<void> {
   notificationVersion.value++;
 }
 
+let hasOpened = false;
+
 async function tellNewest(): Promise<void> {
   const before = unread.peek();
   await loadUnread();
@@ -31,6 +33,8 @@ async function tellNewest(): Promise<void> {
 export function startNotifications(): void {
   listen((name) => {
     if (name === "notification") void tellNewest().catch(() => {});
-    if (name === "open" || name === "lost") void loadUnread().catch(() => {});
+    if (name === "open" && !hasOpened)
+      hasOpened = true; // all was just read
+    else if (name === "open" || name === "lost") void loadUnread().catch(() => {});
   });
 }
