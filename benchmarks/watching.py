@@ -26,7 +26,7 @@ from common import arguments, save, table, verdict
 from framedex import Workspace
 from framedex.access import operator_actor
 from framedex.hub import Hub
-from framedex.hub.feed import MOST_STREAMS
+from framedex.hub.listeners import MOST_LISTENERS
 from framedex.service.app import create_app
 from framedex.service.settings import ServiceSettings
 from framedex.storage import alert_queue, view_rows
@@ -159,12 +159,12 @@ def cost(folder: Path, streams: int, seconds: float) -> dict[str, float]:
     operator = operator_actor("operator")
     tokens = []
     with Workspace(folder) as workspace, Hub(workspace) as hub:
-        for number in range(-(-streams // MOST_STREAMS)):
+        for number in range(-(-streams // MOST_LISTENERS)):
             hub.users.create(operator, f"user-{number}", "correct horse")
             tokens.append(hub.sessions.log_in(f"user-{number}", "correct horse").token)
     with served(folder, DISABLE_AUTH="false") as (url, process_id):
         idle = _share(process_id, seconds / 2)
-        sockets = [_opened(url, tokens[number // MOST_STREAMS]) for number in range(streams)]
+        sockets = [_opened(url, tokens[number // MOST_LISTENERS]) for number in range(streams)]
         with selectors.DefaultSelector() as selector:
             for each in sockets:
                 selector.register(each, selectors.EVENT_READ)

@@ -12,7 +12,8 @@ from framedex.core.ids import batch_id, new_id
 from framedex.errors import Forbidden, NotAuthenticated, WorkspaceError
 from framedex.hub import Hub
 from framedex.storage import alert_queue
-from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME
+from framedex.storage.layout import SERVICE_DB_NAME
+from framedex.storage.service_db.database import DEFAULT_ID
 from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
@@ -241,7 +242,7 @@ def test_queue__without_users(tmp_path: Path) -> None:
         with Hub(workspace):
             dataset.add_media(labelled(12, "a"))
             assert queued(workspace) == 1
-        (tmp_path / "ws" / FILE_NAME).unlink()
+        (tmp_path / "ws" / SERVICE_DB_NAME).unlink()
         dataset.add_media(labelled(14, "a"))
         assert queued(workspace) == 0
 

@@ -234,7 +234,7 @@ def test_stream__at_most_five(live: Live) -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
             assert refused.headers["Retry-After"] == "5"
             stack.enter_context(opened(other))
-        assert _eventually(lambda: not live.hub.feed._listeners)
+        assert _eventually(lambda: not live.hub.feed._listeners.present())
         with opened(client):
             pass
     assert httpx2.get(live.url + URL).status_code == 401
@@ -276,7 +276,7 @@ def test_head__ends_at_once(live: Live, path: str) -> None:
         answer = client.head(path)
         assert (answer.status_code, answer.content) == (200, b"")
         assert answer.headers["content-type"].startswith("text/event-stream")
-    assert _eventually(lambda: not live.hub.feed._listeners)
+    assert _eventually(lambda: not live.hub.feed._listeners.present())
 
 
 def test_stop__calls_functions() -> None:

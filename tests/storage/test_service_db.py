@@ -14,8 +14,9 @@ from alembic.migration import MigrationContext
 from framedex.access import RealmRole, Role
 from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
 from framedex.storage.database import Database, migrate
+from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db import accounts, audit, homes, tenants
-from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME, SERVICE_DB, open_service_db
+from framedex.storage.service_db.database import DEFAULT_ID, SERVICE_DB, open_service_db
 from framedex.storage.service_db.schema import metadata
 from tests.processes import finish, start
 from tests.storage.test_catalog import described
@@ -64,7 +65,7 @@ def test_migrations__keep_rows(database: Database, tmp_path: Path) -> None:
     """Migrating a database of the newest schema changes nothing."""
     with database.write() as connection:
         accounts.insert_user(connection, "ann", password_hash=None)
-    engine = sa.create_engine(sa.URL.create("sqlite", database=str(tmp_path / FILE_NAME)))
+    engine = sa.create_engine(sa.URL.create("sqlite", database=str(tmp_path / SERVICE_DB_NAME)))
     migrate(engine, SERVICE_DB)
     engine.dispose()
     with database.read() as connection:
@@ -93,7 +94,7 @@ def test_modes__are_private_whatever_the_umask(tmp_path: Path, mask: int) -> Non
         database.close()
     finally:
         os.umask(former)
-    assert modes == dict.fromkeys((FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm"), 0o600)
+    assert modes == dict.fromkeys((SERVICE_DB_NAME, f"{SERVICE_DB_NAME}-wal", f"{SERVICE_DB_NAME}-shm"), 0o600)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
@@ -124,7 +125,7 @@ def test_modes__are_private_from_the_first_byte_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
-@pytest.mark.parametrize("name", [FILE_NAME, f"{FILE_NAME}-wal"])
+@pytest.mark.parametrize("name", [SERVICE_DB_NAME, f"{SERVICE_DB_NAME}-wal"])
 def test_open__refuses_files_that_others_can_read(tmp_path: Path, name: str) -> None:
     """A database that others can read is not opened, and the message says how to mend it."""
     database = open_service_db(tmp_path)
@@ -140,7 +141,7 @@ def test_open__refuses_files_that_others_can_read(tmp_path: Path, name: str) -> 
 
 def test_open__what_is_no_such_database(tmp_path: Path) -> None:
     """An empty file, another database and one of a newer version are refused and left as they are."""
-    path = tmp_path / FILE_NAME
+    path = tmp_path / SERVICE_DB_NAME
     path.touch(0o600)
     with pytest.raises(WorkspaceError, match="it is empty"):
         open_service_db(tmp_path)
@@ -197,7 +198,7 @@ def test_open__by_two_processes_at_once(tmp_path: Path) -> None:
     with database.read() as connection:
         assert accounts.count_users(connection) == len(names)
     database.close()
-    assert {path.name for path in tmp_path.iterdir()} == {FILE_NAME}
+    assert {path.name for path in tmp_path.iterdir()} == {SERVICE_DB_NAME}
 
 
 def test_rows__go_with_their_user(database: Database) -> None:

@@ -47,10 +47,10 @@ def open_hub(workspace: Path | None, *, create: bool = False) -> Iterator[tuple[
     from framedex.access import operator_actor
     from framedex.hub import Hub
     from framedex.settings import load_settings
-    from framedex.storage.service_db.database import FILE_NAME
+    from framedex.storage.layout import SERVICE_DB_NAME
 
     folder = existing_folder(workspace)
-    if not create and not (folder / FILE_NAME).exists():
+    if not create and not (folder / SERVICE_DB_NAME).exists():
         raise WorkspaceError(f"{folder} has no users; `framedex users create --admin NAME` creates the first")
     with open_workspace(workspace) as opened, Hub(opened) as hub:
         yield hub, operator_actor(load_settings().user)

@@ -45,10 +45,11 @@ def settings(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> 
 def _stored(folder: Path) -> "StoredSettings | None":
     """Return the settings that administrators have changed; None without a service."""
     from framedex.settings.registry import StoredSettings
-    from framedex.storage.service_db.database import FILE_NAME, open_service_db
+    from framedex.storage.layout import SERVICE_DB_NAME
+    from framedex.storage.service_db.database import open_service_db
     from framedex.storage.service_db.setting_rows import stored_settings
 
-    file = folder / FILE_NAME
+    file = folder / SERVICE_DB_NAME
     if not file.exists():
         return None
     try:

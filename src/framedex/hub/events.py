@@ -9,16 +9,15 @@ from typing import Any
 
 from framedex.access import Actor
 from framedex.api.changes import WorkspaceChanges
-from framedex.errors import Error, TooManyAttempts
+from framedex.errors import Error
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
+from framedex.hub.listeners import Listeners
 from framedex.hub.notifications import Notifications
 from framedex.records import Record
 
 logger = logging.getLogger("framedex.hub")
 
-MOST_LISTENERS = 5
-"""The maximum number of listeners of a user."""
 MOST_WAITING = 100
 """The maximum number of events that wait for a listener; the oldest are dropped."""
 _PERIOD_S = 1.0
@@ -48,6 +47,11 @@ class Listener:
         self._lost = False
         self._lock = threading.Lock()
         self.visible: Collection[str] = ()
+
+    @property
+    def user_id(self) -> str | None:
+        """The id of the user."""
+        return self.actor.user_id
 
     def put(self, events: Collection[Event]) -> None:
         """Add events."""
@@ -80,7 +84,7 @@ class Events:
 
     def __init__(self, context: HubContext, datasets: Datasets, notifications: Notifications) -> None:
         self._context, self._datasets, self._notifications = context, datasets, notifications
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners[Listener]("streams of events")
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -97,10 +101,8 @@ class Events:
         """
         listener = Listener(actor, wake)
         listener.visible = {each.id for each in self._datasets.visible(actor)}
+        self._listeners.add(listener)
         with self._lock:
-            if sum(each.actor.user_id == actor.user_id for each in self._listeners) >= MOST_LISTENERS:
-                raise TooManyAttempts(f"A user has at most {MOST_LISTENERS} streams of events", 5)
-            self._listeners.append(listener)
             if self._thread is None:
                 changes = WorkspaceChanges(self._context.workspace)
                 self._thread = threading.Thread(target=self._run, args=(changes,), name="framedex-events", daemon=True)
@@ -109,9 +111,7 @@ class Events:
 
     def leave(self, listener: Listener) -> None:
         """End a listener."""
-        with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+        self._listeners.remove(listener)
 
     def close(self) -> None:
         """End the thread; a look that has begun is awaited for up to a second."""
@@ -122,7 +122,7 @@ class Events:
     def _run(self, changes: WorkspaceChanges) -> None:
         while not self._closed.wait(_PERIOD_S):
             with self._lock:
-                listeners = list(self._listeners)
+                listeners = self._listeners.present()
                 if not listeners:
                     self._thread = None
                     return

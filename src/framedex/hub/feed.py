@@ -5,16 +5,15 @@ import threading
 from collections.abc import Callable
 
 from framedex.access import Actor
-from framedex.errors import Error, TooManyAttempts
+from framedex.errors import Error
 from framedex.hub.context import HubContext
+from framedex.hub.listeners import Listeners
 from framedex.hub.notifications import Notifications
 from framedex.storage.data_versions import DataVersion
 from framedex.storage.service_db import notifications as rows
 
 logger = logging.getLogger("framedex.hub")
 
-MOST_STREAMS = 5
-"""The maximum number of streams of notifications of a user."""
 _PERIOD_S = 0.1
 _AFTER_FAILURE_S = 1.0
 
@@ -45,7 +44,7 @@ class Feed:
 
     def __init__(self, context: HubContext, notifications: Notifications) -> None:
         self._context, self._notifications = context, notifications
-        self._listeners: list[FeedListener] = []
+        self._listeners = Listeners[FeedListener]("streams of notifications")
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -72,18 +71,13 @@ class Feed:
         self._context.require_log_in(actor)
         assert actor.user_id is not None, "the actor is logged in"
         listener = FeedListener(actor.user_id, wake)
-        with self._lock:
-            if sum(each.user_id == actor.user_id for each in self._listeners) >= MOST_STREAMS:
-                raise TooManyAttempts(f"A user has at most {MOST_STREAMS} streams of notifications", 5)
-            self._listeners.append(listener)
+        self._listeners.add(listener)
         self.start()
         return listener
 
     def leave(self, listener: FeedListener) -> None:
         """End a listener."""
-        with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+        self._listeners.remove(listener)
 
     def close(self) -> None:
         """End the thread; a delivery that has begun is awaited for up to a second."""
@@ -120,10 +114,9 @@ class Feed:
         is_first = last < 0
         with self._context.database.read() as connection:
             users, last = rows.users_after(connection, last)
-        with self._lock:
-            listeners = [each for each in self._listeners if is_first or each.user_id in users]
-        for each in listeners:
-            each.wake()
+        for each in self._listeners.present():
+            if is_first or each.user_id in users:
+                each.wake()
         return last
 
 

@@ -37,8 +37,9 @@ from framedex.hub.trail import Trail
 from framedex.hub.users import Users
 from framedex.hub.views import SavedViews
 from framedex.records import AuditEntry, Profile
+from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db import accounts
-from framedex.storage.service_db.database import DEFAULT_ID, FILE_NAME, open_service_db
+from framedex.storage.service_db.database import DEFAULT_ID, open_service_db
 
 
 class Hub:
@@ -216,7 +217,7 @@ class Hub:
 
 def _folder_without_users(workspace: Workspace) -> TemporaryDirectory[str] | None:
     """Return a folder with the database of no users, for a workspace that must not change and has none; else None."""
-    if not workspace.read_only or (workspace.path / FILE_NAME).exists():
+    if not workspace.read_only or (workspace.path / SERVICE_DB_NAME).exists():
         return None
     folder = TemporaryDirectory(prefix="framedex-hub-")
     load_master_key(Path(folder.name))

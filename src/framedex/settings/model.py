@@ -144,9 +144,14 @@ def _media_roots(value: Any) -> Any:
     return folders
 
 
+def comma_separated(value: Any) -> Any:
+    """Return the parts of a text that are separated by commas; another value as it is."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
 def _s3_folders(value: Any) -> Any:
     """Return buckets and folders in buckets, without scheme and without slash at the end."""
-    texts = [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+    texts = comma_separated(value)
     if not isinstance(texts, Sequence) or not all(isinstance(each, str) for each in texts):
         raise InvalidInput(f"buckets are a list of names, not {value!r}")
     folders = tuple(each.removeprefix("s3://").rstrip("/") for each in texts)
@@ -190,14 +195,18 @@ _OTHER_LEVELS = {"TRACE": "DEBUG", "VERBOSE": "DEBUG", "WARN": "WARNING", "FATAL
 """Levels of other programs, for which the variable ``LOG_LEVEL`` may be meant."""
 
 
-class Settings(BaseSettings):
+class EnvironmentSettings(BaseSettings):
+    """Settings from the environment, by names with our prefix, or from code. They do not change."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+
+
+class Settings(EnvironmentSettings):
     """Settings for all commands and scripts, from the environment or from code.
 
     ``docs/settings.md`` has the meaning of each field, as does its description. In code a value has the type of the
     field; None stands for no limit, or for what the environment or the program does otherwise.
     """
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     workspace: Path = define(Group.GENERAL, "workspace of the command line", default=Path("~/framedex"))
     user: Annotated[str, AfterValidator(check_user)] = define(

@@ -5,11 +5,10 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from framedex.access import Role
 from framedex.errors import InvalidInput
-from framedex.settings.model import PREFIX, Group, by_interface_name, define
+from framedex.settings.model import EnvironmentSettings, Group, by_interface_name, define
 
 
 def is_loopback(host: str) -> bool:
@@ -58,13 +57,11 @@ _Text = Annotated[str | None, BeforeValidator(_given)]
 _Url = Annotated[str | None, AfterValidator(_safe_url), BeforeValidator(_given)]
 
 
-class OidcSettings(BaseSettings):
+class OidcSettings(EnvironmentSettings):
     """Settings of log-in by an OpenID Connect provider, from the environment or from code.
 
     ``docs/settings.md`` has the meaning of each field, as does its description.
     """
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     oidc_issuer: _Url = define(
         Group.OIDC,

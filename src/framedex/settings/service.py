@@ -2,14 +2,14 @@
 
 import os
 from enum import StrEnum
-from typing import Annotated, Any
-from urllib.parse import urlsplit
+from typing import Annotated
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
 from framedex.access import Role
-from framedex.settings.model import PREFIX, Group, by_interface_name, define
+from framedex.settings.model import EnvironmentSettings, Group, by_interface_name, comma_separated, define
 
 
 class RunMode(StrEnum):
@@ -19,49 +19,41 @@ class RunMode(StrEnum):
     CLOUD = "CLOUD"
 
 
-def _texts(value: Any) -> Any:
-    """Return the parts of a text that are separated by commas."""
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+def _http_parts(value: str) -> SplitResult | None:
+    """Return the parts of an http URL with a host, and without a name of a user and a fragment; None for another."""
+    try:
+        parts = urlsplit(value)
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_complete and parts.username is None and not parts.fragment else None
 
 
 def _base_url(value: str | None) -> str | None:
     """Return an absolute http URL without a slash at the end."""
     if value is None:
         return None
-    try:
-        parts = urlsplit(value)
-        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_complete = False
-    if not is_complete or parts.query or parts.fragment or parts.username is not None:
+    parts = _http_parts(value)
+    if parts is None or parts.query:
         raise ValueError(f"it must be a URL such as https://images.example.com/framedex, not {value!r}")
     return value.rstrip("/")
 
 
 def _target_url(value: str | None) -> str | None:
     """Return an http URL with a host, and without a name of a user."""
-    if value is None:
-        return None
-    try:
-        parts = urlsplit(value)
-        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_complete = False
-    if not is_complete or parts.username is not None or parts.fragment:
+    if value is not None and _http_parts(value) is None:
         raise ValueError("it must be a URL such as https://hooks.example.com/alerts")
     return value
 
 
-_Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_texts)]
+_Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_separated)]
 
 
-class ServiceSettings(BaseSettings):
+class ServiceSettings(EnvironmentSettings):
     """Settings of the service, from the environment or from code.
 
     ``docs/settings.md`` has the meaning of each field, as does its description.
     """
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     run_mode: RunMode = define(
         Group.SERVICE,

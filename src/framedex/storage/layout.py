@@ -13,7 +13,8 @@ from framedex.settings import user_path
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
-SERVICE_DB = "service.db"
+SERVICE_DB_NAME = "service.db"
+"""The name of the file with the database of the service."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Layout:
     @property
     def service_db(self) -> Path:
         """The SQLite database of the service; missing if there are no users."""
-        return self.root / SERVICE_DB
+        return self.root / SERVICE_DB_NAME
 
     @property
     def datasets(self) -> Path:

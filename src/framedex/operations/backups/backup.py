@@ -24,10 +24,9 @@ from framedex.storage.backups.catalog_copy import NamedFiles, named_files, open_
 from framedex.storage.backups.copying import MissingSource, SourceFile, source_file
 from framedex.storage.backups.unfinished import UnfinishedBackup
 from framedex.storage.catalog import CATALOG
-from framedex.storage.layout import FORMAT_VERSION, Layout
+from framedex.storage.layout import FORMAT_VERSION, SERVICE_DB_NAME, Layout
 from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.service_db.copies import write_service_copy
-from framedex.storage.service_db.database import FILE_NAME as SERVICE_DB
 from framedex.storage.service_db.database import KEY_NAME
 
 _ATTEMPTS = 20  # copies of the catalog; each further one copies only what changed since the one before
@@ -58,8 +57,9 @@ def make_backup(
         progress: called with the stage and the share that is done; raises to stop.
     """
     target = _checked_target(context.layout, folder)
-    if with_users and not (context.layout.root / SERVICE_DB).exists():
-        raise InvalidInput(f"{context.layout.root} has no users: there is no {SERVICE_DB}; back it up without users")
+    if with_users and not context.layout.service_db.exists():
+        root = context.layout.root
+        raise InvalidInput(f"{root} has no users: there is no {SERVICE_DB_NAME}; back it up without users")
     report = progress or (lambda _stage, _share: None)
     with UnfinishedBackup(target, hard_links=hard_links) as unfinished:
         for _ in range(_ATTEMPTS):
@@ -230,8 +230,8 @@ def _not_included(layout: Layout, named: list[NamedFiles], *, with_users: bool) 
         yield f"the images and videos in {', '.join(roots[:_SHOWN])}{more}: they stay where they are"
     if layout.models.is_file():
         yield f"files of models that {layout.models.name} names"
-    if not with_users and (layout.root / SERVICE_DB).exists():
-        yield f"users, roles and grants of the service ({SERVICE_DB}): a backup with users has them"
+    if not with_users and layout.service_db.exists():
+        yield f"users, roles and grants of the service ({SERVICE_DB_NAME}): a backup with users has them"
     if (layout.root / KEY_NAME).exists():
         yield f"the key of the service ({KEY_NAME}), from which secrets of API keys follow: copy it to another place"
     elif with_users:

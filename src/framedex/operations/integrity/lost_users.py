@@ -4,8 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db.checks import only_indices, service_file_faults
-from framedex.storage.service_db.database import FILE_NAME, KEY_NAME
+from framedex.storage.service_db.database import KEY_NAME
 
 _LOST = (
     "users, their roles and workspaces, grants, API keys, sessions, notifications, settings and the audit of the "
@@ -39,7 +40,7 @@ def find_lost_users(workspace: Path) -> LostUsers | None:
     Raises:
         WorkspaceError: the database cannot be checked now.
     """
-    path, key = workspace / FILE_NAME, workspace / KEY_NAME
+    path, key = workspace / SERVICE_DB_NAME, workspace / KEY_NAME
     if not path.exists():
         return LostUsers(None, [f"{path.name} is missing: {_LOST}", _DATASETS]) if key.exists() else None
     if (faults := service_file_faults(path)) and not only_indices(faults):

@@ -22,7 +22,7 @@ from framedex.storage.service_db.checks import (
     service_faults,
     service_file_faults,
 )
-from framedex.storage.service_db.database import FILE_NAME, KEY_NAME, SERVICE_DB, open_service_db
+from framedex.storage.service_db.database import KEY_NAME, SERVICE_DB, open_service_db
 
 _RECOVER = (
     "restore it from a backup with users; or stop the service and run `framedex recover`, which says what is lost"
@@ -33,7 +33,7 @@ _KEY_BYTES = 32
 def check_users(inspection: Inspection) -> None:
     """Check the database of the service and its key, if the workspace has them."""
     layout = inspection.context.layout
-    path, key = layout.root / FILE_NAME, layout.root / KEY_NAME
+    path, key = layout.service_db, layout.root / KEY_NAME
     if not path.exists() and not key.exists():
         return
     inspection.begin("users", 1.0)

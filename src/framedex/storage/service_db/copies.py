@@ -6,7 +6,8 @@ from pathlib import Path
 
 from framedex.errors import WorkspaceError
 from framedex.storage.database import Database
-from framedex.storage.service_db.database import FILE_NAME, SERVICE_DB, open_service_db
+from framedex.storage.layout import SERVICE_DB_NAME
+from framedex.storage.service_db.database import SERVICE_DB, open_service_db
 from framedex.storage.service_db.schema import deletions, exports, login_failures, sessions, single_uses
 
 
@@ -23,7 +24,7 @@ def write_service_copy(workspace: Path, folder: Path) -> None:
     Raises:
         WorkspaceError: the database cannot be read, or the copy cannot be written.
     """
-    path = folder / FILE_NAME
+    path = folder / SERVICE_DB_NAME
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:

@@ -11,7 +11,7 @@ from framedex.access import LOCAL_USER_ID
 from framedex.errors import WorkspaceError
 from framedex.storage.database import Database, Schema, create_database
 from framedex.storage.datasets import now
-from framedex.storage.layout import SERVICE_DB as _NAME
+from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db import schema
 
 SERVICE_DB = Schema(
@@ -20,7 +20,6 @@ SERVICE_DB = Schema(
     "framedex.storage.service_db:migrations",
     ("0001", "0002", "0003", "0004", "0005", "0006"),
 )
-FILE_NAME = _NAME
 KEY_NAME = "service.key"
 DEFAULT_ID = "00000000-0000-0000-0000-000000000001"
 """The id of the default organization, and of the default tenant."""
@@ -36,7 +35,7 @@ def open_service_db(folder: Path, *, read_only: bool = False) -> Database:
         WorkspaceError: the file is no such database, others may read it, or it is missing and must not be created.
         FormatTooNew: a newer version of Framedex changed its schema.
     """
-    path = folder / FILE_NAME
+    path = folder / SERVICE_DB_NAME
     if not path.exists():
         if read_only:
             raise WorkspaceError(f"{path} is missing; `framedex serve` or `framedex users create` makes it")
