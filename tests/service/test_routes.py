@@ -3,12 +3,14 @@
 import ast
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 import framedex.service.routes as package
+from framedex import Dataset
 from framedex.service.actions import MAX_JSON_BYTES, ActionRoute, needs_of
 from framedex.service.app import routers
 from tests.service.client import Client
@@ -86,3 +88,20 @@ def test_body__over_the_limit(local: Client) -> None:
     for content in (body, iter([body])):
         answer = local.post("/api/v1/login", content=content, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["add_media", "views", "search-image-similarity", ""])
+def test_forms__of_many_parts(local: Client, dataset: Dataset, path: str) -> None:
+    """A form of more fields or files than any client sends is refused with one sentence, and nothing of it is done."""
+    url = f"/api/v1/dataset/{dataset.id}/{path}" if path else "/api/v1/process"
+    before = (dataset.journal(), dataset.count(), dataset.views())
+    parts: list[Any] = [
+        [(f"field-{number}", (None, "x")) for number in range(1001)],
+        [("file" if path == "search-image-similarity" else "files", ("a.png", b"x"))] * 20_001,
+    ]
+    for files in parts:
+        answer = local.post(url, files=files)
+        assert (answer.status_code, answer.json()["code"]) in ((400, "invalid"), (413, "too_large"), (422, "invalid"))
+        assert answer.json()["detail"] == answer.json()["message"]
+    assert (dataset.journal(), dataset.count(), dataset.views()) == before
