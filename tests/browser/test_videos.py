@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -110,3 +111,31 @@ def test_boxes_and_region__by_keys(film: Site, open_page: Open) -> None:
     found = film.dataset.similar(media_id, 1000, bounding_box=(72, 55, 170, 90)).to_arrow(["image_filename"])
     first = page.get_by_role("gridcell").first
     expect(first).to_have_accessible_name(re.compile(re.escape(found["image_filename"][0].as_py())))
+
+
+@pytest.mark.slow
+def test_duplicates_of_a_video__are_aligned(tmp_path: Path, open_page: Open) -> None:
+    """The strip of a duplicate is at the frame that is like the present one, although its beginning was cut off."""
+    frames = numbered(30) + numbered(30, seed=7)
+    for name, part in {"film": frames, "trimmed": frames[20:], "other": numbered(40, seed=99)}.items():
+        (tmp_path / "videos").mkdir(exist_ok=True)
+        write_video(tmp_path / "videos" / f"{name}.webm", part)
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace, Hub(workspace) as hub:
+        dataset = workspace.create_dataset("film", tmp_path / "videos")
+        rows = list(dataset.view.rows(["media_id", "video_name", "frame_timestamp"]))
+        start = next(each["media_id"] for each in rows if each["video_name"] == "film.webm")
+        with live_service(workspace, hub, ServiceSettings()) as (url, state):
+            page = open_page(Site(url, workspace, dataset, tmp_path, state), f"/d/film/m/{start}")
+            copies = page.get_by_role("region", name="Duplicates of the video")
+            expect(copies).to_contain_text("trimmed.webm")
+            expect(copies).not_to_contain_text("other.webm")
+            for second in range(1, 6):
+                page.keyboard.press(".")
+                expect(page.get_by_text(f"Frame {second + 1} of 6")).to_be_visible()
+                if second >= 2:
+                    at = f"trimmed.webm: most like this frame at 0:{second - 2:02}.000"
+                    expect(copies.get_by_text(at)).to_be_visible()
+            expect(copies.locator("[aria-current=true]")).to_have_text("0:03.000")
+            copies.locator("[aria-current=true]").press("Enter")
+            expect(page.get_by_role("heading", level=1)).to_have_text("trimmed.webm")
+            expect(copies).to_contain_text("film.webm: most like this frame at 0:05.000")

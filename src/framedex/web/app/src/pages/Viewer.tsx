@@ -12,7 +12,7 @@ import { Pending, useResource } from "../parts/Resource";
 import { show } from "../parts/SearchBox";
 import { askLabels, askTag, toggleBasket } from "../parts/SelectionBar";
 import { file, type Reason, thumbnail, whyNotShown } from "../parts/thumbnail";
-import { type Frames, Strip, useFrames, VideoFile } from "../parts/VideoFrames";
+import { type Frames, Strip, useFrames, VideoCopies, VideoFile } from "../parts/VideoFrames";
 import { navigate, pathOf, query, route } from "../router";
 import type { Box } from "../state/boxes";
 import { addressOf } from "../state/datasets";
@@ -134,6 +134,7 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
         </aside>
       </div>
       <Strip dataset={of} frames={frames} show={showFrame} />
+      <VideoCopies dataset={of} frames={frames} show={showFrame} />
     </div>
   );
 }

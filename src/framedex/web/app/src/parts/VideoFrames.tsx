@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { address } from "../api/http";
-import type { DatasetStatus, Row } from "../api/types";
+import { address, get } from "../api/http";
+import type { DatasetStatus, DuplicatePage, Row, VqlElement } from "../api/types";
 import { time } from "../lib/format";
 import { readRows, rowsOfIds } from "../state/rows";
 import { t } from "../texts";
@@ -15,7 +15,10 @@ const AROUND = 12;
 const MOST_FRAMES = 20_000;
 /** A scene is a run of frames of one cluster of this level. */
 const SCENE = "cluster_1";
-const COLUMNS = [...THUMB_COLUMNS, "frame_timestamp", SCENE];
+const COLUMNS = [...THUMB_COLUMNS, "video_id", "video_name", "frame_timestamp", SCENE];
+/** How many groups of duplicates are looked through, and how many other videos of one are shown. */
+const MOST_GROUPS = 500;
+const MOST_COPIES = 3;
 /** How long a kept frame is shown at least and at most, when they are played. */
 const LEAST_MS = 120;
 const MOST_MS = 500;
@@ -47,9 +50,7 @@ export function useFrames(of: DatasetStatus, item: MediaItem | null, show: (medi
       if (!item || !isFrame) return [];
       if (isKnown) return known.current;
       const [row] = await rowsOfIds(of.id, [item.media_id], ["media_id", "video_id"]);
-      const vql = [{ cluster: { op: "is", value: String(row?.video_id) } }];
-      const sort = { column: "frame_timestamp" };
-      return (await readRows(of.id, { vql, sort }, COLUMNS, MOST_FRAMES, signal)).rows;
+      return readFrames(of, String(row?.video_id), signal);
     },
     [of.id, item?.media_id],
   );
@@ -97,15 +98,7 @@ export function Strip({
   show: (id: string) => void;
 }) {
   const { rows, index, isPlaying, showsFile } = frames;
-  const list = useRef<HTMLOListElement>(null);
-  useEffect(() => {
-    const present = list.current?.querySelector<HTMLElement>("[aria-current]");
-    const box = list.current;
-    if (present && box) box.scrollLeft = present.offsetLeft - (box.clientWidth - present.offsetWidth) / 2;
-  }, [index, rows.length]);
   if (index < 0) return null;
-  const first = Math.max(0, index - AROUND);
-  const shown = rows.slice(first, index + AROUND + 1);
   const present = rows[index]!;
   return (
     <section class="strip" aria-label={t.videos.frames}>
@@ -126,24 +119,137 @@ export function Strip({
           {t.videos.file}
         </Button>
       </p>
-      <ol ref={list}>
-        {shown.map((row, place) => (
-          <li key={row.media_id}>
-            <button
-              type="button"
-              class={row[SCENE] === rows[first + place - 1]?.[SCENE] ? "frame" : "frame starts"}
-              aria-current={first + place === index ? "true" : undefined}
-              onClick={() => show(row.media_id)}
-            >
-              <Thumb datasetId={of.id} row={row} size={96} />
-              {time(Number(row.frame_timestamp))}
-            </button>
-          </li>
-        ))}
-      </ol>
+      <FrameList datasetId={of.id} rows={rows} index={index} show={show} />
     </section>
   );
 }
+
+interface FrameListProps {
+  datasetId: string;
+  rows: readonly Row[];
+  /** The position of the frame in the middle. */
+  index: number;
+  show: (mediaId: string) => void;
+}
+
+/** Frames of a video around one of them, which is in the middle. */
+function FrameList({ datasetId, rows, index, show }: FrameListProps) {
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    const present = list.current?.querySelector<HTMLElement>("[aria-current]");
+    const box = list.current;
+    if (present && box) box.scrollLeft = present.offsetLeft - (box.clientWidth - present.offsetWidth) / 2;
+  }, [index, rows.length]);
+  const first = Math.max(0, index - AROUND);
+  return (
+    <ol ref={list}>
+      {rows.slice(first, index + AROUND + 1).map((row, place) => (
+        <li key={row.media_id}>
+          <button
+            type="button"
+            class={row[SCENE] === rows[first + place - 1]?.[SCENE] ? "frame" : "frame starts"}
+            aria-current={first + place === index ? "true" : undefined}
+            onClick={() => show(row.media_id)}
+          >
+            <Thumb datasetId={datasetId} row={row} size={96} />
+            {time(Number(row.frame_timestamp))}
+          </button>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+interface CopiesProps {
+  dataset: DatasetStatus;
+  frames: Frames;
+  show: (mediaId: string) => void;
+}
+
+/** The strips of videos that are duplicates of the present one, each at the frame that is most like the present frame. */
+export function VideoCopies({ dataset: of, frames, show }: CopiesProps) {
+  const present = frames.rows[frames.index];
+  const videoId = present ? String(present.video_id) : null;
+  const copies = useResource<readonly Copy[]>(
+    async (signal) => {
+      if (videoId === null || of.n_videos < 2) return [];
+      const group = (await groupsOfVideos(of)).find((each) => each.media_ids.includes(videoId));
+      const others = (group?.media_ids ?? []).filter((id) => id !== videoId).slice(0, MOST_COPIES);
+      return Promise.all(others.map((id) => readCopy(of, id, signal)));
+    },
+    [of.id, videoId],
+  );
+  const alike = useResource<ReadonlyMap<string, string>>(
+    async (signal) => {
+      if (!present || frames.isPlaying.peek()) return new Map();
+      const found = (copies.value ?? []).map((copy) => alikeFrame(of, copy.videoId, present.media_id, signal));
+      return new Map((await Promise.all(found)).filter((pair) => pair !== null));
+    },
+    [present?.media_id, copies.value, frames.isPlaying.value],
+  );
+  if (!present || !copies.value?.length) return null;
+  return (
+    <section class="strip" aria-label={t.videos.copies}>
+      {copies.value.map((copy) => {
+        const index = copy.rows.findIndex((row) => row.media_id === alike.value?.get(copy.videoId));
+        const row = copy.rows[index];
+        return (
+          <div key={copy.videoId}>
+            <p class="strip-head">{t.videos.copy(copy.name, row ? time(Number(row.frame_timestamp)) : null)}</p>
+            {row && <FrameList datasetId={of.id} rows={copy.rows} index={index} show={show} />}
+          </div>
+        );
+      })}
+    </section>
+  );
+}
+
+/** The groups of a state of a dataset, which are found once for all of its videos. */
+let known: { state: string; groups: Promise<DuplicatePage["groups"]> } | null = null;
+
+function groupsOfVideos(of: DatasetStatus): Promise<DuplicatePage["groups"]> {
+  const state = `${of.id} ${of.updated_at}`;
+  if (known?.state !== state) {
+    const wanted = { entity_type: "VIDEOS", limit: MOST_GROUPS };
+    const groups = get<DuplicatePage>(`/dataset/${of.id}/duplicates`, wanted).then((page) => page.groups);
+    known = { state, groups };
+    groups.catch(() => {
+      known = null;
+    });
+  }
+  return known.groups;
+}
+
+interface Copy {
+  videoId: string;
+  name: string;
+  rows: readonly Row[];
+}
+
+async function readCopy(of: DatasetStatus, videoId: string, signal: AbortSignal): Promise<Copy> {
+  const rows = await readFrames(of, videoId, signal);
+  return { videoId, name: String(rows[0]?.video_name ?? ""), rows };
+}
+
+/** Return the kept frames of a video in the order of time. */
+async function readFrames(of: DatasetStatus, videoId: string, signal: AbortSignal): Promise<Row[]> {
+  const query = { vql: ofVideo(videoId), sort: { column: "frame_timestamp" } };
+  return (await readRows(of.id, query, COLUMNS, MOST_FRAMES, signal)).rows;
+}
+
+/** Return a video and its frame that is most like another one. */
+async function alikeFrame(
+  of: DatasetStatus,
+  videoId: string,
+  frameId: string,
+  signal: AbortSignal,
+): Promise<readonly [string, string] | null> {
+  const search = { similar: frameId, limit: 1 };
+  const { rows } = await readRows(of.id, { vql: ofVideo(videoId), search }, ["media_id"], 1, signal);
+  return rows[0] ? [videoId, rows[0].media_id] : null;
+}
+
+const ofVideo = (videoId: string): VqlElement[] => [{ cluster: { op: "is", value: videoId } }];
 
 /** The video itself, from the time of a frame on, where the browser can decode it. */
 export function VideoFile({ dataset: of, item }: { dataset: DatasetStatus; item: MediaItem }) {

@@ -147,6 +147,8 @@ export const pages = {
     play: "Play the frames",
     stop: "Stop",
     file: "Show the file",
+    copies: "Duplicates of the video",
+    copy: (name: string, at: string | null) => (at === null ? name : `${name}: most like this frame at ${at}`),
     notDecoded: "The browser cannot play this file. Space plays the kept frames.",
   },
   inspector: {
