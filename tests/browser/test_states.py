@@ -19,7 +19,7 @@ from tests.api.test_dataset__early import ROWS, GateAfter
 from tests.browser.site import Site, all_saved, first_image
 from tests.enrichments import ENCODE, Hues, register_models
 from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, TOWNS, make_gallery
-from tests.image_files import photo, write
+from tests.image_files import flat, photo, write
 from tests.pauses import PATIENCE_S, all_threads_busy, wait_until
 from tests.service.live import live_service
 
@@ -283,6 +283,27 @@ def test_search__that_is_not_finished(site: Site, open_page: Open) -> None:
     page.get_by_role("searchbox").fill("(street)")
     page.keyboard.press("Enter")
     expect(page.locator(".count")).to_have_text(f"{len(TOWNS)} of {len(site.dataset.view)} images")
+
+
+@pytest.mark.slow
+def test_search__without_a_match(site: Site, open_page: Open, tmp_path: Path) -> None:
+    """An image that is like nothing here gets a sentence above what is closest; one of the dataset gets none."""
+    other = site.dataset.upload(write(tmp_path / "red.png", flat((200, 30, 30))))
+    count = len(site.dataset.view)
+    page = open_page(site, f"/d/pets/pictures?like={other}")
+    bar = page.get_by_text("Nothing here matches this search for sure: the best has a relevance of 0")
+    expect(bar).to_be_visible()
+    names = [row["caption"] or row["image_filename"] for row in site.dataset.similar(other, 1000).first(3)]
+    for position, name in enumerate(names):
+        cell = page.locator(f"[data-position='{position}']")
+        expect(cell).to_have_accessible_name(re.compile(f"^{re.escape(name)}"))
+    page.goto(f"/d/pets/pictures?like={site.dataset.media_id(ANIMALS[5])}")
+    first_image(page)
+    page.goto("/d/pets/pictures?q=street")
+    expect(page.locator(".count")).to_have_text(f"{len(TOWNS)} of {count} images")
+    expect(bar).to_have_count(0)
+    page.goto("/d/pets/pictures?q=nonsense")
+    expect(page.get_by_text("Nothing here matches this search.")).to_be_visible()
 
 
 @pytest.mark.slow

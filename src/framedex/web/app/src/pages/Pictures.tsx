@@ -1,7 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
-import { post } from "../api/http";
+import { get, post } from "../api/http";
 import type { DatasetStatus, ResultsInfo, Row, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
+import { number } from "../lib/format";
 import { describe } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { currentFilter, FilterBar, setFilter } from "../parts/FilterBar";
@@ -25,6 +26,9 @@ import type { Results } from "../state/results";
 import { heads, taskOfDataset } from "../state/tasks";
 import { t } from "../texts";
 import { askSaveView } from "./Views";
+
+/** The relevance from which something is a match. */
+const MATCH = 0.5;
 
 /** The grid of the images that pass the filter and the search. */
 export default function Pictures() {
@@ -80,6 +84,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
           </Button>
         </div>
       )}
+      <NoMatch results={results} />
       <header class="pictures-head">
         <h1 class="visually-hidden">{t.pictures.title}</h1>
         <FilterBar results={results} />
@@ -108,6 +113,27 @@ function whyNone(results: Results): string | null {
   if (results.error.value) return results.error.value.message;
   if (!info) return t.pictures.stillLoading;
   return info.count === 0 ? t.pictures.none : null;
+}
+
+/** Says that nothing matches a search, above the ranking of what is closest to it. */
+function NoMatch({ results }: { results: Results }) {
+  const info = results.info.value;
+  const isRanked = info !== null && info.count > 0 && Boolean(results.query.search) && !results.query.region;
+  const best = useResource<number | null>(
+    async (signal) => {
+      if (!isRanked) return null;
+      const path = `/dataset/${results.datasetId}/results/${info.rid}/rows`;
+      const { rows } = await get<{ rows: Row[] }>(path, { limit: 1, columns: ["relevance"] }, signal);
+      return Number(rows[0]?.relevance ?? 1);
+    },
+    [isRanked ? info.rid : null],
+  );
+  if (!isRanked || best.value === null || best.value >= MATCH) return null;
+  return (
+    <div class="bar warning" role="status">
+      {t.pictures.noMatch(number(best.value, 2))}
+    </div>
+  );
 }
 
 async function goTo(results: Results, mediaId: string | null): Promise<void> {

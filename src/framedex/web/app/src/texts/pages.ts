@@ -64,6 +64,8 @@ export const pages = {
     jumpDo: "Go",
     none: "No image passes the filter",
     without: (words: string, n: number | null) => `Without “${words}”${n === null ? "" : `: ${images(n)}`}`,
+    noMatch: (best: string) =>
+      `Nothing here matches this search for sure: the best has a relevance of ${best}, and 0.5 is a match. What is closest comes first.`,
     nothingMatches: "Nothing here matches this search.",
     empty: "This dataset has no images yet. Add some on the command line:",
     emptyCommand: (name: string) => `framedex add ${/^[\w.-]+$/.test(name) ? name : JSON.stringify(name)} ~/photos`,
