@@ -38,7 +38,9 @@ def test_frames__of_a_video(film: Site, open_page: Open) -> None:
         row for row in film.dataset.view.rows(["media_id", "frame_timestamp"]) if row["frame_timestamp"] is not None
     ]
     n = len(frames)
-    page = open_page(film, f"/d/film/m/{frames[0]['media_id']}")
+    page = open_page(film, "/d/film/pictures")
+    expect(page.get_by_role("gridcell").get_by_text("0:03.000")).to_be_visible()
+    page.goto(f"/d/film/m/{frames[0]['media_id']}")
     strip = page.get_by_role("region", name="Kept frames of the video")
     place = strip.get_by_role("status")
 

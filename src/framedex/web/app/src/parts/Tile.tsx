@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { Row } from "../api/types";
+import { time } from "../lib/format";
 import { boxesOf } from "../state/boxes";
 import { showsBoxes } from "../state/preferences";
 import { t } from "../texts";
@@ -61,6 +62,7 @@ export function Tile({ datasetId, row, size, fills, loads }: Props) {
       )}
       {showsBoxes.value && state === "shown" && row.width !== null && <Boxes row={row} fills={fills} />}
       <span class="tile-marks" aria-hidden="true">
+        {typeof row.frame_timestamp === "number" && <span class="mark">{time(row.frame_timestamp)}</span>}
         {(row.labels ?? []).slice(0, 2).map((label) => (
           <span key={label} class="mark label">
             {label}

@@ -14,8 +14,8 @@ const MOST_PAGES = 40;
 const MOST_LOST = 4;
 /** The columns of a row that the grid shows. */
 export const COLUMNS = [
-  "media_id", "file_path", "image_filename", "width", "height", "v", "labels", "tags", "caption", "media_type", "issues",
-  "frame_timestamp", "in_basket", "duplicate_group_id",
+  "media_id", "image_filename", "width", "height", "v", "labels", "tags", "caption", "issues", "frame_timestamp",
+  "in_basket",
 ] as const; // biome-ignore format: a list of words
 
 interface Page {
