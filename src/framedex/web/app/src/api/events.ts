@@ -4,7 +4,7 @@
  * A browser opens few connections to a host, and a stream keeps one. So one page of the browser holds the stream (a
  * lock elects it) and passes events on to the others.
  */
-import { address, get, isOnline } from "./http";
+import { address, beforeSending, get, isOnline } from "./http";
 
 export type EventName = "task" | "head" | "notification" | "lost" | "open";
 export type Listener = (name: EventName, data: Record<string, unknown>) => void;
@@ -50,9 +50,10 @@ function hold(): Promise<void> {
   };
   let pause = FIRST_PAUSE_MS;
   const connect = (): void => {
+    const answered = beforeSending();
     const stream = new EventSource(address("/events"));
     stream.onopen = () => {
-      isOnline.value = true;
+      answered();
       pause = FIRST_PAUSE_MS;
       wait();
       pass("open", {});

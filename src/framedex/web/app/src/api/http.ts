@@ -14,6 +14,17 @@ const MOST_KEPT_BYTES = 16_000;
 /** Whether the service answered the last request. */
 export const isOnline = signal(true);
 
+/** How often the service did not answer. */
+let failures = 0;
+
+/** Return a function to call with an answer to what is sent now: the service is there, unless it failed since. */
+export function beforeSending(): () => void {
+  const before = failures;
+  return () => {
+    if (before === failures) isOnline.value = true;
+  };
+}
+
 /** Called when the service says that nobody is logged in. */
 export const onUnauthorized: { current: () => void } = { current: () => {} };
 
@@ -64,14 +75,16 @@ export async function send(method: string, path: string, options: RequestOptions
   // A change that was sent arrives, even if the page is closed meanwhile.
   if (method !== "GET" && typeof body === "string" && body.length < MOST_KEPT_BYTES) init.keepalive = true;
   let response: Response;
+  const answered = beforeSending();
   try {
     response = await fetch(url, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
+    failures++;
     isOnline.value = false;
     throw new ApiError(0, "The server does not answer", "offline");
   }
-  isOnline.value = true;
+  answered();
   if (response.ok) return response;
   throw await problem(response);
 }
