@@ -221,6 +221,7 @@ def test_add_media__from_buckets(service: Service, tmp_path: Path) -> None:
         assert dataset.count() == 4
 
 
+@pytest.mark.slow
 def test_add_media__by_the_role_of_another_workspace(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

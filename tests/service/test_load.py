@@ -58,6 +58,7 @@ def test_searches__leave_room_for_others(
         assert statuses == [200] * SEARCHES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["search-image-similarity", "results"])
 def test_slow_bodies__hold_no_places(workspace: Workspace, dataset: Dataset, hub: Hub, path: str) -> None:
     """Clients that send an image or a filter slowly keep no search of others waiting, and are answered in the end."""

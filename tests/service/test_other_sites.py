@@ -83,6 +83,7 @@ def test_bodies__of_forms_of_other_sites(served: Serving) -> None:
     assert served.ann.log_in("ann").get("/api/v1/me").status_code == 200, "the password is the same"
 
 
+@pytest.mark.slow
 def test_sites__that_the_settings_name(workspace: Workspace, hub: Hub) -> None:
     """Only sites in the settings may read answers and change something; without the setting none may."""
     path, friend, other = "/api/v1/api_credentials", {"Origin": FRIEND}, {"Origin": f"{FRIEND}.evil.example"}
@@ -100,6 +101,7 @@ def test_sites__that_the_settings_name(workspace: Workspace, hub: Hub) -> None:
         assert "access-control-allow-origin" not in client.options("/api/v1/logout", headers=asked).headers
 
 
+@pytest.mark.slow
 def test_headers__of_each_answer(served: Serving, dataset: Dataset) -> None:
     """Each answer says that its type is no guess, that no other site frames it, and to whom its URL is told."""
     preview = served.ann.get(f"/api/v1/explore/{dataset.id}").json()["clusters"][0]["previews"][0]

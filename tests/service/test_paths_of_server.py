@@ -20,6 +20,7 @@ from tests.service.test_routes import routes_of_service
 ENDLESS = ("/events", "/stream")
 OWN_SECRETS = ("/api_credentials", "/oidc/login", "/oidc/callback")
 PLANTED = "planted-folder-of-the-server"
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,6 @@ def _asked(client: Client, ids: dict[str, str]) -> Iterator[tuple[str, int, byte
             yield path, answer.status_code, answer.content + heads.encode()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vic", "eve"])
 def test_answers__name_no_folder(site: tuple[Serving, dict[str, str]], name: str) -> None:
     """No GET of a viewer or an editor has the folder of the source, of the workspace, or of what failed."""
