@@ -1,5 +1,6 @@
 """Cells contain near rows, and each row probes enough of them."""
 
+from dataclasses import astuple
 from itertools import pairwise
 
 import numpy as np
@@ -7,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.cells import assign, cell_count, find_centroids, group_rows, measure_reach, probe_cells
+from framedex.analysis.cells import (
+    assign,
+    cell_count,
+    find_centroids,
+    group_rows,
+    measure_reach,
+    probe_cells,
+    probe_further,
+)
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import clustered, uniform, unit
@@ -65,9 +74,11 @@ def test_measure_reach__grows_with_the_recall() -> None:
         )
         for recall in (0.7, 0.9, 0.99)
     ]
-    assert sorted(found) == found
-    assert 0 <= found[0][0] < found[-1][0]
-    assert found[-1][1] <= 1.1 * len(vectors)
+    for values in zip(*map(astuple, found), strict=True):
+        assert 0 <= values[0] < values[-1]
+        assert [*values] == sorted(values)
+    assert all(each.all <= each.closest for each in found)
+    assert found[-1].n_candidates <= 1.1 * len(vectors)
 
 
 @examples(60)
@@ -105,3 +116,28 @@ def test_probe_cells__zero_vectors_probe_all_cells(reach: float) -> None:
     )
     assert sorted([*looks.rows.tolist(), *range(3)]) == sorted([*range(3)] * 5)
     assert len(set(cell.tolist())) == 1
+
+
+def test_probe_further__is_what_a_larger_reach_adds() -> None:
+    """Some rows, each by its own reach, probe the cells within it that they had not probed."""
+    vectors = clustered(9000, 16, centres=40, spread=0.8)
+    centroids = find_centroids(vectors, 18, engine=ENGINE, random=np.random.default_rng(0), progress=ignore_progress)
+    own, before = probe_cells(vectors, centroids, 0.05, min_rows=1, engine=ENGINE, progress=ignore_progress)
+    rows = np.arange(1, 9000, 2)
+    reach = np.linspace(0, 0.3, len(rows), dtype=np.float32)
+    further = probe_further(vectors, centroids, before, rows=rows, reach=reach, engine=ENGINE, progress=ignore_progress)
+    found = {(row, cell) for cell in range(18) for row in further.into(cell).tolist()}
+    assert len(found) == len(further.rows)
+    scores = vectors @ centroids.T
+    gap = scores.max(axis=1, keepdims=True) - scores
+    allowed = np.zeros(len(vectors))
+    allowed[rows] = reach
+    row, cell = np.nonzero((gap > 0.05) & (gap <= allowed[:, None]) & (np.arange(18) != own[:, None]))
+    near_the_limit = np.isclose(gap, allowed[:, None], atol=1e-6) | np.isclose(gap, 0.05, atol=1e-6)
+    assert {pair for pair in found if not near_the_limit[pair]} == {
+        pair for pair in zip(row.tolist(), cell.tolist(), strict=True) if not near_the_limit[pair]
+    }
+    nothing = probe_further(
+        vectors, centroids, before, rows=rows[:0], reach=reach[:0], engine=ENGINE, progress=ignore_progress
+    )
+    assert len(nothing.rows) == 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import neighbours
-from framedex.analysis.neighbours import NeighbourGraph, nearest
+from framedex.analysis.neighbours import Lists, NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, assert_sound, clustered, crowd, recall_of, uniform, unit
 from tests.laws import examples, rest_slow
@@ -24,6 +24,37 @@ def test_recall__is_the_requested_one(vectors: Vectors, recall: float) -> None:
     assert_sound(graph, vectors, 10)
     assert graph.cells is not None
     assert recall_of(graph, vectors) >= recall - 0.015
+
+
+def test_far_rows__find_their_nearest_neighbour() -> None:
+    """Rows far from all others, which by the recall alone would miss it most often, have their nearest neighbour."""
+    near = clustered(14_000, 24, centres=100, spread=0.3)
+    vectors = np.concatenate([near, unit(near[:2000] + uniform(2000, 24, seed=1))])
+    graph = nearest(vectors, k=10, exact=False)
+    far = np.arange(14_000, 16_000)
+    scores = vectors[far] @ vectors.T
+    scores[np.arange(len(far)), far] = -1
+    assert_sound(graph, vectors, 10)
+    assert (graph.similarity[far, 0] < scores.max(axis=1) - 1e-5).mean() <= 0.005
+
+
+def test_share__is_mutual() -> None:
+    """A row that is near enough for the list of its neighbour is in it, once, even if the search found it one way."""
+    vectors = uniform(300, 8)
+    true = nearest(vectors, k=5, exact=True)
+    lists = Lists.of(true, 300)
+    lost = np.arange(0, 300, 3)
+    for values, nothing in ((lists.rows, -1), (lists.similarity, -np.inf)):
+        values[lost] = np.roll(values[lost], -1, axis=1)
+        values[lost, -1] = nothing
+    lists.limits[lost], lists.changed[lost] = -np.inf, True
+    mutual = [row for row in lost.tolist() if row in lists.rows[true.rows[row, 0]]]
+    lists.share()
+    graph = lists.graph(None)
+    assert len(mutual) > 50
+    for row in {*range(300)} - {*lost.tolist()} | {*mutual}:
+        assert graph.rows[row, 0] == true.rows[row, 0]
+        assert len({*graph.rows[row].tolist()}) == 5
 
 
 def test_recall__costs_less_than_all_pairs() -> None:

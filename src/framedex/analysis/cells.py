@@ -5,6 +5,9 @@ files; I. Dhillon & D. Modha, 2001, for k-means with cosine similarity). A row p
 as similar as the centroid of its own cell. The maximum difference is the *reach*. It is measured for the requested
 recall, on a sample of rows with exact neighbours. So rows inside of a cluster probe one or two cells, and rows between
 clusters probe many.
+
+Most nearest neighbours that are missed so are those of rows far from all others. So in a second turn such rows probe
+further cells: the farther the nearest neighbour that was found, the larger the difference that another one may have.
 """
 
 from dataclasses import dataclass
@@ -23,6 +26,8 @@ _TESTED = 512  # rows with exact neighbours, to measure the reach
 _CLOSEST = 3  # neighbours per row that are missed more rarely, because they decide about clusters and duplicates
 _CLOSEST_MISSED = 1 / 15  # of the share of all neighbours that may be missed
 _CLOSEST_COST = 1.2  # maximum number of compared rows for the closest neighbours, relative to that for the recall
+_FAR_MISSED = 1 / 60  # of the share of all neighbours, that may have a larger difference for their distance
+_SMALL_DISTANCE = 1e-3  # rounding decides about smaller ones
 _BLOCK = 4096
 _MAX_PROBES = 64  # cells that a row in a sparse region probes at most
 
@@ -40,6 +45,25 @@ class Cells:
     centroids: Vectors
     of_row: npt.NDArray[np.int32]
     reach: float
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How much less similar than its own centroid the centroids of the cells may be that a row probes.
+
+    Attributes:
+        all: the reach for the recall of all neighbours, for the first of two turns.
+        closest: the reach for one turn: fewer of the three closest neighbours are missed, unless this takes many more
+            comparisons.
+        per_distance: in a second turn a row probes cells within this many times the Euclidean distance to the nearest
+            neighbour that it found.
+        n_candidates: rows that a row is compared with in both turns, on average.
+    """
+
+    all: float
+    closest: float
+    per_distance: float
+    n_candidates: float
 
 
 @dataclass(frozen=True)
@@ -140,23 +164,18 @@ def measure_reach(
     engine: Products,
     random: np.random.Generator,
     progress: ShareProgress,
-) -> tuple[float, float]:
-    """Return the reach for a recall, and the mean number of rows that a row is then compared with.
+) -> Reach:
+    """Return the reach for a recall, from a sample of rows with exact neighbours.
 
     Args:
         vectors: all rows.
         centroids: centroids of the cells.
         k: neighbours per row.
-        recall: requested share of the true neighbours, below 1; of the three closest ones fewer are missed,
-            unless this takes many more comparisons.
+        recall: requested share of the true neighbours, below 1.
         min_similarity: only neighbours with at least this similarity count.
         engine: computes the matrix products.
         random: selects the sample of rows.
         progress: called between blocks.
-
-    Returns:
-        reach: a difference of similarities.
-        n_candidates: rows in the cells that a row probes, on average.
     """
     sample_rows = np.sort(random.choice(len(vectors), min(_TESTED, len(vectors)), replace=False))
     queries = take_rows(vectors, sample_rows)
@@ -165,23 +184,33 @@ def measure_reach(
     own = to_centroids.max(axis=1, keepdims=True)
     cell = assign(take_rows(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
     difference, near = own - np.take_along_axis(to_centroids, cell, axis=1), similarity >= min_similarity
+    if not near.any():
+        near[:, 0] = True
+        difference[:, 0] = 0
     behind, closest = difference[near], difference[:, :_CLOSEST][near[:, :_CLOSEST]]
-    # The sample is small, so one standard error is added.
     missed = 1 - recall
+    reach = float(np.quantile(behind, recall))
+    # The sample is small, so one standard error is added where no second turn follows.
     error = np.sqrt(missed * recall / len(sample_rows))
-    reach = float(np.quantile(behind, 1 - max(missed - error, missed / 2))) if len(behind) else 0.0
+    safe = float(np.quantile(behind, 1 - max(missed - error, missed / 2)))
+    distance = np.sqrt(np.maximum(2 - 2 * similarity, 0))
+    ratio = np.where(distance > _SMALL_DISTANCE, difference / np.maximum(distance, _SMALL_DISTANCE), 0)
+    per_distance = float(np.quantile(ratio[near], 1 - _FAR_MISSED * missed))
     # The sizes of cells are estimated from the cells of the sample's neighbours.
     sizes = np.bincount(cell.ravel(), minlength=len(centroids)) * (len(vectors) / cell.size)
 
-    def n_candidates(reach: float) -> float:
+    def n_candidates(reach: float | Vectors) -> float:
         return float(((to_centroids >= own - reach) * sizes).sum(axis=1).mean())
 
-    if not len(closest):
-        return reach, n_candidates(reach)
-    limit = _CLOSEST_COST * n_candidates(reach)
-    further = max(0.0, float(np.quantile(closest, 1 - _CLOSEST_MISSED * missed)) - reach)
-    options = ((each, n_candidates(each)) for each in (reach + further * np.linspace(1, 0, 9)).tolist())
-    return next(option for option in options if option[1] <= limit)
+    limit = _CLOSEST_COST * n_candidates(safe)
+    further = max(0.0, float(np.quantile(closest, 1 - _CLOSEST_MISSED * missed)) - safe)
+    options = (safe + further * np.linspace(1, 0, 9)).tolist()
+    return Reach(
+        all=reach,
+        closest=next(option for option in options if n_candidates(option) <= limit),
+        per_distance=per_distance,
+        n_candidates=n_candidates(np.maximum(reach, per_distance * distance[:, :1])),
+    )
 
 
 def _exact(
@@ -261,6 +290,54 @@ def probe_cells(
     flat = np.concatenate([*cells, further[1]])
     order, starts = group_rows(flat, len(centroids))
     return cell, CellProbes(np.concatenate([*rows, further[0]])[order], starts)
+
+
+def probe_further(
+    vectors: Vectors,
+    centroids: Vectors,
+    probes: CellProbes,
+    *,
+    rows: npt.NDArray[np.integer],
+    reach: Vectors,
+    engine: Products,
+    progress: ShareProgress,
+) -> CellProbes:
+    """Return the cells within a larger reach that some rows have not probed.
+
+    Args:
+        vectors: float32, shape (N, D).
+        centroids: centroids of the cells.
+        probes: the probes of all rows before, without those of their own cells.
+        rows: shape (R,): the rows that probe again.
+        reach: float32, shape (R,): how far each of them does.
+        engine: computes the matrix products.
+        progress: called between blocks of rows.
+    """
+    count = len(centroids)
+    again = np.zeros(len(vectors), dtype=bool)
+    again[rows] = True
+    before = again[probes.rows]
+    cell = np.repeat(np.arange(count), np.diff(probes.starts))[before]
+    probed = np.sort(probes.rows[before].astype(np.int64) * count + cell)
+    keys: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+
+    def near(start: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        part = slice(start, start + _BLOCK)
+        return engine.near(take_rows(vectors, rows[part]), centroids, reach[part])
+
+    def note(position: int, result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
+        _, row, column = result
+        found = rows[position * _BLOCK + row].astype(np.int64) * count + column
+        place = np.searchsorted(probed, found)
+        known = place < len(probed)
+        known[known] = probed[place[known]] == found[known]
+        keys.append(found[~known])
+        progress(min(1.0, (position + 1) * _BLOCK / len(rows)))
+
+    run_all(engine, near, range(0, len(rows), _BLOCK), after=note)
+    new = np.concatenate(keys)
+    order, starts = group_rows(new % count, count)
+    return CellProbes((new // count).astype(np.int32)[order], starts)
 
 
 def _further_probes(

@@ -109,7 +109,7 @@ class NeighbourSearch:
             centroids = find_centroids(
                 vectors, cell_count(len(vectors)), engine=engine, random=random, progress=ignore_progress
             )
-            reach, _ = measure_reach(
+            measured = measure_reach(
                 vectors,
                 centroids,
                 k=k,
@@ -119,7 +119,7 @@ class NeighbourSearch:
                 random=random,
                 progress=ignore_progress,
             )
-            reach = reach if self._cells is None else max(reach, self._cells.reach)
+            reach = measured.closest if self._cells is None else max(measured.closest, self._cells.reach)
             self._cells = Cells(centroids, assign(vectors, centroids, engine=engine), reach)
             return self._cells
         return replace(self._cells, of_row=assign(vectors, self._cells.centroids, engine=engine))

@@ -3,8 +3,8 @@
 If there are few rows, all pairs are compared. Many rows are sorted into cells (see :mod:`framedex.analysis.cells`), and
 each row is compared with the rows of the cells that it probes: an inverted-file self-join (H. Jégou, M. Douze &
 C. Schmid, "Product quantization for nearest neighbor search", 2011, without the quantisation). The reach of the probes
-is measured for the requested recall. If cells cost more than comparing all pairs, as with directions without any
-structure, all pairs are compared.
+is measured for the requested recall; rows that are far from all that they found probe further. If cells cost more than
+comparing all pairs, as with directions without any structure, all pairs are compared.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ from framedex.analysis.cells import (
     group_rows,
     measure_reach,
     probe_cells,
+    probe_further,
     take_rows,
 )
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
@@ -36,6 +37,11 @@ _EXACT_ROWS = 20_000  # up to this number, comparing all pairs takes a second or
 _TILE = 1024  # rows of a block when all pairs are compared
 _QUERIES = 4096  # rows compared with a cell at a time
 _OVERHEAD = 2.0  # cost of small products, sorting and gathering, relative to large products
+_SHARED = 65536  # lists whose entries are offered in the other direction at a time
+_STEPS = 10  # nearest neighbours of a row whose own nearest are its neighbours, too, if the search missed them
+_MOST_STEPS = 16  # rows that a row is then compared with at most
+_STEP_ROWS = 2048  # that are compared at a time
+_STEP_PRODUCTS = 512  # similarities computed at a time; their vectors stay in the processor's cache
 _GATHERED = 2_000_000  # maximum number of candidates that are collected before they are sorted into the lists
 
 
@@ -240,6 +246,21 @@ class Lists:
         self.limits[touched] = np.maximum(scores.min(axis=1), self.min_similarity)
         self.changed[touched] = True
 
+    def share(self) -> None:
+        """Offer to each row those rows that have it in their lists: a search may have found one direction only."""
+        k = self.rows.shape[1]
+        found: list[Survivors] = []
+        for start in range(0, len(self.rows), _SHARED):
+            other, score = (each[start : start + _SHARED].ravel() for each in (self.rows, self.similarity))
+            row = np.repeat(np.arange(start, start + len(other) // k, dtype=np.int32), k)
+            nearer = (other >= 0) & (score > self.limits[other])
+            row, other, score = row[nearer], other[nearer], score[nearer]
+            new = ~(self.rows[other] == row[:, None]).any(axis=1)
+            found.append((other[new], row[new], score[new]))
+        for each in found:
+            self.offer(each)
+        self.settle()
+
     def complete(
         self, vectors: VectorSource, engine: Products, rows: npt.NDArray[np.integer] | slice = slice(None)
     ) -> None:
@@ -347,7 +368,7 @@ def _by_cells(
     centroids = find_centroids(
         vectors, cells, engine=engine, random=random, progress=lambda share: progress(0.1 * share)
     )
-    reach, n_candidates = measure_reach(
+    reach = measure_reach(
         vectors,
         centroids,
         k=k,
@@ -357,65 +378,149 @@ def _by_cells(
         random=random,
         progress=lambda share: progress(0.1 + 0.1 * share),
     )
-    if not forced and _OVERHEAD * (cells + n_candidates) > count / 2:
+    if not forced and _OVERHEAD * (cells + reach.n_candidates) > count / 2:
         return None
     of_row, probes = probe_cells(
         vectors,
         centroids,
-        reach,
+        reach.all,
         min_rows=4 * k,
         engine=engine,
-        progress=lambda share: progress(0.2 + 0.2 * share),
+        progress=lambda share: progress(0.2 + 0.1 * share),
     )
     lists.n_comparisons += count * cells
     order, starts = group_rows(of_row, cells)
-    join_cells(vectors, lists, order, starts, probes, engine, lambda share: progress(0.4 + 0.6 * share))
-    return Cells(centroids, of_row, reach)
-
-
-def join_cells(
-    vectors: Vectors,
-    lists: Lists,
-    order: npt.NDArray[np.int64],
-    starts: npt.NDArray[np.int64],
-    probes: CellProbes,
-    engine: Products,
-    progress: ShareProgress,
-) -> None:
-    """Compare the rows of each cell with each other, then with the rows of other cells that probe it."""
-    k = lists.rows.shape[1]
-    members = [order[a:b].astype(np.int32) for a, b in pairwise(starts)]
-    large = [cell for cell, rows in enumerate(members) if len(rows) > 1]
-
-    def within(cell: int) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]:
-        return [*_within(vectors, members[cell], k, engine)]
-
-    def put(position: int, result: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]) -> None:
-        for rows, columns, scores in result:
-            lists.put(rows, columns, scores)
-        lists.n_comparisons += len(members[large[position]]) ** 2
-        progress(0.4 * (position + 1) / len(large))
-
-    run_all(engine, within, large, after=put)
-    probed = [cell for cell in range(len(members)) if len(probes.into(cell)) and len(members[cell])]
-
-    def with_limits(cell: int) -> tuple[int, Vectors]:
-        return cell, lists.limits[probes.into(cell)]
-
-    def between(item: tuple[int, Vectors]) -> list[Survivors]:
-        cell, limits = item
-        return [*_into(vectors, members[cell], probes.into(cell), limits, k, engine)]
-
-    def offer(position: int, result: list[Survivors]) -> None:
-        for each in result:
-            lists.offer(each)
-        lists.n_comparisons += len(members[probed[position]]) * len(probes.into(probed[position]))
-        progress(0.4 + 0.6 * (position + 1) / len(probed))
-
-    run_all(engine, between, map(with_limits, probed), after=offer)
-    lists.settle()
+    join = _CellJoin(vectors, [order[a:b].astype(np.int32) for a, b in pairwise(starts)], lists, engine)
+    join.within(lambda share: progress(0.3 + 0.3 * share))
+    join.probe(probes, lambda share: progress(0.6 + 0.2 * share))
+    further = reach.per_distance * np.sqrt(np.maximum(2 - 2 * lists.similarity.max(axis=1), 0))
+    far = np.flatnonzero(further > reach.all)
+    probes = probe_further(
+        vectors,
+        centroids,
+        probes,
+        rows=far,
+        reach=further[far],
+        engine=engine,
+        progress=lambda share: progress(0.8 + 0.05 * share),
+    )
+    lists.n_comparisons += len(far) * cells
+    join.probe(probes, lambda share: progress(0.85 + 0.1 * share))
+    lists.share()
+    join.two_steps(lambda share: progress(0.95 + 0.05 * share))
     lists.complete(VectorsInMemory(vectors), engine)
     progress(1.0)
+    return Cells(centroids, of_row, reach.closest)
+
+
+class _CellJoin:
+    """Comparison of the rows of cells.
+
+    Args:
+        vectors: all rows.
+        members: int32: the rows of each cell.
+        lists: the neighbour lists of all rows.
+        engine: computes the matrix products.
+    """
+
+    def __init__(self, vectors: Vectors, members: list[npt.NDArray[np.int32]], lists: Lists, engine: Products) -> None:
+        self._vectors, self._members, self._lists, self._engine = vectors, members, lists, engine
+        self._k = lists.rows.shape[1]
+
+    def within(self, progress: ShareProgress) -> None:
+        """Compare the rows of each cell with each other; their lists must be empty."""
+        lists, members = self._lists, self._members
+        large = [cell for cell, rows in enumerate(members) if len(rows) > 1]
+
+        def compared(cell: int) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]:
+            return [*_within(self._vectors, members[cell], self._k, self._engine)]
+
+        def put(position: int, result: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]) -> None:
+            for rows, columns, scores in result:
+                lists.put(rows, columns, scores)
+            lists.n_comparisons += len(members[large[position]]) ** 2
+            progress((position + 1) / len(large))
+
+        run_all(self._engine, compared, large, after=put)
+
+    def probe(self, probes: CellProbes, progress: ShareProgress) -> None:
+        """Compare the rows of each cell with the rows of other cells that probe it."""
+        lists, members = self._lists, self._members
+        probed = [cell for cell in range(len(members)) if len(probes.into(cell)) and len(members[cell])]
+
+        def with_limits(cell: int) -> tuple[int, Vectors]:
+            return cell, lists.limits[probes.into(cell)]
+
+        def compared(item: tuple[int, Vectors]) -> list[Survivors]:
+            cell, limits = item
+            return [*_into(self._vectors, members[cell], probes.into(cell), limits, self._k, self._engine)]
+
+        def offer(position: int, result: list[Survivors]) -> None:
+            for each in result:
+                lists.offer(each)
+            lists.n_comparisons += len(members[probed[position]]) * len(probes.into(probed[position]))
+            progress((position + 1) / len(probed))
+
+        run_all(self._engine, compared, map(with_limits, probed), after=offer)
+        lists.settle()
+
+    def two_steps(self, progress: ShareProgress) -> None:
+        """Compare each row with those that several of its nearest neighbours have among theirs, and that it has not.
+
+        As in neighbour descent (W. Dong, M. Charikar & K. Li, "Efficient k-nearest neighbor graph construction for
+        generic similarity measures", 2011), but once, and only to find what the cells missed.
+        """
+        lists, count = self._lists, len(self._lists.rows)
+        order = np.argsort(-lists.similarity, axis=1, kind="stable")[:, :_STEPS]
+        nearest: npt.NDArray[np.int32] = np.take_along_axis(lists.rows, order, axis=1)
+        known = lists.rows.copy()
+
+        def compared(start: int) -> Survivors:
+            rows = np.arange(start, min(start + _STEP_ROWS, count), dtype=np.int32)
+            row, other = _often_listed(nearest, rows, known)
+            score = np.empty(len(row), dtype=np.float32)
+            for low in range(0, len(row), _STEP_PRODUCTS):
+                part = slice(low, low + _STEP_PRODUCTS)
+                one, two = (take_rows(self._vectors, each[part]) for each in (row, other))
+                score[part] = np.einsum("ij,ij->i", one, two)
+            nearer = score > limits[row]
+            return row[nearer], other[nearer], score[nearer]
+
+        def offer(position: int, result: Survivors) -> None:
+            lists.offer(result)
+            progress(min(1.0, (position + 1) * _STEP_ROWS / count))
+
+        limits = lists.limits.copy()
+        run_all(self._engine, compared, range(0, count, _STEP_ROWS), after=offer)
+        lists.settle()
+
+
+def _often_listed(
+    nearest: npt.NDArray[np.int32], rows: npt.NDArray[np.int32], known: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return (rows, others) of the rows that occur at least twice in the lists of a row's neighbours, the most often.
+
+    Args:
+        nearest: int32, shape (N, S): the nearest neighbours of all rows; -1 where there is none.
+        rows: int32, shape (R,): the rows whose neighbours' lists are read.
+        known: int32, shape (N, k): others that are not returned.
+    """
+    listed = np.where(nearest[rows][:, :, None] >= 0, nearest[nearest[rows]], -1).reshape(len(rows), -1)
+    listed.sort(axis=1)
+    first = np.ones(listed.shape, dtype=bool)
+    first[:, 1:] = listed[:, 1:] != listed[:, :-1]
+    place = np.flatnonzero(first)
+    times = np.diff(place, append=first.size)
+    row, other = rows[place // listed.shape[1]], listed.ravel()[place]
+    often = (times > 1) & (other >= 0) & (other != row)
+    row, other, times = row[often], other[often], times[often]
+    new = ~(known[row] == other[:, None]).any(axis=1)
+    row, other, times = row[new], other[new], times[new]
+    order = np.lexsort((other, -times, row))
+    row, other = row[order], other[order]
+    start = np.flatnonzero(np.diff(row, prepend=-1))
+    rank = np.arange(len(row)) - np.repeat(start, np.diff(start, append=len(row)))
+    return row[rank < _MOST_STEPS], other[rank < _MOST_STEPS]
 
 
 def _within(

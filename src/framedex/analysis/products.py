@@ -61,13 +61,13 @@ class Products(Protocol):
                 scores) to the result.
         """
 
-    def near(self, a: Vectors, b: Vectors, reach: float) -> tuple[Columns, Columns, Columns]:
+    def near(self, a: Vectors, b: Vectors, reach: float | Vectors) -> tuple[Columns, Columns, Columns]:
         """Return the best column of each row of *a*, and (rows, columns) of others with almost the same score.
 
         Args:
             a: float32, shape (A, D).
             b: float32, shape (B, D).
-            reach: the maximum difference to the row's best score.
+            reach: the maximum difference to the row's best score; float32, shape (A,), if each row has its own.
         """
 
 
@@ -84,12 +84,12 @@ class CpuProducts:
         affinity = getattr(os, "sched_getaffinity", None)
         self.workers: int = workers or (len(affinity(0)) if affinity else os.cpu_count() or 1)
 
-    def near(self, a: Vectors, b: Vectors, reach: float) -> tuple[Columns, Columns, Columns]:
+    def near(self, a: Vectors, b: Vectors, reach: float | Vectors) -> tuple[Columns, Columns, Columns]:
         """See :class:`Products`."""
         scores = a @ b.T
         own = scores.argmax(axis=1)
         rows = np.arange(len(scores))
-        near = scores >= (scores[rows, own] - np.float32(reach))[:, None]
+        near = scores >= (scores[rows, own] - np.asarray(reach, dtype=np.float32))[:, None]
         near[rows, own] = False
         row, column = np.nonzero(near)
         return own, row, column
@@ -178,11 +178,11 @@ class TorchProducts:
             survivors.append(self._above(scores.T, reverse_limits, k))
         return survivors
 
-    def near(self, a: Vectors, b: Vectors, reach: float) -> tuple[Columns, Columns, Columns]:
+    def near(self, a: Vectors, b: Vectors, reach: float | Vectors) -> tuple[Columns, Columns, Columns]:
         """See :class:`Products`."""
         scores = self._scores(a, b)
         best, own = scores.max(dim=1)
-        near = scores >= (best - reach)[:, None]
+        near = scores >= (best - self._to_device(np.asarray(reach, dtype=np.float32)))[:, None]
         near.scatter_(1, own[:, None], False)
         row, column = near.nonzero(as_tuple=True)
         return own.cpu().numpy(), row.cpu().numpy(), column.cpu().numpy()
