@@ -407,7 +407,7 @@ def _by_cells(
     lists.n_comparisons += len(far) * cells
     join.probe(probes, lambda share: progress(0.85 + 0.1 * share))
     lists.share()
-    join.two_steps(lambda share: progress(0.95 + 0.05 * share))
+    join.two_steps(of_row, lambda share: progress(0.95 + 0.05 * share))
     lists.complete(VectorsInMemory(vectors), engine)
     progress(1.0)
     return Cells(centroids, of_row, reach.closest)
@@ -464,8 +464,8 @@ class _CellJoin:
         run_all(self._engine, compared, map(with_limits, probed), after=offer)
         lists.settle()
 
-    def two_steps(self, progress: ShareProgress) -> None:
-        """Compare each row with those that several of its nearest neighbours have among theirs, and that it has not.
+    def two_steps(self, cell: npt.NDArray[np.int32], progress: ShareProgress) -> None:
+        """Compare each row with those of other cells that several of its nearest neighbours have among theirs.
 
         As in neighbour descent (W. Dong, M. Charikar & K. Li, "Efficient k-nearest neighbor graph construction for
         generic similarity measures", 2011), but once, and only to find what the cells missed.
@@ -477,7 +477,7 @@ class _CellJoin:
 
         def compared(start: int) -> Survivors:
             rows = np.arange(start, min(start + _STEP_ROWS, count), dtype=np.int32)
-            row, other = _often_listed(nearest, rows, known)
+            row, other = _often_listed(nearest, rows, known, cell)
             score = np.empty(len(row), dtype=np.float32)
             for low in range(0, len(row), _STEP_PRODUCTS):
                 part = slice(low, low + _STEP_PRODUCTS)
@@ -496,23 +496,28 @@ class _CellJoin:
 
 
 def _often_listed(
-    nearest: npt.NDArray[np.int32], rows: npt.NDArray[np.int32], known: npt.NDArray[np.int32]
+    nearest: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int32],
+    known: npt.NDArray[np.int32],
+    cell: npt.NDArray[np.int32],
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return (rows, others) of the rows that occur at least twice in the lists of a row's neighbours, the most often.
+    """Return (rows, others): those of other cells that occur most often, and twice, in the lists of a row's neighbours.
 
     Args:
         nearest: int32, shape (N, S): the nearest neighbours of all rows; -1 where there is none.
         rows: int32, shape (R,): the rows whose neighbours' lists are read.
         known: int32, shape (N, k): others that are not returned.
+        cell: int32, shape (N,): the cell of each row.
     """
     listed = np.where(nearest[rows][:, :, None] >= 0, nearest[nearest[rows]], -1).reshape(len(rows), -1)
+    listed[cell[listed] == cell[rows][:, None]] = -1
     listed.sort(axis=1)
     first = np.ones(listed.shape, dtype=bool)
     first[:, 1:] = listed[:, 1:] != listed[:, :-1]
     place = np.flatnonzero(first)
     times = np.diff(place, append=first.size)
     row, other = rows[place // listed.shape[1]], listed.ravel()[place]
-    often = (times > 1) & (other >= 0) & (other != row)
+    often = (times > 1) & (other >= 0)
     row, other, times = row[often], other[often], times[often]
     new = ~(known[row] == other[:, None]).any(axis=1)
     row, other, times = row[new], other[new], times[new]
