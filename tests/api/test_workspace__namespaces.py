@@ -128,8 +128,9 @@ def test_namespaces__the_database_keeps_names_unique(workspace: Workspace) -> No
     """Two rows with one name and namespace are refused by the catalog itself."""
     workspace.create_dataset("pets", embedded([[1, 0]]))
     with closing(sqlite3.connect(workspace.path / "catalog.db")) as connection:
-        connection.execute("INSERT INTO datasets SELECT 'x', name, status, progress, owned_by, created_at, head, 0, 0, "
-                           "NULL, NULL, 'other', 0, '', NULL FROM datasets")  # fmt: skip
+        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(datasets)")]
+        values = ["'x'" if name == "id" else "'other'" if name == "namespace" else name for name in columns]
+        connection.execute(f"INSERT INTO datasets SELECT {', '.join(values)} FROM datasets")
         with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
             connection.execute("UPDATE datasets SET namespace = ''")
 

@@ -49,7 +49,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Reach:
-    """How much less similar than its own centroid the centroids of the cells may be that a row probes.
+    """The reach of rows: the maximum difference between the similarities to their own centroid and to those they probe.
 
     Attributes:
         all: the reach for the recall of all neighbours, for the first of two turns.
