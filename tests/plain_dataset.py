@@ -291,7 +291,7 @@ def _apply(state: State, step: Step, *, forward: bool) -> None:
     for kind, decisions in (("decision", state.apart), ("label_decision", state.right)):
         if (decision := step.change.get(f"{kind}_{added}")) is not None:
             needed = step.change.get("needed", decision.media_ids)
-            _refuse_if(not set(needed) <= state.rows.keys())
+            _refuse_if(not set(needed) <= state.rows.keys() or decision in decisions)
             decisions[:] = sorted([*decisions, decision], key=lambda each: each.number)
         if (decision := step.change.get(f"{kind}_{removed}")) is not None:
             _refuse_if(decision not in decisions)

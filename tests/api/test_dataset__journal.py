@@ -244,6 +244,21 @@ def test_redo__of_a_decision_about_deleted_media(dataset: Dataset) -> None:
         dataset.redo(1)
 
 
+@pytest.mark.parametrize("kind", ["duplicates", "labels"])
+def test_redo__of_a_decision_that_a_restore_brought_back(dataset: Dataset, kind: str) -> None:
+    """A decision that was undone, and is back by a restore, is not made a second time."""
+    ids = ids_of(dataset)
+    dataset.set_labels({each: ["cat"] for each in ids[3:5]})
+    made = dataset.not_duplicates(ids[3:5]) if kind == "duplicates" else dataset.label_is_right(ids[3:5])
+    kept = dataset.snapshot("kept")
+    dataset.undo()
+    dataset.restore(kept)
+    with pytest.raises(Conflict, match=r"step 2 .* cannot be redone: the decision is in the dataset already"):
+        dataset.redo(2)
+    decisions = dataset.duplicate_decisions() if kind == "duplicates" else dataset.label_decisions()
+    assert decisions == [made]
+
+
 @pytest.mark.slow
 def test_redo__of_values_without_a_column(dataset: Dataset) -> None:
     """Values are set again where the media have none of the field, or of the basket, any more."""

@@ -12,7 +12,7 @@ from framedex.core.arrays import Mask
 from framedex.editable_values import editable_values
 from framedex.errors import Conflict, NotFound
 from framedex.jobs.context import JobContext
-from framedex.jobs.edits.decisions import restore_decision, withdraw
+from framedex.jobs.edits.decisions import read_decisions, restore_decision, withdraw
 from framedex.jobs.edits.field_definitions import with_field, with_field_name, without_field
 from framedex.jobs.edits.label_decisions import apply_labels, label_change
 from framedex.jobs.edits.limits import change_limits
@@ -210,6 +210,8 @@ def _with_decision(
 ) -> NewState:
     """Return a state with the decision about duplicates that a step added or withdrew, or without it."""
     if (decision := change.get("decision_added" if forward else "decision_withdrawn")) is not None:
+        if decision["decision_id"] in {each.decision_id for each in read_decisions(media.table.path, head.tables)}:
+            raise Conflict("the decision is in the dataset already")  # a snapshot with it was restored meanwhile
         try:
             state = restore_decision(media, head, DuplicateDecision.model_validate(decision))
         except NotFound:

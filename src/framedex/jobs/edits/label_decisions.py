@@ -131,12 +131,14 @@ def apply_labels(
     A decision that returns has the same id, user, time and labels. It holds for the media that have these labels.
 
     Raises:
-        Conflict: the decision was withdrawn meanwhile, or media of it were deleted.
+        Conflict: the decision was withdrawn meanwhile, or is back already, or media of it were deleted.
     """
     if change.is_added != forward:
         if (written := withdraw_labels(media, head, change.facts["decision_id"])) is None:
             raise Conflict("the decision was withdrawn meanwhile")
         return written
+    if read_label_decisions(media.table.path, head.tables).of(change.facts["decision_id"]):
+        raise Conflict("the decision is in the dataset already")  # a snapshot with it was restored meanwhile
     ids = values[_ID].to_pylist()
     decision = LabelDecision(**change.facts, media_ids=ids, labels=values[_LABELS].to_pylist())
     found = find_ids(media, ids)
