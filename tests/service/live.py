@@ -1,9 +1,11 @@
 """A service on a port of this machine, in a thread of the test."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from socket import socket
 
 import uvicorn
 
@@ -13,6 +15,18 @@ from framedex.service.app import create_app
 from framedex.service.server import server_config
 from framedex.service.settings import OidcSettings, ServiceSettings
 from framedex.service.state import ServiceState
+
+
+class _Server(uvicorn.Server):
+    """A server that closes what is open after its time to stop, as the end of its process does."""
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Stop, and break off the connections whose answers nobody has taken."""
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await asyncio.sleep(0)
 
 
 @contextmanager
@@ -26,7 +40,7 @@ def live_service(
 ) -> Iterator[tuple[str, ServiceState]]:
     """Serve a workspace at a port, by default any free one; yield the URL, and the open parts of the service."""
     app = create_app(workspace, hub, settings, oidc=oidc)
-    server = uvicorn.Server(server_config(app, host="127.0.0.1", port=port))
+    server = _Server(server_config(app, host="127.0.0.1", port=port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started and thread.is_alive():
