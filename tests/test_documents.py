@@ -81,7 +81,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "document",
     [
-        pytest.param(each, id=each.stem, marks=[pytest.mark.slow] * (each.stem not in ("README", "python")))
+        pytest.param(each, id=each.stem, marks=[pytest.mark.slow] * (each.stem != "README"))
         for each in DOCUMENTS
         if any(examples(each))
     ],

@@ -51,6 +51,7 @@ def test_search__by_sentences(shapes: Dataset) -> None:
         assert np.mean([query.fits(first(shapes, query.caption)) for query in asked]) >= 0.9
 
 
+@pytest.mark.slow
 def test_explore__by_caption(shapes: Dataset) -> None:
     """Pages of clusters come in the order of how well they fit a sentence."""
     page = shapes.explore(level=0, caption="a blue star")

@@ -89,6 +89,7 @@ def test_label_is_right__of_a_view(dataset: Dataset) -> None:
         lambda dataset: dataset.tag(dataset.where([]), "seen"),
     ],
 )
+@pytest.mark.slow
 def test_label_is_right__holds_after_changes(dataset: Dataset, change: Callable[[Dataset], object]) -> None:
     """What changes the issues of others does not bring decided media back; a withdrawal does."""
     wrong = wrong_ids(dataset)

@@ -107,6 +107,7 @@ def test_labels__edited_are_as_if_they_had_been_there(
         ([""], []),
     ],
 )
+@pytest.mark.slow
 def test_labels__by_the_rules_of_ingestion(dataset: Dataset, given_labels: Any, expected: list[str]) -> None:
     """Labels are written as in the tables that a dataset is made of."""
     ids = all_ids(dataset)

@@ -149,6 +149,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
+@pytest.mark.slow
 def test_bad_box__is_left_out_alone(workspace: Workspace, folder: Path, kind: str) -> None:
     """A box that cannot be is counted, and said with its place and what would be right; the others are there."""
     things = paint_scenes(folder, ["a.png"])

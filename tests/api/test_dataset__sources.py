@@ -289,6 +289,7 @@ class TestFiles:
             ({"a.png": b"x"}, "files must be a list of paths, .* not dict"),
         ],
     )
+    @pytest.mark.slow
     def test_files__that_cannot_be_used(self, pets: Dataset, files: Any, message: str) -> None:
         """One file that cannot be used refuses all, by its place; nothing stays."""
         with pytest.raises(InvalidInput, match=message):
@@ -436,6 +437,7 @@ class TestArchives:
             ([("a.png", bytes(2000))], "more than 1,000 bytes"),
         ],
     )
+    @pytest.mark.slow
     def test_archive__that_is_refused(
         self, strict: Dataset, tmp_path: Path, members: list[tuple[str, bytes]], message: str
     ) -> None:

@@ -105,6 +105,7 @@ def test_names__pages(odd: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "x#1", "100%20", "que?stion", "quote'\"", "ümläut 猫", "a&b=c", "file:memory"])
+@pytest.mark.slow
 def test_workspace__odd_folder(folder: Path, tmp_path: Path, name: str) -> None:
     """A workspace may lie in a folder of any name that is text."""
     with Workspace(tmp_path / name) as workspace:

@@ -29,6 +29,7 @@ print("it was not killed")
 
 
 @pytest.mark.parametrize("place", ["within the manifest", "before the commit"])
+@pytest.mark.slow
 def test_opening__removes_what_a_killed_creation_left(workspace: Workspace, place: str) -> None:
     """A draft whose creation was killed before its commit leaves no folder once the workspace is opened again."""
     process = start(_KILLED, workspace.path, place)

@@ -40,6 +40,7 @@ IN_A_SOURCE = [
 
 
 @pytest.mark.parametrize("name", rest_slow(IN_A_SOURCE, 4))
+@pytest.mark.slow
 def test_pipe__in_a_source(workspace: Workspace, tmp_path: Path, name: str) -> None:
     """A source folder with a pipe among images and annotations is read, or refused with the name of the pipe."""
     folder = fill(tmp_path / "images", 3)

@@ -23,6 +23,7 @@ Open = Callable[..., Page]
 ANIMALS = [{"labels": {"op": "is", "value": "animal"}}]
 
 
+@pytest.mark.slow
 def test_export__of_selected_images(site: Site, open_page: Open, tmp_path: Path) -> None:
     """Selected images are exported by keys alone; the file is listed with its size and end, and downloaded."""
     page = open_page(site, "/d/pets/pictures")

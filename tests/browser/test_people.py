@@ -57,6 +57,7 @@ def session(site: Site, name: str) -> dict[str, Any]:
     return {"storage_state": {"cookies": [{"name": "SESSION", "value": token, "url": site.url}], "origins": []}}
 
 
+@pytest.mark.slow
 def test_viewer__sees_and_cannot_edit(people: Site, open_page: Open) -> None:
     """Controls that change something say why not, by mouse and by keys, and nothing is changed."""
     before = people.dataset.journal()

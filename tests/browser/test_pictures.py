@@ -53,6 +53,7 @@ def test_tags__are_given_and_undone(own_site: Site, open_page: Open) -> None:
     assert own_site.dataset.where(vql.tags("keep")).media_ids() == ids[:2]
 
 
+@pytest.mark.slow
 def test_labels__that_somebody_else_changed(own_site: Site, open_page: Open) -> None:
     """A label that was changed elsewhere meanwhile is not overwritten; the page says so and shows the new one."""
     page = open_page(own_site, "/d/pets/pictures", allowed=("409",))
@@ -67,6 +68,7 @@ def test_labels__that_somebody_else_changed(own_site: Site, open_page: Open) -> 
     assert own_site.dataset.select(ids[:1]).to_arrow(["labels"])["labels"].to_pylist() == [["wolf"]]
 
 
+@pytest.mark.slow
 def test_filter__by_a_value(site: Site, open_page: Open) -> None:
     """A value that is chosen becomes a chip and the address; the grid has what the library selects."""
     page = open_page(site, "/d/pets/pictures")

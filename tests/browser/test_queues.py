@@ -58,6 +58,7 @@ def test_duplicates__that_are_none(own_site: Site, open_page: Open) -> None:
     assert len(dataset.duplicates()) == groups - 1
 
 
+@pytest.mark.slow
 def test_duplicates__all_at_once(own_site: Site, open_page: Open) -> None:
     """All proposals are shown before they are accepted, as one step; they stay decided."""
     dataset = own_site.dataset
@@ -108,6 +109,7 @@ def test_issues__into_the_basket_or_not(own_site: Site, open_page: Open) -> None
     assert dataset.basket.count() == 1
 
 
+@pytest.mark.slow
 def test_image__with_its_neighbours(site: Site, open_page: Open) -> None:
     """An image opens from the grid; arrows lead through the list, Escape back to where the list then is."""
     page = open_page(site, "/d/pets/pictures?sort=image_filename%3Aasc")

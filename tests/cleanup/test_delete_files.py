@@ -87,6 +87,7 @@ CHANGES: list[tuple[Callable[[Path], object], str]] = [
 
 
 @pytest.mark.parametrize(("change", "reason"), CHANGES)
+@pytest.mark.slow
 def test_delete_files__changed_ones_stay(
     workspace: Workspace, images: Path, change: Callable[[Path], object], reason: str
 ) -> None:

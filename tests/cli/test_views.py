@@ -95,6 +95,7 @@ def test_trend__plot(run: Run, tmp_path: Path) -> None:
         (["--save", "x", "--descending"], "--sort-by"),
     ],
 )
+@pytest.mark.slow
 def test_views__bad_options(run: Run, arguments: list[str], message: str) -> None:
     """Options that contradict each other are one line that says so, and nothing is saved."""
     status, _, error = run("views", "pets", *arguments)

@@ -18,6 +18,7 @@ EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
 
 
 @pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.slow
 def test_files__are_those_of_the_row(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """An export of a dataset with boxes has exactly the files of its format's row."""
     write(tmp_path / "source" / "a.png", photo(1), "PNG")

@@ -176,6 +176,7 @@ def test_yolo__key_points_on_request(workspace: Workspace, tmp_path: Path) -> No
         ({"keypoints": ["1", 2, 2]}, "three finite numbers for each point"),
     ],
 )
+@pytest.mark.slow
 def test_coco__shapes_that_cannot_be_used(
     workspace: Workspace, tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:

@@ -215,6 +215,7 @@ class Stop:
 
 
 @pytest.mark.parametrize("after", [1, 3, 8, 30])
+@pytest.mark.slow
 def test_backup__interrupted_and_continued(workspace: Workspace, tmp_path: Path, after: int) -> None:
     """A backup that was interrupted is none; the next one to the folder copies only what is missing."""
     folder = tmp_path / "backup"

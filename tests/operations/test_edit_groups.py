@@ -279,6 +279,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_edits__killed_within_the_commit(workspace: Workspace, dataset: Dataset) -> None:
     """Nothing of a group whose process ends before the commit is visible, and the next edit succeeds."""
     before = len(dataset.journal())

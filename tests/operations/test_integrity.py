@@ -167,6 +167,7 @@ def test_check__caches_of_datasets_that_are_gone(workspace: Workspace) -> None:
     assert (thumbnails / objects).exists()
 
 
+@pytest.mark.slow
 def test_check__thumbnail_that_is_no_image(workspace: Workspace) -> None:
     """A thumbnail whose checksum is right, and which does not decode, is found."""
     path = first(workspace.path, "cache/thumbnails/*/*/*.jpg")

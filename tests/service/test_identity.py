@@ -224,6 +224,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("headers", FOREIGN)
+@pytest.mark.slow
 def test_other_sites__change_nothing(
     open_client: Client, change: Callable[[Client, dict[str, str]], Any], headers: dict[str, str]
 ) -> None:

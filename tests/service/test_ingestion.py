@@ -200,6 +200,7 @@ def test_files__count_by_the_last_part_of_their_names(local: Client, workspace: 
     ],
     ids=["cut off", "without its end", "no name", "no file name", "NUL", "no form", "long header", "empty"],
 )
+@pytest.mark.slow
 def test_files__in_broken_forms(local: Client, workspace: Workspace, draft: Dataset, body: bytes) -> None:
     """A form that is broken or cut off is refused, and nothing of it is kept."""
     url = opened(local, draft)

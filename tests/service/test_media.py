@@ -76,6 +76,7 @@ def test_media_id__of_a_path_within_the_source(served: Serving, dataset: Dataset
 @pytest.mark.parametrize(
     "path", ["gone.jpg", "", "../source/a.jpg", "{folder}/source/a.jpg", "file://{folder}/source/a.jpg"]
 )
+@pytest.mark.slow
 def test_media_id__of_no_media(served: Serving, dataset: Dataset, folder: Path, path: str) -> None:
     """What is not there is not found; absolute paths of the server are never answered."""
     params = {"original_media_uri": path.format(folder=folder)}

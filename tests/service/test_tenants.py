@@ -85,6 +85,7 @@ def unknown_id(name: str) -> str:
     return str(2**40) if name == "transaction_id" else new_id()
 
 
+@pytest.mark.slow
 def test_ids__are_of_each_kind(tenants: tuple[Client, dict[str, str], str]) -> None:
     """The other tenant has a thing of each kind that paths name, but users, whom admins of all tenants manage."""
     _, others, _ = tenants
