@@ -20,7 +20,8 @@ from labelled import embed, labelled_images
 from common import PINS, arguments, environment, require, run_worker, save, table, verdict
 from framedex.analysis.label_entries import Labels
 from framedex.analysis.labels import label_quality
-from framedex.analysis.neighbours import NeighbourGraph, nearest, unique_rows
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.encoders import Encoder, OnnxEncoder
 from framedex.encoders.gist import Gist
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from framedex.analysis import additions, cluster_means, lookup
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.linkage import Labels, average_linkage
-from framedex.analysis.neighbours import NeighbourGraph, nearest
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import (

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from framedex.analysis import lookup
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
-from framedex.analysis.neighbours import NeighbourGraph, nearest
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, clustered, mapped, pair_f1, reference_clusters, same_partition, uniform, unit
 from tests.laws import examples

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import neighbours
+from framedex.analysis import neighbour_lists, neighbours
 from framedex.analysis.neighbours import check_vectors, nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.errors import InvalidEmbedding, InvalidInput
@@ -159,7 +159,7 @@ def test_nearest__recall_has_a_range(recall: float) -> None:
 @pytest.mark.parametrize("exact", [True, False])
 def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ties are resolved in the same way in every run, although threads finish in any order."""
-    monkeypatch.setattr(neighbours, "_GATHERED", 20_000)
+    monkeypatch.setattr(neighbour_lists, "_GATHERED", 20_000)
     signs = np.random.default_rng(0).random((6000, 12)) < 0.5
     vectors = unit(np.where(signs, 1.0, -1.0))
     graphs = [nearest(vectors, k=5, exact=exact, engine=CpuProducts(workers)) for _ in range(4)]

@@ -12,7 +12,8 @@ from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.label_entries import Labels
 from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import average_linkage
-from framedex.analysis.neighbours import NeighbourGraph, check_vectors, nearest, unique_rows
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import check_vectors, nearest, unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory

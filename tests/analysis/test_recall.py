@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import neighbours
-from framedex.analysis.neighbours import Lists, NeighbourGraph, nearest
+from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
+from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, assert_sound, clustered, crowd, recall_of, uniform, unit
 from tests.laws import examples, rest_slow

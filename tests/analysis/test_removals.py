@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from framedex.analysis import removals
 from framedex.analysis.additions import extend
-from framedex.analysis.neighbours import NeighbourGraph, nearest
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.removals import Remaining, without
 from framedex.analysis.vector_sources import VectorsInMemory

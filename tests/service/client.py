@@ -3,15 +3,19 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import argon2
 import jwt
+import pytest
 from starlette.testclient import TestClient
 
 from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.settings import OidcSettings, ServiceSettings
+from tests.gallery import SETTINGS
 
 PASSWORD = "correct horse"
 BASE = "http://127.0.0.1:8765"
@@ -55,3 +59,16 @@ def client_of(
     app = create_app(workspace, hub, settings, host=host, oidc=oidc)
     with Client(app, base_url=BASE, raise_server_exceptions=False, client=("127.0.0.1", 50000)) as client:
         yield client
+
+
+@contextmanager
+def many_tenants(folder: Path) -> Iterator[tuple[Workspace, Hub, Client]]:
+    """Serve a new workspace of many tenants with log-ins, whose passwords are hashed at little cost; yield all three."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
+        with (
+            Workspace(folder, settings=SETTINGS) as workspace,
+            Hub(workspace, is_multi=True) as hub,
+            client_of(workspace, hub, ServiceSettings(disable_auth=False)) as client,
+        ):
+            yield workspace, hub, client

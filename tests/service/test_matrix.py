@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-import argon2
 import pytest
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
@@ -21,9 +20,9 @@ from framedex.service.actions import needs_of
 from framedex.service.settings import ServiceSettings
 from framedex.storage.service_db.database import DEFAULT_ID
 from tests.access.test_rules import CELLS, COLUMNS, actor, subject
-from tests.gallery import SETTINGS, fill
+from tests.gallery import fill
 from tests.image_files import encode, photo
-from tests.service.client import OWN, PASSWORD, Client, client_of, token_of
+from tests.service.client import OWN, PASSWORD, Client, client_of, many_tenants, token_of
 from tests.service.conftest import OPERATOR
 from tests.service.test_routes import routes_of_service
 
@@ -244,11 +243,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site that the tests share; they add to it, and take away only what they added."""
     folder = tmp_path_factory.mktemp("matrix")
     with ExitStack() as stack:
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        workspace = stack.enter_context(Workspace(folder / "ws", settings=SETTINGS))
-        hub = stack.enter_context(Hub(workspace, is_multi=True))
-        client = stack.enter_context(client_of(workspace, hub, ServiceSettings(disable_auth=False)))
+        workspace, hub, client = stack.enter_context(many_tenants(folder / "ws"))
         local = stack.enter_context(client_of(workspace, hub, ServiceSettings()))
         made = Site(workspace, hub, client, local)
         elsewhere = hub.tenants.create(OPERATOR, "elsewhere").id

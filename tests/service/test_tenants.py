@@ -5,17 +5,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import argon2
 import pytest
 from fastapi.routing import APIRoute
 
-from framedex import Workspace
 from framedex.access import Role
 from framedex.core.ids import new_id
-from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
-from tests.gallery import SETTINGS, make_gallery
-from tests.service.client import OWN, PASSWORD, Client, client_of
+from tests.gallery import make_gallery
+from tests.service.client import OWN, PASSWORD, Client, many_tenants
 from tests.service.conftest import OPERATOR
 from tests.service.every_id import NOT_IN_PATHS, every_id
 from tests.service.test_routes import routes_of_service
@@ -37,11 +33,7 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, 
     folder = tmp_path_factory.mktemp("tenants")
     make_gallery(folder / "gallery")
     with ExitStack() as stack:
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        workspace = stack.enter_context(Workspace(folder / "ws", settings=SETTINGS))
-        hub = stack.enter_context(Hub(workspace, is_multi=True))
-        client = stack.enter_context(client_of(workspace, hub, ServiceSettings(disable_auth=False)))
+        workspace, hub, client = stack.enter_context(many_tenants(folder / "ws"))
         homes = []
         for name in ("ada", "bob"):
             organization = hub.tenants.create_organization(OPERATOR, f"organization of {name}")

@@ -11,7 +11,8 @@ from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
 from framedex.analysis.components import connected_components
 from framedex.analysis.linkage import ROUNDING, average_linkage
 from framedex.analysis.lookup import Queries, look_up
-from framedex.analysis.neighbours import Lists, NeighbourGraph, ignore_progress, nearest
+from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
+from framedex.analysis.neighbours import ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import ConcatenatedVectors, VectorSource
 from framedex.core.arrays import Vectors

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from framedex.analysis.cells import group_rows, probe_cells
 from framedex.analysis.components import connected_components
 from framedex.analysis.linkage import ROUNDING, number_by_first_row
-from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.separation import Pairs, separate_groups
 from framedex.analysis.vector_sources import VectorSource

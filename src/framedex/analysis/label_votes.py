@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.label_entries import Codes, Floats, Ints, LabelEntries
-from framedex.analysis.neighbours import NeighbourGraph
+from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.core.progress import ShareProgress
 
 _DECAY, _NEAREST = 4.0, 0.5  # of the votes' weights, see `_weights`

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from framedex.analysis.label_entries import Codes, Floats, Ints, LabelEntries, Labels, Scores, check_labels
 from framedex.analysis.label_votes import label_votes
-from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import ignore_progress
 from framedex.core.arrays import Mask
 from framedex.core.progress import ShareProgress
 from framedex.issue_types import LabelLimits

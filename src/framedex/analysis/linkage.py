@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.components import connected_components
-from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import Products
 from framedex.analysis.reciprocal import ClusterLists, Merges
 from framedex.core.arrays import Vectors

@@ -18,7 +18,8 @@ from framedex.analysis.cells import (
     probe_cells,
     take_rows,
 )
-from framedex.analysis.neighbours import DEFAULT_RECALL, Lists, ignore_progress
+from framedex.analysis.neighbour_lists import Lists
+from framedex.analysis.neighbours import DEFAULT_RECALL, ignore_progress
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.lookup import NeighbourSearch
-from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import Products
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress

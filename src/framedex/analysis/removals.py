@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import Cells
 from framedex.analysis.lookup import Queries, look_up
-from framedex.analysis.neighbours import Lists, NeighbourGraph, ignore_progress, nearest
+from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
+from framedex.analysis.neighbours import ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Vectors

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.neighbours import NeighbourGraph
+from framedex.analysis.neighbour_lists import NeighbourGraph
 
 Scores = npt.NDArray[np.float32]
 # The weights of the three nearest neighbours in FiftyOne's `compute_uniqueness` (voxel51, fiftyone-brain).

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.neighbours import NeighbourGraph
+from framedex.analysis.neighbour_lists import NeighbourGraph
 
 Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """(row, other row, similarity) of pairs of distinct rows."""

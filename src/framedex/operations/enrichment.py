@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from framedex.core.ids import context_id
-from framedex.core.naming import copy_name
 from framedex.encoders import TextEncoder, choose_encoder
 from framedex.enrichers import (
     ModelEntry,
@@ -22,7 +21,7 @@ from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_files
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
-from framedex.operations.starting import check_available, delete_if_stopped, load_job_context
+from framedex.operations.starting import check_available, delete_if_stopped, insert_copy, load_job_context
 from framedex.records import (
     AppliedModels,
     DatasetStatus,
@@ -94,17 +93,7 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
     plan = _plan(context, dataset_id, requested)
     with unleased(context.catalog, dataset_id, Operation.ENRICH) as connection:
         source = check_available(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
-        namespace = datasets.namespace_of(connection, dataset_id)
-        taken = {each.display_name for each in datasets.list_datasets(connection, namespace)}
-        name, user = copy_name(source.display_name, "enriched", taken), context.settings.user
-        new_id = datasets.insert_dataset(
-            connection,
-            name,
-            owned_by=user,
-            namespace=namespace,
-            source_dataset_id=dataset_id,
-            creator_id=context.creator_id,
-        )
+        new_id, user = insert_copy(connection, context, source, "enriched"), context.settings.user
         config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": requested}
         record = datasets.find_dataset(connection, new_id)
         task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config, created_by=user)

@@ -3,12 +3,19 @@
 from typing import Any
 
 from framedex.core.checks import has_lone_surrogate
-from framedex.core.naming import check_name, copy_name
+from framedex.core.naming import check_name
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
-from framedex.operations.starting import check_available, delete_if_stopped, load_job_context, start, with_job_context
+from framedex.operations.starting import (
+    check_available,
+    delete_if_stopped,
+    insert_copy,
+    load_job_context,
+    start,
+    with_job_context,
+)
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
 from framedex.tasks import Commit, Job, Task, TaskProgress
@@ -109,17 +116,7 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
             raise Conflict(
                 f"Operation '{Operation.CLONE}' needs the dataset status {allowed}; it is {source.status_new}"
             )
-        namespace = datasets.namespace_of(connection, dataset_id)
-        used_names = {each.display_name for each in datasets.list_datasets(connection, namespace)}
-        name, user = copy_name(source.display_name, "cloned", used_names), context.settings.user
-        new_id = datasets.insert_dataset(
-            connection,
-            name,
-            owned_by=user,
-            namespace=namespace,
-            source_dataset_id=dataset_id,
-            creator_id=context.creator_id,
-        )
+        new_id, user = insert_copy(connection, context, source, "cloned"), context.settings.user
         config = {"operation": Operation.CLONE, "source": dataset_id, "snapshot_id": record.snapshot_id}
         task_id = context.runner.insert(
             connection, datasets.find_dataset(connection, new_id), TaskType.SNAPSHOT_CLONE, config, created_by=user

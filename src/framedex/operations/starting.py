@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from framedex.core.naming import copy_name
 from framedex.errors import Conflict, Error, NotIndexed
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import DECISIONS, read_decisions
@@ -205,3 +206,24 @@ def delete_dataset(context: Context, name_or_id: str) -> None:
             datasets.remove_dataset(connection, record.id)
         for folder in (context.layout.dataset(record.id), *context.layout.cached(record.id)):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def insert_copy(connection: Any, context: Context, source: DatasetRecord, word: str) -> str:
+    """Insert a dataset that becomes a copy of another one, in its namespace, for the acting user; return its id.
+
+    Args:
+        connection: of a transaction that changes the catalog.
+        context: the open workspace.
+        source: the other dataset.
+        word: says in the name how the copy is made.
+    """
+    namespace = datasets.namespace_of(connection, source.id)
+    taken = {each.display_name for each in datasets.list_datasets(connection, namespace)}
+    return datasets.insert_dataset(
+        connection,
+        copy_name(source.display_name, word, taken),
+        owned_by=context.settings.user,
+        namespace=namespace,
+        source_dataset_id=source.id,
+        creator_id=context.creator_id,
+    )

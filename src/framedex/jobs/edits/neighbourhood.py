@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.neighbours import NeighbourGraph
+from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.core.arrays import Mask, RowIds, Vectors
 from framedex.core.forks import cached_property
 from framedex.jobs.edits.numbered_rows import NumberedRows, list_matrix

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
-from framedex.analysis.neighbours import NeighbourGraph
+from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.core.arrays import Mask, RowIds, Vectors
 from framedex.issue_types import JudgedBy, issue_types

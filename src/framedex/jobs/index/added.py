@@ -11,7 +11,8 @@ from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import ROUNDING
-from framedex.analysis.neighbours import NeighbourGraph, unique_rows
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import ConcatenatedVectors

@@ -16,7 +16,7 @@ from framedex.analysis.cells import Cells
 from framedex.analysis.issues import issue_confidence
 from framedex.analysis.label_entries import Labels
 from framedex.analysis.labels import LabelQuality
-from framedex.analysis.neighbours import NeighbourGraph
+from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.core.arrays import Floats, Mask, Vectors
 from framedex.issue_types import (
     CORRUPTED,

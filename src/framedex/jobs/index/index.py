@@ -12,7 +12,8 @@ from framedex.analysis.cluster_means import ClusterSums, cluster_sums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import LabelStatistics, label_quality
 from framedex.analysis.linkage import average_linkage
-from framedex.analysis.neighbours import NeighbourGraph, nearest, unique_rows
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
-from framedex.analysis.neighbours import NeighbourGraph
+from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.removals import without
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
