@@ -63,7 +63,7 @@ def client_of(
 
 @contextmanager
 def many_tenants(folder: Path) -> Iterator[tuple[Workspace, Hub, Client]]:
-    """Serve a new workspace of many tenants with log-ins, whose passwords are hashed at little cost; yield all three."""
+    """Serve a new workspace of many tenants with log-ins, whose passwords are hashed at little cost."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
         with (
