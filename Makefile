@@ -36,6 +36,9 @@ serve: $(VENV)/.serve
 	test -e demo-workspace/framedex.toml || $(MAKE) demo
 	$(BIN)/framedex serve --workspace demo-workspace
 
+# Where it is set, each process of the tests would compile the sources and rewrite the assertions anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The tests, with a folder for their files within another one, by a number of processes.
 tests_in = folder=$$(mktemp -d "$(1)/framedex-test.XXXXXX") && trap 'rm -rf "$$folder"' EXIT INT TERM && \
 	TMPDIR="$$folder" $(BIN)/python -m pytest -n $(2) --dist worksteal

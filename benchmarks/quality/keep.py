@@ -4,12 +4,15 @@ Each group is a photo and nine edits of it: brightness × 1.3, contrast stretche
 half size, twice the size, a watermark, a border. The edits are saved at several qualities; the original is the file as
 it came, or saved anew at quality 90. The largest file, and the most pixels (then the largest file), are the rules that
 other tools offer.
+
+Then pairs of a photo and one copy that was turned, mirrored or only recompressed, of photos as they came and of small
+ones (a third of the size, saved at quality 90, and their copies made from that).
 """
 
 import collections
 import io
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,15 @@ AIM = 0.95
 # (quality of the edits, quality at which the original is saved anew or None for the file as it came)
 CASES = ((92, None), (95, None), (75, None), (92, 90))
 ORIGINAL = "original"
+SMALL = 3  # times smaller than the photo
+# (turn or None, quality of the copy) of each kind of pair
+TURNS: Mapping[str, Image.Transpose | None] = {
+    "as it was": None,
+    "mirrored": Image.Transpose.FLIP_LEFT_RIGHT,
+    "turned by 90°": Image.Transpose.ROTATE_90,
+    "turned by 180°": Image.Transpose.ROTATE_180,
+}
+PAIR_QUALITIES = (40, 60, 75, 92)
 
 
 def main() -> None:
@@ -41,9 +53,56 @@ def main() -> None:
             rows.append(_measured(options.data, name, options.groups, quality, anew))
     heads = ("half", "edits at", "original", "groups", "kept", "largest file", "most pixels", "found", "others kept")
     print(table(heads, [[str(value) if isinstance(value, dict) else value for value in row.values()] for row in rows]))
+    pairs = [each for name in options.halves for each in _pairs(options.data, name, options.groups)]
+    heads = ("half", "copies", "quality", "found", "kept", "found, small", "kept, small")
+    print(table(heads, [list(row.values()) for row in pairs]))
     first = next(row for row in rows if row["half"] == options.halves[-1])
     print(verdict("the original is kept", first["kept"], AIM))
-    save("quality-keep", {"rows": rows})
+    of_pairs = [row[kept] for row in pairs if row["half"] == options.halves[-1] for kept in ("kept", "kept_small")]
+    print(verdict("the original is kept in pairs", sum(of_pairs) / len(of_pairs), AIM))
+    save("quality-keep", {"rows": rows, "pairs": pairs})
+
+
+def _pairs(data: Path, name: str, groups: int) -> list[dict[str, Any]]:
+    """Return, for each kind of pair, the shares of pairs that are found and of those found that keep the original."""
+    rows = []
+    for turn, transpose in TURNS.items():
+        for quality in PAIR_QUALITIES:
+            row: dict[str, Any] = {"half": name, "copies": turn, "quality": quality}
+            for smaller, suffix in ((1, ""), (SMALL, "_small")):
+                with tempfile.TemporaryDirectory(prefix="bench-") as work:
+                    folder = Path(work) / "photos"
+                    _write_pairs(data, name, folder, groups, transpose, quality, smaller)
+                    kept = [kind for _, kind in _kept(folder)]
+                row[f"found{suffix}"] = len(kept) / groups
+                row[f"kept{suffix}"] = kept.count(ORIGINAL) / max(1, len(kept))
+            rows.append(row)
+    return rows
+
+
+def _write_pairs(
+    data: Path, name: str, folder: Path, groups: int, transpose: Image.Transpose | None, quality: int, smaller: int
+) -> None:
+    for number, raw in _chosen(data, name, groups, folder):
+        first, image = raw, Image.open(io.BytesIO(raw))
+        if smaller > 1:
+            size = (image.width // smaller, image.height // smaller)
+            first = _jpeg(image.resize(size, Image.Resampling.LANCZOS), 90)
+            image = Image.open(io.BytesIO(first))
+        (folder / f"{number}__{ORIGINAL}.jpg").write_bytes(first)
+        copy = image.convert("RGB") if transpose is None else image.transpose(transpose)
+        (folder / f"{number}__copy.jpg").write_bytes(_jpeg(copy, quality))
+
+
+def _kept(folder: Path) -> list[tuple[str, str]]:
+    """Return (number, kind that is kept) of groups that are of one photo."""
+    kept = []
+    with Workspace(folder.parent / "ws") as workspace:
+        for group in workspace.create_dataset("keep", folder, "gist").duplicates():
+            numbers = {_number(each) for each in group.file_names}
+            if len(numbers) == 1:
+                kept.append((numbers.pop(), _kind(group.file_names[group.media_ids.index(group.keep)])))
+    return kept
 
 
 def _measured(data: Path, name: str, groups: int, quality: int, anew: int | None) -> dict[str, Any]:
@@ -82,24 +141,31 @@ def _measured(data: Path, name: str, groups: int, quality: int, anew: int | None
 
 def _write(data: Path, name: str, folder: Path, groups: int, quality: int, anew: int | None) -> list[str]:
     """Write the groups; return their numbers."""
+    chosen = []
+    for number, raw in _chosen(data, name, groups, folder):
+        first, image = raw, Image.open(io.BytesIO(raw))
+        if anew is not None:
+            first = _jpeg(image, anew)
+            image = Image.open(io.BytesIO(first))
+        chosen.append(number)
+        (folder / f"{number}__{ORIGINAL}.jpg").write_bytes(first)
+        for kind, made in _edits(image.convert("RGB"), quality).items():
+            (folder / f"{number}__{kind}.jpg").write_bytes(made)
+    return chosen
+
+
+def _chosen(data: Path, name: str, groups: int, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Make a folder; yield (number, file) of photos of a half that are large enough."""
     folder.mkdir()
-    photos, chosen = half(data, name), []
+    photos, found = half(data, name), 0
     for place in np.random.default_rng(SEED).permutation(len(photos)):
         raw = photos[place].read_bytes()
         image = Image.open(io.BytesIO(raw))
-        if image.format != "JPEG" or image.mode != "RGB" or min(image.size) < LEAST_SIDE:
-            continue
-        if anew is not None:
-            raw = _jpeg(image, anew)
-            image = Image.open(io.BytesIO(raw))
-        number = f"{len(chosen):03d}"
-        chosen.append(number)
-        (folder / f"{number}__{ORIGINAL}.jpg").write_bytes(raw)
-        for kind, made in _edits(image.convert("RGB"), quality).items():
-            (folder / f"{number}__{kind}.jpg").write_bytes(made)
-        if len(chosen) == groups:
-            break
-    return chosen
+        if image.format == "JPEG" and image.mode == "RGB" and min(image.size) >= LEAST_SIDE:
+            yield f"{found:03d}", raw
+            found += 1
+            if found == groups:
+                return
 
 
 def _edits(image: Image.Image, quality: int) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from framedex import Dataset, InvalidInput, Workspace
 from framedex.cli import main
 from framedex.core.ids import media_id
+from framedex.jobs.index import standings
 from framedex.jobs.index.keypoint_cache import _RECORD
 from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, DuplicateGroup
@@ -486,6 +487,35 @@ class TestEdits:
         for column in ("keep_detail", "keep_step", "keep_colour", "keep_metadata"):
             assert found[column].tolist() == alone[column][[0, 0, 0, 1, 0]].tolist()
             assert not np.isnan(found[column]).any()
+
+    def test_create__reads_no_file_of_equal_ones_again(
+        self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nothing tells equal files apart, so they are not compared, unless one of them is gone."""
+        read: list[str] = []
+        real = standings.decode_rows
+
+        def noted(media: Any, rows: Any, *args: Any, **options: Any) -> Any:
+            return real(media, (read.append(row["path"]) or row for row in rows), *args, **options)
+
+        monkeypatch.setattr(standings, "decode_rows", noted)
+        folder = put(
+            tmp_path / "images", {"a.png": detailed(4), "b.png": detailed(5), "c.png": resized(detailed(5), 0.5)}
+        )
+        shutil.copyfile(folder / "a.png", folder / "d.png")
+        shutil.copyfile(folder / "b.png", folder / "e.png")
+        dataset = workspace.create_dataset("d", folder, "gist")
+        groups = {group.paths[0]: group for group in dataset.duplicates()}
+        assert {path: sorted(group.paths) for path, group in groups.items()} == {
+            "a.png": ["a.png", "d.png"],
+            "b.png": ["b.png", "c.png", "e.png"],
+        }
+        assert sorted(read) == ["b.png", "c.png"]
+        detail = in_order(columns_of(dataset, ["path", "keep_detail"]))["keep_detail"]
+        assert not np.isnan(detail).any()
+        read.clear()
+        dataset.reindex()
+        assert read == []
 
     def test_add_media__equal_file_of_one_that_is_gone(self, workspace: Workspace, tmp_path: Path) -> None:
         """A file is compared with its edits though the first file of equal content is gone, and is the one to keep."""

@@ -159,6 +159,11 @@ _OF_COMPARISON = (
         _flag("the others were compressed again"),
     ),
 )  # fmt: skip
+# Between a photo and one copy that was turned or mirrored nothing but their steps tells which was made from which.
+LESS_COMPRESSED = Preference(
+    "is less compressed", "grey levels of quantisation against at least {}", 0.0, 0.3,
+    lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
+)  # fmt: skip
 INTACT = Preference(
     "is intact", "", 0.0, 0.0, lambda columns: -columns["damage"], _flag("the data of the others is damaged")
 )
@@ -166,6 +171,7 @@ PREFERENCES = (
     INTACT,
     *_OF_COMPARISON,
     LARGEST,
+    LESS_COMPRESSED,
     Preference("is the sharpest", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness),
     DENSEST,
     OLDEST,

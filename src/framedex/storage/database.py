@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,6 +53,17 @@ class Schema:
     def newest(self) -> str:
         """The revision that this version uses."""
         return self.revisions[-1]
+
+    @cached_property
+    def statements(self) -> tuple[str, ...]:
+        """The statements that create the tables in an empty database, compiled once for all databases of a process."""
+        made: list[str] = []
+        engine = sa.create_mock_engine(
+            "sqlite://", lambda ddl, *_args, **_options: made.append(str(ddl.compile(dialect=engine.dialect)))
+        )
+        self.metadata.create_all(engine, checkfirst=False)
+        _ALEMBIC_VERSION.create(engine, checkfirst=False)
+        return tuple(made)
 
 
 class Database:
@@ -447,8 +459,8 @@ def create_database(
         engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
         try:
             with engine.begin() as connection:
-                schema.metadata.create_all(connection)
-                _ALEMBIC_VERSION.create(connection)
+                for statement in schema.statements:
+                    connection.exec_driver_sql(statement)
                 connection.execute(_ALEMBIC_VERSION.insert().values(version_num=schema.newest))
                 fill(connection)
         except sa.exc.DatabaseError as error:

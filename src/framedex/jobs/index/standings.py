@@ -1,6 +1,8 @@
 """The comparison of the members of near-duplicate groups at full size, which shows the original."""
 
+import collections
 import logging
+import os
 from collections.abc import Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
@@ -60,7 +62,8 @@ class Comparison:
     def columns(self, table: Table, groups: _Groups, copies: CopyPairs | None, progress: Progress) -> Columns:
         """Return the columns of the standings of all rows.
 
-        Only groups whose members changed are compared; of large ones the first few members, and of equal files one.
+        Only groups whose members changed are compared; of large ones the first few members, and of equal files one. Of
+        a group that has nothing but equal files none is read: nothing tells its members apart.
 
         Args:
             table: the media table before its index is written.
@@ -105,6 +108,10 @@ class Comparison:
         )
         rows = _rows(media, members)
         equal = _equal_files(members, groups, rows)
+        for number, same in _without_others(equal, groups).items():
+            if all(_is_there(media.file_of(rows[each])) for each in same):
+                del equal[number]
+                columns[STANDING[0]][same] = rows[number]["width"] * rows[number]["height"]
         unread = self._compare_files(media, rows, equal, groups, shown, columns, progress)
         if unread:  # other files with the same content may still be there
             alone = {number: [number] for number in members.tolist() if int(groups[number]) in unread}
@@ -178,10 +185,22 @@ def _equal_files(
     return equal
 
 
+def _without_others(equal: Mapping[int, Sequence[int]], groups: _Groups) -> dict[int, Sequence[int]]:
+    """Return the entries of :func:`_equal_files` that are all members of their groups which are compared."""
+    files = collections.Counter(int(groups[number]) for number in equal)
+    return {number: same for number, same in equal.items() if files[int(groups[number])] == 1}
+
+
+def _is_there(path: str | None) -> bool:
+    """Return whether there is a file at a path; False for what is no file of this machine."""
+    return path is not None and os.path.isfile(path)  # noqa: PTH113 - names that are no text
+
+
 def _rows(media: Media, members: npt.NDArray[np.int64]) -> dict[int, dict[str, Any]]:
     """Return the rows of members by number, with what their locations need."""
     wanted, found, start = np.sort(members), {}, 0
-    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error", "acutance", "content_hash"]))):
+    columns = dict.fromkeys([*media.location, "error", "acutance", "content_hash", "width", "height"])
+    for batch in media.table.scan(list(columns)):
         some = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + batch.num_rows)]
         for number, row in zip(some.tolist(), batch.take(some - start).to_pylist(), strict=True):
             found[number] = {**row, "number": number}
