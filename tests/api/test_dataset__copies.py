@@ -514,7 +514,7 @@ class TestEdits:
         detail = in_order(columns_of(dataset, ["path", "keep_detail"]))["keep_detail"]
         assert not np.isnan(detail).any()
         read.clear()
-        dataset.reindex()
+        rebuild(dataset)
         assert read == []
 
     def test_add_media__equal_file_of_one_that_is_gone(self, workspace: Workspace, tmp_path: Path) -> None:
