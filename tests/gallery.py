@@ -16,7 +16,10 @@ from framedex import Dataset, Workspace
 from framedex.settings import Settings
 from tests.image_files import Pixels, detailed, encode, flat, photo, resized, write
 
-SETTINGS = Settings(threads=2, user="tester@example.org", heartbeat_s=0.2)
+VERIFYING = Settings(threads=2, user="tester@example.org", heartbeat_s=0.2)
+SETTINGS = VERIFYING.model_copy(update={"copy_budget_ms": 0})
+"""For tests that are not about copies: the keypoints of a few small images take as long as all else of a creation."""
+
 
 ANIMALS = [f"animals/{number:02}.jpg" for number in range(12)]
 FURRY = ANIMALS[:4]

@@ -1,5 +1,6 @@
 """Makes images for tests: from arrays, deterministic, in any file format that Pillow writes."""
 
+import functools
 import io
 import struct
 import zlib
@@ -15,6 +16,7 @@ Pixels = npt.NDArray[np.uint8]
 
 RED, GREEN, BLUE, WHITE, BLACK = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0)
 ORIENTATION = 0x0112
+_SMALL = 2**18  # bytes of pixels whose file is kept in memory
 
 
 def photo(seed: int, *, width: int = 160, height: int = 120) -> Pixels:
@@ -22,6 +24,12 @@ def photo(seed: int, *, width: int = 160, height: int = 120) -> Pixels:
 
     Different seeds give images that have nothing in common.
     """
+    return np.asarray(cv2.resize(_drawn(seed), (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+@functools.lru_cache(maxsize=256)
+def _drawn(seed: int) -> Pixels:
+    """Return the pixels of which :func:`photo` takes a size; most tests begin with the same few images."""
     rng = np.random.default_rng(seed)
     canvas = np.full((240, 320, 3), rng.integers(40, 200, 3), dtype=np.uint8)
     for _ in range(14):
@@ -31,8 +39,7 @@ def photo(seed: int, *, width: int = 160, height: int = 120) -> Pixels:
         cv2.ellipse(canvas, centre, axes, float(rng.integers(0, 180)), 0, 360, colour, -1)
     soft = cv2.GaussianBlur(canvas, (0, 0), 1.5).astype(np.float32)
     soft += cv2.GaussianBlur(rng.normal(0, 60, canvas.shape[:2]).astype(np.float32), (0, 0), 2)[..., None] * 2
-    whole = np.clip(soft, 0, 255).astype(np.uint8)
-    return np.asarray(cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    return np.clip(soft, 0, 255).astype(np.uint8)
 
 
 def detailed(seed: int, *, width: int = 320, height: int = 240) -> Pixels:
@@ -66,9 +73,19 @@ def quadrants(*, width: int = 64, height: int = 48) -> Pixels:
 
 def encode(pixels: npt.NDArray[Any] | Image.Image, file_format: str = "PNG", **options: Any) -> bytes:
     """Return an image as the bytes of a file; *options* are Pillow's for the format."""
+    if not isinstance(pixels, Image.Image) and not options and pixels.nbytes <= _SMALL:
+        return _encoded(pixels.tobytes(), pixels.shape, pixels.dtype.str, file_format)
     image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
     out = io.BytesIO()
     image.save(out, file_format, **options)
+    return out.getvalue()
+
+
+@functools.lru_cache(maxsize=256)
+def _encoded(content: bytes, shape: tuple[int, ...], dtype: str, file_format: str) -> bytes:
+    """Return the file of pixels, which many tests write: encoding takes longer than all else that they prepare."""
+    out = io.BytesIO()
+    Image.fromarray(np.frombuffer(content, dtype).reshape(shape)).save(out, file_format)
     return out.getvalue()
 
 

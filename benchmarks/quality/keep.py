@@ -6,7 +6,7 @@ it came, or saved anew at quality 90. The largest file, and the most pixels (the
 other tools offer.
 
 Then pairs of a photo and one copy that was turned, mirrored or only recompressed, of photos as they came and of small
-ones (a third of the size, saved at quality 90, and their copies made from that).
+ones (a third of the size, saved at quality 80, and their copies made from that).
 """
 
 import collections
@@ -30,7 +30,7 @@ AIM = 0.95
 # (quality of the edits, quality at which the original is saved anew or None for the file as it came)
 CASES = ((92, None), (95, None), (75, None), (92, 90))
 ORIGINAL = "original"
-SMALL = 3  # times smaller than the photo
+SMALL, SMALL_QUALITY = 3, 80  # times smaller than the photo, and how it is saved
 # (turn or None, quality of the copy) of each kind of pair
 TURNS: Mapping[str, Image.Transpose | None] = {
     "as it was": None,
@@ -87,11 +87,12 @@ def _write_pairs(
         first, image = raw, Image.open(io.BytesIO(raw))
         if smaller > 1:
             size = (image.width // smaller, image.height // smaller)
-            first = _jpeg(image.resize(size, Image.Resampling.LANCZOS), 90)
+            first = _jpeg(image.resize(size, Image.Resampling.LANCZOS), SMALL_QUALITY)
             image = Image.open(io.BytesIO(first))
         (folder / f"{number}__{ORIGINAL}.jpg").write_bytes(first)
         copy = image.convert("RGB") if transpose is None else image.transpose(transpose)
-        (folder / f"{number}__copy.jpg").write_bytes(_jpeg(copy, quality))
+        name_of_copy = "copy" if int(number) % 2 else "the copy"  # half of the copies are first in order
+        (folder / f"{number}__{name_of_copy}.jpg").write_bytes(_jpeg(copy, quality))
 
 
 def _kept(folder: Path) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, STAN
 from framedex.storage.table_names import COPIES
 from tests.encoders.onnx_models import classifier
 from tests.enrichments import ENCODE, Hues, register_models
-from tests.gallery import SETTINGS
+from tests.gallery import VERIFYING
 from tests.growth import columns_of, ids_of, part, status_of
 from tests.image_files import Pixels, detailed, photo, resized, write
 from tests.objects import scenes
@@ -153,6 +153,13 @@ def make_all_kinds(folder: Path) -> Path:
     return put(folder, images)
 
 
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace of its own for one test, in which copies are verified by keypoints."""
+    with Workspace(tmp_path / "workspace", settings=VERIFYING) as opened:
+        yield opened
+
+
 @dataclass(frozen=True)
 class Home:
     """A workspace with datasets of equal images by several encoders.
@@ -173,7 +180,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """Copies of all kinds, indexed by the built-in encoder and by an ONNX model."""
     root = tmp_path_factory.mktemp("copies")
     folder, model = make_all_kinds(root / "images"), classifier(root / "small.onnx")
-    with Workspace(root / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(root / "workspace", settings=VERIFYING) as workspace:
         datasets = {
             "gist": workspace.create_dataset("gist", folder, "gist"),
             "onnx": workspace.create_dataset("onnx", folder, f"onnx:{model}"),
@@ -194,7 +201,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put(root / "more", {"c_turned.png": turned(c), "e.png": detailed(4)})
     put(root / "last", {"d_cropped.png": cut(d)})
     model = classifier(root / "small.onnx")
-    with Workspace(root / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(root / "workspace", settings=VERIFYING) as workspace:
         workspace.create_dataset("gist", root / "images", "gist")
         workspace.create_dataset("onnx", root / "images", f"onnx:{model}")
     return root
@@ -207,7 +214,7 @@ Opener = Callable[[str], Dataset]
 def opened(small: Path, tmp_path: Path) -> Iterator[Opener]:
     """A function that returns a dataset in a copy of the small workspace."""
     shutil.copytree(small / "workspace", tmp_path / "copy")
-    with Workspace(tmp_path / "copy", settings=SETTINGS) as workspace:
+    with Workspace(tmp_path / "copy", settings=VERIFYING) as workspace:
         yield workspace.dataset
 
 
@@ -551,7 +558,7 @@ class TestEdits:
         dataset.plan_cleanup(duplicates=0.96).apply()
         assert set(ids_of(dataset)) == {"a.png", "b.png", "c.png", "d.png"}
         assert copies(dataset.duplicates()) == {}
-        with Workspace(workspace_of(dataset), settings=SETTINGS) as workspace:
+        with Workspace(workspace_of(dataset), settings=VERIFYING) as workspace:
             workspace.vacuum(older_than_s=0)
             assert workspace.check().findings == []
         rebuild(dataset)
@@ -615,7 +622,7 @@ class TestEdits:
     def test_enrich__by_another_encoder_keeps_the_copies(self, opened: Opener, small: Path) -> None:
         """With other embeddings the copies are the same, and further ones are found."""
         dataset = opened("gist")
-        with Workspace(workspace_of(dataset), settings=SETTINGS) as workspace:
+        with Workspace(workspace_of(dataset), settings=VERIFYING) as workspace:
             register_models(workspace, Hues())
             enriched = workspace.dataset("gist").enrich(ENCODE)
             assert (enriched.embedding_config.encoder, enriched.embedding_config.copy_descriptor) == ("hues", "gist")
@@ -675,7 +682,7 @@ class TestCache:
     def test_add_media__while_the_cache_is_deleted(self, dataset: Dataset, small: Path) -> None:
         """The cache may be deleted at any time, also while a task uses it."""
         pause = Pause("finding copies", 0.02)
-        with Workspace(workspace_of(dataset), settings=SETTINGS) as workspace:
+        with Workspace(workspace_of(dataset), settings=VERIFYING) as workspace:
             same = workspace.dataset("onnx")
             same.add_media(small / "last")
             task = watched(workspace, lambda: same.add_media(small / "more", wait=False), pause)
@@ -689,7 +696,7 @@ class TestCache:
     def test_disk_usage__counts_keypoints(self, dataset: Dataset) -> None:
         """Cached keypoints are part of what a dataset takes, and are deleted with it."""
         file = cache_file(dataset)
-        with Workspace(workspace_of(dataset), settings=SETTINGS) as workspace:
+        with Workspace(workspace_of(dataset), settings=VERIFYING) as workspace:
             before, size = workspace.disk_usage().by_part["vector index"], file.stat().st_size
             file.unlink()
             assert before - workspace.disk_usage().by_part.get("vector index", 0) == size
@@ -708,7 +715,7 @@ class TestBudget:
         folder = put(tmp_path / "images", {"a.png": a, "a_cropped.png": cut(a), "b.png": b, "c.png": detailed(2)})
         put(folder, {"b_saved.jpg": b}, quality=60)
         saved = {"b.png": {"b_saved.jpg": "recompressed or edited"}}
-        with Workspace(tmp_path / "ws", settings=SETTINGS.model_copy(update={"copy_budget_ms": 0.0})) as workspace:
+        with Workspace(tmp_path / "ws", settings=VERIFYING.model_copy(update={"copy_budget_ms": 0.0})) as workspace:
             dataset = workspace.create_dataset("d", folder, "gist")
             assert (copies(dataset.duplicates()), pairs_of(dataset)) == (saved, set())
             assert not (workspace.path / "cache" / "keypoints").exists()
@@ -717,13 +724,13 @@ class TestBudget:
             assert {frozenset(group.paths) for group in dataset.duplicates()} == {
                 frozenset({"b.png", "b_saved.jpg", "b_again.jpg"})
             }
-        with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        with Workspace(tmp_path / "ws", settings=VERIFYING) as workspace:
             dataset = workspace.dataset("d")
             dataset.reindex()
             found = copies(dataset.duplicates())
             assert found["a.png"] == {"a_cropped.png": HALF}
             assert found["c.png"] == {"c_turned.png": "turned by 90°"}
-        with Workspace(tmp_path / "ws", settings=SETTINGS.model_copy(update={"copy_budget_ms": 0.0})) as workspace:
+        with Workspace(tmp_path / "ws", settings=VERIFYING.model_copy(update={"copy_budget_ms": 0.0})) as workspace:
             rebuild(workspace.dataset("d"))
             assert copies(workspace.dataset("d").duplicates()) == found
 
@@ -757,7 +764,7 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     put(folder, {"image.png": detailed(1), "part.png": cut(mirrored(detailed(2))), "whole.png": detailed(2)})
     put(root / "more", {"cut.png": cut(scene[10])})
     model = classifier(root / "small.onnx")
-    with Workspace(root / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(root / "workspace", settings=VERIFYING) as workspace:
         datasets = {
             "gist": workspace.create_dataset("gist", folder, "gist"),
             "onnx": workspace.create_dataset("onnx", folder, f"onnx:{model}"),

@@ -104,12 +104,25 @@ def test_keep__the_largest(gallery: Gallery) -> None:
 
 def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> None:
     """Of images with equal size and sharpness the one with more bytes per pixel is better, although it is newer."""
-    write(tmp_path / "p" / "a.jpg", photo(1), quality=92)
-    write(tmp_path / "p" / "b.jpg", photo(1), quality=98)
+    write(tmp_path / "p" / "a.webp", photo(1), quality=92)
+    write(tmp_path / "p" / "b.webp", photo(1), quality=97)
     (group,) = of_files(workspace, tmp_path / "p", a=1e9, b=1.5e9).duplicates(0.99)
     name, reason = best(group)
-    assert name == "b.jpg"
+    assert name == "b.webp"
     assert re.fullmatch(r"It is the least compressed: [\d.]+ bytes a pixel against at most [\d.]+\d\.", reason)
+
+
+def test_keep__not_the_sharper_of_two_compressed(workspace: Workspace, tmp_path: Path) -> None:
+    """A small photo that was mirrored and saved again is sharper by the traces of its blocks, and not kept."""
+    pixels = photo(1)
+    write(tmp_path / "p" / "a.jpg", np.ascontiguousarray(pixels[:, ::-1]), quality=60)
+    write(tmp_path / "p" / "b.jpg", pixels, quality=75)
+    (group,) = of_files(workspace, tmp_path / "p").duplicates()
+    name, reason = best(group)
+    assert name == "b.jpg"
+    assert re.fullmatch(
+        r"It is the least compressed: [\d.]+ grey levels of quantisation against at least [\d.]+\d\.", reason
+    )
 
 
 def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:

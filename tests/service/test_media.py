@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, (name, file_format) in enumerate(FORMATS.items()):
         options = {"exif": exif.tobytes()} if file_format in ("JPEG", "PNG", "WEBP", "TIFF") else {}
         (folder / "source" / name).write_bytes(encode(photo(seed, width=1400, height=900), file_format, **options))
-    write(folder / "source/copy of a.png", photo(1, width=1400, height=900))
+    (folder / "source/copy of a.png").write_bytes((folder / "source/a.png").read_bytes())
     write_video(folder / "source/clips/clip.mp4", numbered(20))
     (folder / "source/broken.html.jpg").write_text("<script>alert(1)</script>")
     return folder

@@ -161,7 +161,7 @@ _OF_COMPARISON = (
 )  # fmt: skip
 # Between a photo and one copy that was turned or mirrored nothing but their steps tells which was made from which.
 LESS_COMPRESSED = Preference(
-    "is less compressed", "grey levels of quantisation against at least {}", 0.0, 0.3,
+    "is the least compressed", "grey levels of quantisation against at least {}", 0.0, 0.2,
     lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
 )  # fmt: skip
 INTACT = Preference(

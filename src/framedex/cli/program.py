@@ -1,5 +1,6 @@
 """The program: its commands, error messages and exit statuses."""
 
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = app(given or ["--help"], standalone_mode=False)
+        status = _program()(given or ["--help"], standalone_mode=False)
     except _UsageError as error:
         _fail(f"{error.format_message()} (see: framedex {' '.join([*_command(given), '--help'])})", status=2)
     except Error as error:
@@ -99,10 +100,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
+@functools.cache
+def _program() -> Any:
+    """Return the program with all its commands; making it reads the annotations of each."""
+    return typer.main.get_command(app)
+
+
 def _command(arguments: Sequence[str]) -> list[str]:
     """Return the words of the command that arguments begin with."""
     found: list[str] = []
-    command: Any = typer.main.get_command(app)
+    command: Any = _program()
     for argument in arguments:
         command = getattr(command, "commands", {}).get(argument)
         if command is None:
