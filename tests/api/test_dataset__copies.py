@@ -911,6 +911,17 @@ class TestKept:
         reasons = dict(zip(group.paths, group.reasons, strict=True))
         assert reasons == {"a.png": "kept", "b.png": "mirrored"}
 
+    def test_keep__not_the_sharper_of_two_compressed(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A small photo that was mirrored and saved again is sharper by the traces of its blocks, and not kept."""
+        put(tmp_path / "images", {"a.jpg": mirrored(photo(1))}, quality=60)
+        put(tmp_path / "images", {"b.jpg": photo(1)}, quality=75)
+        (group,) = workspace.create_dataset("d", tmp_path / "images", "gist").duplicates()
+        assert group.paths[group.media_ids.index(group.keep)] == "b.jpg"
+        assert re.fullmatch(
+            r"It is the least compressed: [\d.]+ grey levels of quantisation against at least [\d.]+\d\.",
+            group.keep_reason,
+        )
+
     def test_keep__what_a_collage_shows(self, workspace: Workspace, tmp_path: Path) -> None:
         """A collage is a copy of one of its photos, which is kept; the other photo is no copy of either."""
         one, two = photo(21, width=320, height=240), photo(22, width=320, height=240)

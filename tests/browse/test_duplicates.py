@@ -112,19 +112,6 @@ def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> Non
     assert re.fullmatch(r"It is the least compressed: [\d.]+ bytes a pixel against at most [\d.]+\d\.", reason)
 
 
-def test_keep__not_the_sharper_of_two_compressed(workspace: Workspace, tmp_path: Path) -> None:
-    """A small photo that was mirrored and saved again is sharper by the traces of its blocks, and not kept."""
-    pixels = photo(1)
-    write(tmp_path / "p" / "a.jpg", np.ascontiguousarray(pixels[:, ::-1]), quality=60)
-    write(tmp_path / "p" / "b.jpg", pixels, quality=75)
-    (group,) = of_files(workspace, tmp_path / "p").duplicates()
-    name, reason = best(group)
-    assert name == "b.jpg"
-    assert re.fullmatch(
-        r"It is the least compressed: [\d.]+ grey levels of quantisation against at least [\d.]+\d\.", reason
-    )
-
-
 def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
     """Of images with equal size the sharper one is better, although it is more compressed."""
     sharp = photo(7, width=320, height=240)

@@ -12,7 +12,7 @@ from PIL import Image
 from framedex import Dataset
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
-from tests.image_files import encode, photo, write
+from tests.image_files import encode, photo
 from tests.objects import scenes
 from tests.service.client import BASE, Client, client_of
 from tests.service.serving import Serving, serving
