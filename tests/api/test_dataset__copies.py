@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from framedex import Dataset, InvalidInput, Workspace
 from framedex.cli import main
 from framedex.core.ids import media_id
-from framedex.jobs.index import standings
 from framedex.jobs.index.keypoint_cache import _RECORD
+from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, DuplicateGroup
 from framedex.settings import Settings, load_settings
@@ -500,12 +500,13 @@ class TestEdits:
     ) -> None:
         """Nothing tells equal files apart, so they are not compared, unless one of them is gone."""
         read: list[str] = []
-        real = standings.decode_rows
 
         def noted(media: Any, rows: Any, *args: Any, **options: Any) -> Any:
-            return real(media, (read.append(row["path"]) or row for row in rows), *args, **options)
+            wanted = list(rows)
+            read.extend(row["path"] for row in wanted)
+            return decode_rows(media, wanted, *args, **options)
 
-        monkeypatch.setattr(standings, "decode_rows", noted)
+        monkeypatch.setattr("framedex.jobs.index.standings.decode_rows", noted)
         folder = put(
             tmp_path / "images", {"a.png": detailed(4), "b.png": detailed(5), "c.png": resized(detailed(5), 0.5)}
         )

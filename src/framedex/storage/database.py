@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 
 from framedex.core import forks
 from framedex.core.atomic import atomic_file
@@ -57,9 +58,9 @@ class Schema:
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """The statements that create the tables in an empty database, compiled once for all databases of a process."""
-        made: list[str] = []
+        made, dialect = list[str](), sqlite.dialect()
         engine = sa.create_mock_engine(
-            "sqlite://", lambda ddl, *_args, **_options: made.append(str(ddl.compile(dialect=engine.dialect)))
+            "sqlite://", lambda ddl, *_args, **_options: made.append(str(ddl.compile(dialect=dialect)))
         )
         self.metadata.create_all(engine, checkfirst=False)
         _ALEMBIC_VERSION.create(engine, checkfirst=False)
