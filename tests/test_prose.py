@@ -1,9 +1,11 @@
 """Rules of names and docstrings that can be read off the syntax tree."""
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 import framedex
@@ -77,6 +79,15 @@ SHARED = {
 """Public names that several modules define, with the reason."""
 
 
+class Kind(Enum):
+    """The kinds of things that have a docstring."""
+
+    MODULE = "module"
+    CLASS = "class"
+    PROPERTY = "property"
+    FUNCTION = "function"
+
+
 def trees() -> Iterator[tuple[str, ast.Module]]:
     """Yield the modules of the package with their syntax trees; migrations are written by a tool."""
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -85,12 +96,15 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
             yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 
-def documented() -> Iterator[tuple[str, ast.Module | ast.ClassDef | ast.FunctionDef, str]]:
-    """Yield (place, node, docstring) of all that has a docstring."""
-    for name, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
-                yield f"{name}:{getattr(node, 'lineno', 1)}", node, text
+@functools.cache
+def documented() -> list[tuple[str, Kind, str]]:
+    """Return (place, kind, docstring) of all that has a docstring; trees of all modules would fill the memory."""
+    return [
+        (f"{name}:{getattr(node, 'lineno', 1)}", kind_of(node), text)
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node))
+    ]
 
 
 def first_word(text: str) -> str:
@@ -98,10 +112,14 @@ def first_word(text: str) -> str:
     return re.split(r"[^\w'`-]", text.strip(), maxsplit=1)[0]
 
 
-def is_property(node: ast.AST) -> bool:
-    """Return whether a function is a property, whose docstring is a noun phrase."""
+def kind_of(node: ast.AST) -> Kind:
+    """Return what a node defines; the docstring of a property is a noun phrase."""
+    if isinstance(node, ast.Module):
+        return Kind.MODULE
     decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
-    return any("property" in ast.unparse(each) for each in decorators)
+    if any("property" in ast.unparse(each) for each in decorators):
+        return Kind.PROPERTY
+    return Kind.FUNCTION if isinstance(node, ast.FunctionDef) else Kind.CLASS
 
 
 def test_docstrings__begin_with_the_thing() -> None:
@@ -114,8 +132,8 @@ def test_docstrings__of_functions_begin_with_a_verb() -> None:
     """The docstring of a function or method begins with a verb in the imperative."""
     wrong = [
         f"{place}: {text.splitlines()[0]}"
-        for place, node, text in documented()
-        if isinstance(node, ast.FunctionDef) and not is_property(node) and first_word(text) not in VERBS
+        for place, kind, text in documented()
+        if kind is Kind.FUNCTION and first_word(text) not in VERBS
     ]
     assert wrong == []
 
@@ -124,8 +142,8 @@ def test_docstrings__of_classes_begin_with_a_noun() -> None:
     """The docstring of a class or property begins with a noun phrase, not with a verb in the imperative."""
     wrong = [
         f"{place}: {text.splitlines()[0]}"
-        for place, node, text in documented()
-        if (isinstance(node, ast.ClassDef) or is_property(node)) and first_word(text) in VERBS - NOUNS
+        for place, kind, text in documented()
+        if kind in {Kind.CLASS, Kind.PROPERTY} and first_word(text) in VERBS - NOUNS
     ]
     assert wrong == []
 

@@ -31,7 +31,7 @@ from framedex.settings import Settings
 WORKERS = Path(__file__).with_name("copies_workers.py")
 MODEL = "models/mobilenetv2-12-int8.onnx"
 QUALITY, SEED, SAME = 90, 14, 0.999
-BUDGETS_MS = (0.0, 3.0, 5.0, 10.0, 30.0)
+BUDGETS_MS = (0.0, 3.0, 5.0, 8.0, 10.0, 30.0)
 AIMS = {"gist": 0.95, "MobileNetV2": 0.97}
 PEERS = {"fastdup": "fastdup", "pdq": "pdqhash", "phash": "pdqhash"}
 

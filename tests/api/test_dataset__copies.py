@@ -747,7 +747,7 @@ class TestBudget:
 
     def test_budget__from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The budget has a default, and the environment sets it."""
-        assert load_settings().copy_budget_ms == 5
+        assert load_settings().copy_budget_ms == 8
         monkeypatch.setenv("FRAMEDEX_COPY_BUDGET_MS", "0")
         assert load_settings().copy_budget_ms == 0
 

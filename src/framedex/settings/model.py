@@ -231,7 +231,7 @@ class Settings(EnvironmentSettings):
         Group.GENERAL,
         "milliseconds of processor time an image for the verification of copies by keypoints, at least 500 for an "
         "addition; 0 turns it off",
-        default=5.0,
+        default=8.0,
         ge=0,
         le=1000,
     )
