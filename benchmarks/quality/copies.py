@@ -2,8 +2,8 @@
 
 For each edit, a folder holds all originals of a half and the edited photos, so that no other edit connects the two.
 Framedex groups them with its built-in encoder and with MobileNetV2, at each level; fastdup, PDQ and pHash pair the same
-files. Then different photos in equal frames, untouched photos, and a set of which a third are copies show false pairs
-and the processor time of the verification by its budget.
+files. Then different photos in equal frames, untouched photos, and sets of which a third are copies, and half are
+mirrored and turned ones, show false pairs and the processor time of the verification by its budget.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from framedex.settings import Settings
 WORKERS = Path(__file__).with_name("copies_workers.py")
 MODEL = "models/mobilenetv2-12-int8.onnx"
 QUALITY, SEED, SAME = 90, 14, 0.999
+TURNED = ("mirror", "flip_v", "rot90")  # copies that keypoints alone show
 BUDGETS_MS = (0.0, 3.0, 5.0, 8.0, 10.0, 30.0)
 AIMS = {"gist": 0.95, "MobileNetV2": 0.97}
 PEERS = {"fastdup": "fastdup", "pdq": "pdqhash", "phash": "pdqhash"}
@@ -165,8 +166,9 @@ def _budgets(options: argparse.Namespace) -> list[dict[str, Any]]:
         untouched = untouched[-1000:]
         _write(folder / "untouched", untouched, ())
         _write(folder / "third", photos, tuple(EDITS.items()))
+        _write(folder / "half", photos, [(kind, EDITS[kind]) for kind in TURNED], every=1)
         for budget in options.budgets:
-            for name in ("untouched", "third"):
+            for name in ("untouched", "third", "half"):
                 settings = Settings(copy_budget_ms=budget, threads=1)
                 with Workspace(folder / f"ws {name} {budget}", settings=settings) as workspace:
                     started = time.process_time()
@@ -190,13 +192,15 @@ def _budgets(options: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def _write(folder: Path, photos: Iterable[Image.Image], edits: Sequence[tuple[str, tuple[Edit, int]]]) -> None:
-    """Write photos, and one edit of every second one."""
+def _write(
+    folder: Path, photos: Iterable[Image.Image], edits: Sequence[tuple[str, tuple[Edit, int]]], every: int = 2
+) -> None:
+    """Write photos, and one edit of every second one, or as many as told."""
     folder.mkdir()
     for number, photo in enumerate(photos):
         (folder / f"o{number:04d}.jpg").write_bytes(_jpeg(photo, QUALITY))
-        if edits and number % 2 == 0:
-            kind, (edit, quality) = edits[number // 2 % len(edits)]
+        if edits and number % every == 0:
+            kind, (edit, quality) = edits[number // every % len(edits)]
             (folder / f"o{number:04d}__{kind}.jpg").write_bytes(_jpeg(edit(photo), quality))
 
 
