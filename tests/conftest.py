@@ -11,7 +11,7 @@ from hypothesis import settings
 from framedex import Workspace
 from framedex.encoders import registry
 from tests.buckets import Service
-from tests.gallery import SETTINGS, Gallery, fill, make_gallery
+from tests.gallery import SETTINGS, VERIFYING, Gallery, fill, make_gallery
 from tests.laws import QUICK
 
 settings.load_profile(QUICK)  # `--hypothesis-profile=full` comes after this
@@ -28,7 +28,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the laws, which hypothesis runs: `make test-all` tries them on more examples."""
+    """Mark the laws, which hypothesis runs: `make test-all` tries them on more examples.
+
+    Sequences of many steps take minutes there. They come first, so that no process begins one when all others are done.
+    """
+    items.sort(key=lambda item: "__any_" not in item.nodeid)
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("law")
@@ -56,6 +60,13 @@ def _registered_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
     """A workspace of its own for one test."""
     with Workspace(tmp_path / "workspace", settings=SETTINGS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def verifying(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace of its own for one test, in which copies are verified by keypoints."""
+    with Workspace(tmp_path / "verifying", settings=VERIFYING) as opened:
         yield opened
 
 

@@ -22,7 +22,7 @@ from framedex.storage import datasets, tables
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 from framedex.storage.table_versions import Table
 from framedex.vql import issues, tags
-from tests.gallery import SETTINGS
+from tests.gallery import VERIFYING
 from tests.image_files import detailed, photo, write
 
 ARCHIVE = Path(__file__).parent / "workspaces" / "aefb06e.tar.xz"
@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> Path:
     """The folder with the images and the workspace, whose source root is where the images are now."""
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path, filter="data")
-    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(tmp_path / "workspace", settings=VERIFYING) as workspace:
         for record in workspace.datasets():
             with workspace._context.catalog.write() as connection:
                 datasets.put_roots(connection, record.id, [str(tmp_path / "images")])
@@ -46,7 +46,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def old(home: Path) -> Iterator[Workspace]:
     """The old workspace, opened."""
-    with Workspace(home / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(home / "workspace", settings=VERIFYING) as workspace:
         yield workspace
 
 
@@ -148,7 +148,7 @@ def test_old_workspace__its_catalog_is_migrated(tmp_path: Path) -> None:
     before = rows_of_catalog(path)
     assert before["generations"]
     assert before["snapshots"]
-    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(tmp_path / "workspace", settings=VERIFYING) as workspace:
         assert rows_of_catalog(path) == before
         assert workspace.namespaces() == [""]
         for record in workspace.datasets():
@@ -156,7 +156,7 @@ def test_old_workspace__its_catalog_is_migrated(tmp_path: Path) -> None:
         assert workspace.check().findings == []
         moved = workspace.in_namespace("other").create_dataset("old", pa.table({"uri": ["a"], "embedding": [[1.0]]}))
         assert workspace.dataset("old").id != moved.id
-    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(tmp_path / "workspace", settings=VERIFYING) as workspace:
         assert workspace.in_namespace("other").dataset("old").id == moved.id
 
 
@@ -173,9 +173,9 @@ def test_old_workspace__an_interrupted_migration(tmp_path: Path, monkeypatch: py
     with monkeypatch.context() as patched:
         patched.setattr("alembic.runtime.migration.HeadMaintainer.update_to_step", fail)
         with pytest.raises(KeyboardInterrupt):
-            Workspace(tmp_path / "workspace", settings=SETTINGS)
+            Workspace(tmp_path / "workspace", settings=VERIFYING)
     assert rows_of_catalog(path) == before
-    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+    with Workspace(tmp_path / "workspace", settings=VERIFYING) as workspace:
         assert len(workspace.datasets()) == 2
 
 

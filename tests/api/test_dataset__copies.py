@@ -154,10 +154,9 @@ def make_all_kinds(folder: Path) -> Path:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """A workspace of its own for one test, in which copies are verified by keypoints."""
-    with Workspace(tmp_path / "workspace", settings=VERIFYING) as opened:
-        yield opened
+def workspace(verifying: Workspace) -> Workspace:
+    """A workspace in which copies are verified."""
+    return verifying
 
 
 @dataclass(frozen=True)

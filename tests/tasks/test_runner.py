@@ -102,9 +102,9 @@ def test_wait__twice(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_wait__progress(workspace: Workspace, tmp_path: Path) -> None:
+def test_wait__progress(verifying: Workspace, tmp_path: Path) -> None:
     """A watcher hears of shares that never fall and end at 1."""
-    _, task, gate = held(workspace, fill(tmp_path / "p", 40))
+    _, task, gate = held(verifying, fill(tmp_path / "p", 40))
     heard: list[tuple[str, float]] = []
     waiting = threading.Thread(target=task.wait, kwargs={"progress": lambda *told: heard.append(told)})
     waiting.start()

@@ -20,6 +20,12 @@ COLUMNS = [COPY_DESCRIPTOR, PANEL_DESCRIPTORS]
 
 
 @pytest.fixture
+def workspace(verifying: Workspace) -> Workspace:
+    """A workspace in which copies are verified."""
+    return verifying
+
+
+@pytest.fixture
 def images(tmp_path: Path) -> Path:
     """A folder with images, a crop of one, and a video that shows another."""
     folder = tmp_path / "images"

@@ -1,5 +1,6 @@
 """Label issues after labels were edited: of all media, or only of those whose neighbours changed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,7 +55,12 @@ class Judged:
 
 
 def judge_labels(
-    table: Table, limits: LabelLimits, decisions: LabelDecisions, *, agreement: float | None = None
+    table: Table,
+    limits: LabelLimits,
+    decisions: LabelDecisions,
+    *,
+    agreement: float | None = None,
+    versions: Mapping[str, int] | None = None,
 ) -> Judged:
     """Compute the label issues of all media, or objects, from their stored neighbours.
 
@@ -63,6 +69,8 @@ def judge_labels(
         limits: limits of the issues.
         decisions: decisions that labels are right.
         agreement: the agreement of the labels with the neighbours, if they have not changed; None to compute it.
+        versions: of the tables of the head. If labels have not changed, its statistics of labels go on to decide: they
+            are older than the last deletion of a few media.
 
     Returns:
         The version of the table, under the name ``media``, and that of the statistics of the labels of media if they
@@ -70,18 +78,36 @@ def judge_labels(
     """
     indexed = read_indexed_rows(table, None, 0.0)
     labelled = read_label_codes(table, indexed.positions, decisions)
-    quality = label_quality(indexed.graph, indexed.inverse, labelled.labels, limits=limits, agreement=agreement)
+    is_known = agreement is not None and table.path.stem == MEDIA
+    quality = label_quality(
+        indexed.graph,
+        indexed.inverse,
+        labelled.labels,
+        limits=limits,
+        agreement=agreement,
+        statistics=_statistics(table, versions or {}, labelled.names) if is_known else None,
+    )
     count = table.count()
     columns = label_columns(quality, labelled, indexed.positions, count)
     names = _names()
     schema = pa.schema([index_schema().field(name) for name in names])
-    versions = {MEDIA: tables.put_columns(table, to_batches(columns, count, names), schema)}
+    written = {MEDIA: tables.put_columns(table, to_batches(columns, count, names), schema)}
     if table.path.stem == MEDIA and agreement is None:
         statistics = quality.statistics
-        versions[LABEL_STATISTICS] = write_label_statistics(
+        written[LABEL_STATISTICS] = write_label_statistics(
             table.path, labelled.names, statistics.typical, statistics.limit
         )
-    return Judged(versions, quality.agreement)
+    return Judged(written, quality.agreement)
+
+
+def _statistics(table: Table, versions: Mapping[str, int], names: pa.Array) -> LabelStatistics | None:
+    """Return the stored statistics of some labels of media; None if there are none."""
+    stored = read_label_statistics(table.path, versions, names)
+    if stored is None:
+        return None
+    # The arrays of an empty class list have one value, see `LabelEntries.count`.
+    typical, limit = (each if len(each) else np.full(1, np.nan) for each in stored)
+    return LabelStatistics(typical, limit)
 
 
 def _indexed(media: Media) -> IndexedRows:
@@ -182,7 +208,13 @@ def judge_decided(media: Media, head: Generation, decided: Rows, decisions: Labe
     if _has_statistics(media.table, head) and are_few(media.table, len(changing)):
         return _judge_few(media, head, around, changing, decisions)
     summary = head.summary
-    return judge_labels(media.table, label_limits(summary.limits), decisions, agreement=summary.label_agreement)
+    return judge_labels(
+        media.table,
+        label_limits(summary.limits),
+        decisions,
+        agreement=summary.label_agreement,
+        versions=head.tables,
+    )
 
 
 def _has_statistics(table: Table, head: Generation) -> bool:
@@ -223,17 +255,15 @@ def judge_part(
     labels, *media_ids = (column.combine_chunks() for column in rows.columns)
     right = decisions.hold(media_ids[0], labels) if media_ids else np.zeros(len(labels), dtype=bool)
     labelled = label_codes(labels, right)
-    statistics = read_label_statistics(media.table.path, head.tables, labelled.names)
+    statistics = _statistics(media.table, head.tables, labelled.names)
     assert statistics is not None, "the head has the table"
-    # The arrays of an empty class list have one value, see `LabelEntries.count`.
-    typical, limit = (each if len(each) else np.full(1, np.nan) for each in statistics)
     quality = label_quality(
         part.graph,
         part.inverse,
         labelled.labels,
         limits=label_limits(head.summary.limits),
         agreement=head.summary.label_agreement,
-        statistics=LabelStatistics(typical, limit),
+        statistics=statistics,
         judged=part.changing,
     )
     columns = label_columns(quality, labelled, np.arange(len(part.rows)), len(part.rows))

@@ -44,15 +44,23 @@ def change_limits(table: Path, head: Generation, limits: Mapping[str, float]) ->
         if name in head.tables:
             version = tables.roll_back(path, head.tables[name])
             assert version is not None, "the head has the table"
-            versions[name] = _judge(Table(path, version), changed, own_summary, decisions[name])
+            versions[name] = _judge(Table(path, version), changed, own_summary, decisions[name], head.tables)
             tables.sync(path)
     return versions, summary
 
 
-def _judge(table: Table, changed: Sequence[IssueType], summary: Summary, decisions: LabelDecisions) -> int:
+def _judge(
+    table: Table,
+    changed: Sequence[IssueType],
+    summary: Summary,
+    decisions: LabelDecisions,
+    versions: Mapping[str, int],
+) -> int:
     """Write the confidences of some issue types; return the new version of the table."""
     if any(each.judged_by is JudgedBy.LABELS for each in changed):
-        judged = judge_labels(table, label_limits(summary.limits), decisions, agreement=summary.label_agreement)
+        judged = judge_labels(
+            table, label_limits(summary.limits), decisions, agreement=summary.label_agreement, versions=versions
+        )
         table = Table(table.path, judged.versions[MEDIA])
     limits = {
         each: np.inf if (limit := summary.limit(each.name, each.threshold)) is None else limit
