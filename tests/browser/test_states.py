@@ -479,7 +479,8 @@ def test_service__that_stops_and_comes_back(tmp_path: Path, open_page: Open) -> 
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("pets", tmp_path / "gallery")
         with Hub(workspace) as hub, live_service(workspace, hub, ServiceSettings()) as (url, state):
-            page = open_page(Site(url, workspace, dataset, tmp_path, state), "/d/pets/pictures", allowed=("ERR_",))
+            allowed = ("ERR_", "503")  # of requests that the stop cuts off
+            page = open_page(Site(url, workspace, dataset, tmp_path, state), "/d/pets/pictures", allowed=allowed)
             first_image(page)
             page.keyboard.press("ArrowRight")
         expect(page.get_by_text(STOPPED)).to_be_visible()

@@ -1,5 +1,6 @@
 """The outermost layer: request ids, the host, security headers, a line in the log, an answer to each fault."""
 
+import asyncio
 import json
 import logging
 import re
@@ -26,6 +27,7 @@ _HEADERS = (
     ),
 )
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
+_STOPS = "The service stops; try again later"
 _LONGEST_PATH = 1000  # characters of a path in a line of the log
 Observer = Callable[[str, str, int, float], None]
 """Takes the method, the route, the status and the seconds of a request."""
@@ -68,6 +70,10 @@ class RequestMiddleware:
                 await problem_response(request_id, 400, "Invalid host", "invalid")(scope, receive, forward)
             else:
                 await self._app(scope, receive, forward)
+        except asyncio.CancelledError:  # the service stops, and its work on the request took too long
+            if status or not self._state.stopping.is_set():
+                raise
+            await problem_response(request_id, 503, _STOPS, "unavailable")(scope, receive, forward)
         except Exception:
             logger.exception("%s %s failed", method, scope["path"], extra={"request_id": request_id})
             if status == 0:

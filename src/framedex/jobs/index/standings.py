@@ -109,9 +109,10 @@ class Comparison:
         rows = _rows(media, members)
         equal = _equal_files(members, groups, rows)
         for number, same in _without_others(equal, groups).items():
-            if all(_is_there(media.file_of(rows[each])) for each in same):
+            width, height = (rows[number][name] for name in ("width", "height"))
+            if width and height and all(_is_there(media.file_of(rows[each])) for each in same):
                 del equal[number]
-                columns[STANDING[0]][same] = rows[number]["width"] * rows[number]["height"]
+                columns[STANDING[0]][same] = width * height
         unread = self._compare_files(media, rows, equal, groups, shown, columns, progress)
         if unread:  # other files with the same content may still be there
             alone = {number: [number] for number in members.tolist() if int(groups[number]) in unread}
