@@ -72,9 +72,9 @@ def _pairs(data: Path, name: str, groups: int) -> list[dict[str, Any]]:
             for smaller, suffix in ((1, ""), (SMALL, "_small")):
                 with tempfile.TemporaryDirectory(prefix="bench-") as work:
                     folder = Path(work) / "photos"
-                    _write_pairs(data, name, folder, groups, transpose, quality, smaller)
-                    kept = [kind for _, kind in _kept(folder)]
-                row[f"found{suffix}"] = len(kept) / groups
+                    count = _write_pairs(data, name, folder, groups, transpose, quality, smaller)
+                    kept, _ = _kept(folder)
+                row[f"found{suffix}"] = len(kept) / count
                 row[f"kept{suffix}"] = kept.count(ORIGINAL) / max(1, len(kept))
             rows.append(row)
     return rows
@@ -82,7 +82,9 @@ def _pairs(data: Path, name: str, groups: int) -> list[dict[str, Any]]:
 
 def _write_pairs(
     data: Path, name: str, folder: Path, groups: int, transpose: Image.Transpose | None, quality: int, smaller: int
-) -> None:
+) -> int:
+    """Write the pairs; return their number."""
+    count = 0
     for number, raw in _chosen(data, name, groups, folder):
         first, image = raw, Image.open(io.BytesIO(raw))
         if smaller > 1:
@@ -93,47 +95,43 @@ def _write_pairs(
         copy = image.convert("RGB") if transpose is None else image.transpose(transpose)
         name_of_copy = "copy" if int(number) % 2 else "the copy"  # half of the copies are first in order
         (folder / f"{number}__{name_of_copy}.jpg").write_bytes(_jpeg(copy, quality))
+        count += 1
+    return count
 
 
-def _kept(folder: Path) -> list[tuple[str, str]]:
-    """Return (number, kind that is kept) of groups that are of one photo."""
-    kept = []
+def _kept(folder: Path) -> tuple[list[str], int]:
+    """Return (the kind that is kept of each group that is of one photo, the members of all groups)."""
     with Workspace(folder.parent / "ws") as workspace:
-        for group in workspace.create_dataset("keep", folder, "gist").duplicates():
-            numbers = {_number(each) for each in group.file_names}
-            if len(numbers) == 1:
-                kept.append((numbers.pop(), _kind(group.file_names[group.media_ids.index(group.keep)])))
-    return kept
+        groups = list(workspace.create_dataset("keep", folder, "gist").duplicates())
+    kept = [
+        _kind(group.file_names[group.media_ids.index(group.keep)])
+        for group in groups
+        if len({_number(each) for each in group.file_names}) == 1
+    ]
+    return kept, sum(len(group.file_names) for group in groups)
 
 
 def _measured(data: Path, name: str, groups: int, quality: int, anew: int | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bench-") as work:
         folder = Path(work) / "photos"
         chosen = _write(data, name, folder, groups, quality, anew)
-        with Workspace(Path(work) / "ws") as workspace:
-            dataset = workspace.create_dataset("keep", folder, "gist")
-            kept: dict[str, str] = {}
-            duplicates = list(dataset.duplicates())
-            for group in duplicates:
-                numbers = {_number(each) for each in group.file_names}
-                if len(numbers) == 1:
-                    kept[numbers.pop()] = _kind(group.file_names[group.media_ids.index(group.keep)])
-            members = sum(len(group.file_names) for group in duplicates)
+        kept, members = _kept(folder)
         sizes: Mapping[str, Callable[[Path], tuple[int, int]]] = {
             "largest": lambda path: (0, path.stat().st_size),
             "pixels": lambda path: (int(np.prod(Image.open(path).size)), path.stat().st_size),
         }
         rules = {
-            rule: sum(_kind(max(folder.glob(f"{number}__*"), key=key).name) == ORIGINAL for number in chosen) / groups
+            rule: sum(_kind(max(folder.glob(f"{number}__*"), key=key).name) == ORIGINAL for number in chosen)
+            / len(chosen)
             for rule, key in sizes.items()
         }
-    others = collections.Counter(kind for kind in kept.values() if kind != ORIGINAL)
+    others = collections.Counter(kind for kind in kept if kind != ORIGINAL)
     return {
         "half": name,
         "edits": f"quality {quality}",
         "original": "as it came" if anew is None else f"quality {anew}",
         "groups": len(chosen),
-        "kept": sum(kind == ORIGINAL for kind in kept.values()) / len(chosen),
+        "kept": kept.count(ORIGINAL) / len(chosen),
         **rules,
         "found": members / (10 * len(chosen)),
         "instead": dict(others.most_common()),

@@ -2,7 +2,10 @@
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -104,3 +107,22 @@ def test_body__with_a_broken_chunk(url: str) -> None:
         while connection.recv(2**16):
             pass
     assert get(url, "/api/v1/healthcheck")[0] == 200
+
+
+@pytest.mark.slow
+def test_request__that_outlasts_the_stop(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request whose work takes longer than the time to stop is answered by a sentence, not as a fault."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(*_: Any, **__: Any) -> None:
+        begun.set()
+        goes_on.wait(30)
+
+    with ThreadPoolExecutor() as pool, Hub(workspace) as hub:
+        with live_service(workspace, hub, ServiceSettings()) as (url, _):
+            monkeypatch.setattr("framedex.hub.datasets.Datasets.visible", slow)
+            answer = pool.submit(get, url, "/api/v1/datasets")
+            assert begun.wait(30)
+        goes_on.set()
+        status, _, body = answer.result(30)
+    assert (status, json.loads(body)["detail"]) == (503, "The service stops; try again later")

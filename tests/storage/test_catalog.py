@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from framedex.errors import Conflict, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage import datasets
 from framedex.storage.catalog import CATALOG, Catalog, open_catalog
-from framedex.storage.database import migrate
+from framedex.storage.database_schema import migrate
 from framedex.storage.schema import metadata, source_roots
 
 

@@ -13,7 +13,8 @@ from alembic.migration import MigrationContext
 
 from framedex.access import RealmRole, Role
 from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
-from framedex.storage.database import Database, migrate
+from framedex.storage.database import Database
+from framedex.storage.database_schema import migrate
 from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db import accounts, audit, homes, tenants
 from framedex.storage.service_db.database import DEFAULT_ID, SERVICE_DB, open_service_db

@@ -102,6 +102,20 @@ DENSEST = Preference(
     _bytes_per_pixel,
     _density,
 )
+
+
+def _least_compressed(doublings: float) -> Preference:
+    """Return the criterion of the finest quantisation, with the doublings of the step that count as equal."""
+    return Preference(
+        "is the least compressed",
+        "grey levels of quantisation against at least {}",
+        0.0,
+        doublings,
+        lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)),
+        _quantity("keep_step"),
+    )
+
+
 # What the comparison of the members at full size found (jobs/index/standings.py). A border or the rounding of an
 # enlarged size changes the detail by a quarter; text, a filter or another brightness alters an image by 40 and more;
 # the quantisation step of quality 40 is three times that of quality 80.
@@ -137,10 +151,7 @@ _OF_COMPARISON = (
         "was saved first", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
         _flag("the others were made by saving a copy again"),
     ),
-    Preference(
-        "is the least compressed", "grey levels of quantisation against at least {}", 0.0, 1.6,
-        lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
-    ),
+    _least_compressed(1.6),
     Preference(
         "is the nearest to another copy", "against at least {}", 0.1, 0.02,
         lambda columns: -columns["keep_closest"], _quantity("keep_closest"),
@@ -159,11 +170,6 @@ _OF_COMPARISON = (
         _flag("the others were compressed again"),
     ),
 )  # fmt: skip
-# Between a photo and one copy that was turned or mirrored nothing but their steps tells which was made from which.
-LESS_COMPRESSED = Preference(
-    "is the least compressed", "grey levels of quantisation against at least {}", 0.0, 0.2,
-    lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
-)  # fmt: skip
 INTACT = Preference(
     "is intact", "", 0.0, 0.0, lambda columns: -columns["damage"], _flag("the data of the others is damaged")
 )
@@ -171,7 +177,8 @@ PREFERENCES = (
     INTACT,
     *_OF_COMPARISON,
     LARGEST,
-    LESS_COMPRESSED,
+    # Between a photo and one copy that was turned nothing but their steps tells which was made from which.
+    _least_compressed(0.2),
     Preference("is the sharpest", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness),
     DENSEST,
     OLDEST,

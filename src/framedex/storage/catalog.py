@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from framedex.core import forks
 from framedex.errors import WorkspaceError
 from framedex.records import DatasetStatus
-from framedex.storage.database import Database, Schema, create_database
+from framedex.storage.database import Database
+from framedex.storage.database_schema import Schema, create_database
 from framedex.storage.manifest import TransactionManifests, note_change, unsettled
 from framedex.storage.schema import datasets, metadata
 from framedex.storage.sqlite_errors import LITTLE_BYTES, free_bytes

@@ -69,8 +69,8 @@ def judge_labels(
         limits: limits of the issues.
         decisions: decisions that labels are right.
         agreement: the agreement of the labels with the neighbours, if they have not changed; None to compute it.
-        versions: of the tables of the head. If labels have not changed, its statistics of labels go on to decide: they
-            are older than the last deletion of a few media.
+        versions: of the tables of the head, by name, if labels have not changed: its statistics of labels go on to
+            decide, which a deletion of few media leaves as they were. None to compute statistics.
 
     Returns:
         The version of the table, under the name ``media``, and that of the statistics of the labels of media if they

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from framedex.access import LOCAL_USER_ID
 from framedex.errors import WorkspaceError
-from framedex.storage.database import Database, Schema, create_database
+from framedex.storage.database import Database
+from framedex.storage.database_schema import Schema, create_database
 from framedex.storage.datasets import now
 from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db import schema
