@@ -142,6 +142,21 @@ def test_put_values__of_many_edits_keeps_few_layers(path: Path) -> None:
     assert [row["x"] for row in read(table)][:7] == [98.0, 99.0, 93.0, 94.0, 95.0, 96.0, 97.0]
 
 
+def test_put_values__does_not_write_many_values_again(tmp_path: Path) -> None:
+    """A layer of very many values stays beside later ones until it is folded; smaller ones are merged as ever."""
+    many = 2**17 + 1
+    path = tmp_path / "media.lance"
+    table = Table(path, append(path, new_rows(0, many)))
+    table = Table(path, put(table, list(range(many)), x=[-1.0] * many))
+    (large,) = table.overlay.layers
+    table = Table(path, put(table, list(range(many)), x=[-2.0] * many))
+    for number in (1, 3):
+        table = Table(path, put(table, [number], x=[float(number)]))
+    kept, _, small = table.overlay.layers
+    assert (kept, small.rows) == (large, 2)
+    assert [row["x"] for row in read(table)[:5]] == [-2.0, 1.0, -2.0, 3.0, -2.0]
+
+
 def test_fold__leaves_a_plain_table(path: Path) -> None:
     """Another reader of the format sees after folding what we read before."""
     import lance

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 Inode = tuple[int, int]
@@ -150,8 +151,13 @@ def sync_all(files: Sequence[str], folders: Sequence[str], *, missing_ok: bool =
             sync_folder(folder)
         return
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(sync, files))
-        list(pool.map(sync_folder, folders))
+        for function, paths in ((sync, files), (sync_folder, folders)):
+            list(pool.map(partial(_each, function), [paths[start::_AT_ONCE] for start in range(_AT_ONCE)]))
+
+
+def _each(function: Callable[[str], None], paths: Sequence[str]) -> None:
+    for path in paths:  # a task of a pool costs more than a file that is synced already
+        function(path)
 
 
 def _sync(path: str | os.PathLike[str], flags: int) -> None:

@@ -36,6 +36,7 @@ ROW_NUMBERS = ("original", "neighbours")
 """The columns that name rows by number. They are always written together."""
 _ROWS = "rows of "
 _TIER = 2  # a layer is merged into a new one of at least half of its size
+_MOST_MERGED = 2**17  # unless it has more values: so many are folded soon, and until then no edit writes them again
 _MEMORY = 64 * 2**20
 _MOST_BYTES = 2**31
 Values = tuple[RowIds, pa.Array]
@@ -164,7 +165,7 @@ class Overlay:
     def with_values(self, changes: Mapping[str, Values]) -> "Overlay":
         """Return the overlay with further edits, for which a file is written and synced."""
         layers, content = list(self.layers), dict(changes)
-        while layers and layers[-1].rows <= _TIER * _count(content):
+        while layers and layers[-1].rows <= min(_TIER * _count(content), _MOST_MERGED):
             older = _read(self._table, layers.pop())
             content = {
                 name: merge_values([each[name] for each in (older, content) if name in each])

@@ -12,6 +12,7 @@ from framedex.analysis.labels import LabelStatistics, label_quality
 from framedex.core.arrays import Mask, RowIds
 from framedex.issue_types import JudgedBy, LabelLimits, issue_types
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, graph_part
+from framedex.jobs.edits.numbered_rows import NumberedRows
 from framedex.jobs.edits.rows import are_few, write_changes, write_few
 from framedex.jobs.index.columns import (
     IndexedRows,
@@ -233,14 +234,14 @@ def _judge_few(
 ) -> Judged:
     """Compute and write the label issues of the media with some distinct vectors, by the statistics of the head."""
     part = graph_part(around.original, changing, *around.lists(changing))
-    values = judge_part(media, head, part, around.row_ids, decisions)
+    values = judge_part(media, head, part, around.numbered, decisions)
     places = np.flatnonzero(part.changes)
     version = write_few(media.table, around.row_ids[part.rows[places]], values.take(pa.array(places)))
     return Judged({MEDIA: version}, head.summary.label_agreement)
 
 
 def judge_part(
-    media: Media, head: Generation, part: GraphPart, row_ids: RowIds, decisions: LabelDecisions
+    media: Media, head: Generation, part: GraphPart, numbered: NumberedRows, decisions: LabelDecisions
 ) -> pa.RecordBatch:
     """Return the columns of the issues about labels for the media of a part, by the statistics of the last index.
 
@@ -248,11 +249,10 @@ def judge_part(
         media: the media.
         head: a generation with statistics of labels.
         part: of the media.
-        row_ids: uint64, shape (rows,): the row ids by number.
+        numbered: the rows of the media by number.
         decisions: decisions that labels are right.
     """
-    rows = media.table.take(row_ids[part.rows].tolist(), ["labels", *(["media_id"] if decisions else [])])
-    labels, *media_ids = (column.combine_chunks() for column in rows.columns)
+    labels, *media_ids = numbered.take(part.rows, ["labels", *(["media_id"] if decisions else [])])
     right = decisions.hold(media_ids[0], labels) if media_ids else np.zeros(len(labels), dtype=bool)
     labelled = label_codes(labels, right)
     statistics = _statistics(media.table, head.tables, labelled.names)

@@ -28,6 +28,7 @@ from framedex.storage.table_versions import ROW_ID
 _ID = "media_id"
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _MANY = 64  # more ids than one of so many rows are looked up in one pass over all ids
+_VALUES = "values"
 _NO_ROW = np.iinfo(np.uint64).max
 Rows = npt.NDArray[np.int64]
 
@@ -154,6 +155,39 @@ class NumberedRows:
             values[is_edited] = list_matrix(lists.take(pa.array(places[is_edited])))
         return values
 
+    def take(self, numbers: Rows, columns: Sequence[str]) -> list[pa.Array]:
+        """Return some columns for some rows, after their edits.
+
+        For many rows they are read from columns in memory, which are loaded where they fit: reading many scattered rows
+        of a file takes longer than all of it.
+        """
+        is_many = len(numbers) * _MANY > self.count
+        held = {name: self._arrow(name) for name in columns if is_many or self._is_held(name, _VALUES)}
+        row_ids = self.row_ids[numbers]
+        read = [name for name in columns if held.get(name) is None]
+        stored = self.media.table.take(row_ids.tolist(), read) if read else None
+        taken = []
+        for name in columns:
+            if (values := held.get(name)) is not None:
+                array = values.take(pa.array(numbers))
+                if name in self.media.table.overlay.columns:
+                    array = self.media.table.overlay.applied(name, array, row_ids)
+            else:
+                assert stored is not None, "columns that are not held are read"
+                array = stored.column(name).combine_chunks()
+            taken.append(array)
+        return taken
+
+    def _arrow(self, column: str) -> pa.Array | None:
+        """Return a column before its edits by number; None if it is too large for the cache, or the table lacks it."""
+        columns, table = self.media.columns, self.media.table.unedited
+        if columns is None or not columns.is_on or column not in table.schema.names:
+            return None
+        if not self._is_held(column, _VALUES) and columns.read(table, {column}) is None:
+            return None
+        values: pa.Array = self._hold(_VALUES, column, lambda _batch: None).values
+        return values
+
     @cached_property
     def _row_ids(self) -> "_Held":
         return self._hold(ROW_ID, "original", lambda _batches: None)
@@ -167,7 +201,9 @@ class NumberedRows:
         columns = self.media.columns
 
         def make() -> _Held:
-            return self._row_ids_by_number() if kind == ROW_ID else self._by_number(column, convert)
+            if kind == ROW_ID:
+                return self._row_ids_by_number()
+            return self._arrow_by_number(column) if kind == _VALUES else self._by_number(column, convert)
 
         if columns is None or not columns.is_on:
             return make()
@@ -179,10 +215,10 @@ class NumberedRows:
     def _key(self, kind: str, column: str) -> Hashable:
         if (files := self._keys.get(column)) is None:
             files = self._keys[column] = files_key(self.media.table, {"original", column})
-        return "by number", kind, str(self.media.table.path), files
+        return "by number", kind, column, str(self.media.table.path), files
 
-    def _is_held(self, column: str) -> bool:
-        return self.media.columns is not None and self.media.columns.holds(self._key(column, column))
+    def _is_held(self, column: str, kind: str | None = None) -> bool:
+        return self.media.columns is not None and self.media.columns.holds(self._key(kind or column, column))
 
     def _by_number(self, column: str, convert: Callable[[pa.Array], Any]) -> "_Held":
         numbers, start, values = None, 0, None
@@ -196,6 +232,13 @@ class NumberedRows:
             values[slice(start, stop) if numbers is None else numbers[start:stop]] = converted
             start = stop
         assert values is not None, "the table has rows"
+        return _Held(self.removed, values)
+
+    def _arrow_by_number(self, column: str) -> "_Held":
+        values = pa.chunked_array(self._batches(column)).combine_chunks()
+        if len(self.removed):
+            rows = self._numbers.rows(np.arange(self.count))
+            values = values.take(pa.array(np.clip(rows, 0, len(values) - 1)))
         return _Held(self.removed, values)
 
     def _row_ids_by_number(self) -> "_Held":

@@ -22,6 +22,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import regroup, related_rows
 from framedex.jobs.edits.labels import judge_part
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, among, graph_part
+from framedex.jobs.edits.numbered_rows import NumberedRows
 from framedex.jobs.index.columns import limited_confidence, to_batch
 from framedex.jobs.index.finish import means_path, read_sums
 from framedex.storage import tables
@@ -81,7 +82,7 @@ def remove_few(job: JobContext, media: Media, row_ids: RowIds) -> Removed | None
         return None
     with ThreadPoolExecutor(2, thread_name_prefix="framedex-removal") as pool:
         labels = pool.submit(_label_changes, media, head, around, lists, gone)
-        sums = pool.submit(_write_sums, job, media, around.row_ids[rows])
+        sums = pool.submit(_write_sums, job, media, around.numbered, rows)
         changes, free = _unlabelled_changes(job, media, around, lists, gone, copies)
         _merge(changes, labels.result())
         versions = sums.result()
@@ -237,7 +238,7 @@ def _label_changes(
     )
     places = np.flatnonzero(part.changes)
     decisions = read_label_decisions(media.table.path, head.tables)
-    values = judge_part(media, head, part, around.row_ids, decisions).take(pa.array(places))
+    values = judge_part(media, head, part, around.numbered, decisions).take(pa.array(places))
     return _changes(values, around.row_ids[part.rows[places]])
 
 
@@ -281,16 +282,16 @@ def _group_changes(
     return _changes(values, numbered.row_ids[members]), free
 
 
-def _write_sums(job: JobContext, media: Media, row_ids: RowIds) -> dict[str, int]:
+def _write_sums(job: JobContext, media: Media, numbered: NumberedRows, rows: Rows) -> dict[str, int]:
     """Write the sums of clusters without the vectors of some rows; return the version of their table by name."""
     sums = read_sums(job.table, job.head)
     if sums is None:
         return {}
-    rows = media.table.take(row_ids.tolist(), ["embedding", *CLUSTERS])
-    vectors = rows.column("embedding").combine_chunks()
+    vectors = media.table.take(numbered.row_ids[rows].tolist(), ["embedding"]).column(0).combine_chunks()
     is_present = vectors.is_valid().to_numpy(zero_copy_only=False)
     content = flat(vectors, vectors.type.list_size)[is_present]
-    labels = np.stack([rows.column(name).to_numpy()[is_present] for name in CLUSTERS], axis=1)
+    clusters = numbered.take(rows[is_present], CLUSTERS)
+    labels = np.stack([each.to_numpy(zero_copy_only=False) for each in clusters], axis=1)
     changed = sums.with_rows(content, np.full(len(content), -1), labels)
     places = np.flatnonzero(changed.weights != sums.weights)
     return {MEANS: _put_sums(job, changed, places)} if len(places) else {}
