@@ -87,6 +87,30 @@ DIES_IN_A_TASK = """
 """
 
 
+DIES_IN_A_DISCARD = """
+    import os, signal, sys, framedex
+    from framedex.operations import uploads
+    from framedex.storage import upload_rows
+    from tests.gallery import SETTINGS
+
+    def die(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    remove = upload_rows.remove_upload_row
+    match sys.argv[3]:
+        case "marked":
+            upload_rows.remove_upload_row = die
+        case "removed":
+            upload_rows.remove_upload_row = lambda *arguments: (remove(*arguments), die())
+        case "committed":
+            uploads.remove_discarded = die
+        case "without its list":
+            uploads._remove_file = lambda path: (path.unlink(), die())
+    with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
+        workspace.dataset("pets").find_upload(int(sys.argv[2])).discard()
+"""
+
+
 @pytest.fixture(autouse=True)
 def _averages(monkeypatch: pytest.MonkeyPatch) -> None:
     """The encoder of the killed processes, whole, by the same name."""
@@ -157,6 +181,32 @@ def test_add__killed(tmp_path: Path, point: str) -> None:
         assert len(blobs_of(workspace, dataset)) == 3 + len(counted)
         again.process(encoder="averages")
         assert paths_of(workspace.dataset("pets")) == sorted(f"{each}.png" for each in (1, 2, 6, *counted))
+        assert workspace.check().findings == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["marked", "removed", "committed", "without its list"])
+def test_discard__killed(tmp_path: Path, point: str) -> None:
+    """A killed discard leaves the transaction as it was, or nothing of it; the next vacuum removes the rest."""
+    with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
+        dataset, transaction = drafted(workspace, 1, 2)
+    killed(DIES_IN_A_DISCARD, tmp_path / "w", transaction.id, point)
+    with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
+        assert workspace.check().findings == []
+        made_old(home_of(workspace, dataset) / "uploads", 7200)
+        if point in ("marked", "removed"):
+            again = found(workspace, transaction)
+            assert again.record.n_files == 2
+            assert workspace.vacuum().skipped == {}
+            assert lists_of(workspace, dataset) == [f"transactions/{transaction.id}.files"]
+            assert again.add(pairs(6)).n_files == 3
+            again.discard()
+        else:
+            with pytest.raises(NotFound):
+                found(workspace, transaction)
+            assert len(blobs_of(workspace, dataset)) == 2
+        workspace.vacuum(older_than_s=0)
+        assert lists_of(workspace, dataset) == []
         assert workspace.check().findings == []
 
 

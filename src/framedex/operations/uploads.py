@@ -26,7 +26,7 @@ from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Task
 from framedex.storage import datasets, task_rows, upload_rows
 from framedex.storage.blobs import remove_upload
 from framedex.storage.leases import unleased
-from framedex.storage.upload_lists import append_files, list_path
+from framedex.storage.upload_lists import append_files, discarded_lists, list_path, mark_discarded
 from framedex.storage.upload_rows import UploadRow
 from framedex.tasks import Job, Task
 
@@ -114,6 +114,7 @@ def discard_upload(context: Context, dataset_id: str, upload_id: int) -> None:
         if row.record.state in (UploadState.PROCESSING, UploadState.DONE):
             raise Conflict(f"Transaction {upload_id} cannot be discarded: it is {row.record.state}")
         _remove(connection, context.layout.dataset(dataset_id), row)
+    _remove_files(context, [row])
 
 
 def process_upload(
@@ -276,7 +277,7 @@ def remove_expired(context: Context) -> list[str]:
     Raises:
         WorkspaceError: the catalog cannot be written.
     """
-    removed = []
+    removed = list[UploadRow]()
     with context.catalog.read() as connection:
         expired = upload_rows.expired_uploads(connection)
         processed = upload_rows.processed_uploads(connection)
@@ -285,10 +286,11 @@ def remove_expired(context: Context) -> list[str]:
             for upload_id, dataset_id in upload_rows.expired_uploads(connection):
                 row = upload_rows.find_upload(connection, dataset_id, upload_id)
                 _remove(connection, context.layout.dataset(dataset_id), row)
-                removed.append(dataset_id)
+                removed.append(row)
+    _remove_files(context, removed)
     for dataset_id in {dataset_id for _, dataset_id in processed}:
         remove_processed(context, dataset_id)
-    return removed
+    return [row.record.dataset_id for row in removed]
 
 
 def remove_processed(context: Context, dataset_id: str) -> None:
@@ -308,19 +310,53 @@ def remove_processed(context: Context, dataset_id: str) -> None:
 
 
 def _remove(connection: Any, dataset: Path, row: UploadRow) -> None:
-    """Remove a transaction: its lists, and then its row. If the catalog is not committed, a check names the row."""
-    _remove_lists(dataset, row)
+    """Remove the row of a transaction; :func:`_remove_files` removes its files once that is committed."""
+    path = list_path(dataset, row.record.id)
+    if path.exists():
+        mark_discarded(path)
     upload_rows.remove_upload_row(connection, row)
+
+
+def _remove_files(context: Context, removed: Sequence[UploadRow]) -> None:
+    """Remove the lists of transactions whose rows were removed, and the uploads that their tasks would read."""
+    for row in removed:
+        if row.collected is not None:
+            remove_upload(context.layout.dataset(row.record.dataset_id), row.collected)
+    for dataset_id in {row.record.dataset_id for row in removed}:
+        remove_discarded(context, dataset_id)
+
+
+def remove_discarded(context: Context, dataset_id: str) -> None:
+    """Remove the lists of discarded transactions of a dataset.
+
+    A process that was killed before the commit leaves a mark beside a list that is still needed, and one that was
+    killed after it a list that nothing needs. What their tasks would have read is removed with the other uploads that
+    no task needs.
+
+    Raises:
+        WorkspaceError: a file cannot be removed, or the catalog is locked for too long.
+    """
+    dataset = context.layout.dataset(dataset_id)
+    if not discarded_lists(dataset):
+        return
+    with context.catalog.write() as connection:  # no other process is between its mark and its commit now
+        for upload_id, mark in discarded_lists(dataset):
+            if not upload_rows.has_upload(connection, upload_id):
+                _remove_file(list_path(dataset, upload_id))
+            _remove_file(mark)
 
 
 def _remove_lists(dataset: Path, row: UploadRow) -> None:
     """Remove the list of a transaction, and the upload that its task reads."""
-    path = list_path(dataset, row.record.id)
+    _remove_file(list_path(dataset, row.record.id))
+    if row.collected is not None:
+        remove_upload(dataset, row.collected)
+
+
+def _remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise WorkspaceError(f"cannot remove {path}: {error.strerror or error}") from error
-    if row.collected is not None:
-        remove_upload(dataset, row.collected)
     with suppress(OSError):  # it has lists of others
         path.parent.rmdir()

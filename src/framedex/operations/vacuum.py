@@ -26,7 +26,7 @@ from framedex.errors import Conflict, InvalidInput, NotFound, WorkspaceError
 from framedex.operations.context import Context
 from framedex.operations.orphans import remove_remains
 from framedex.operations.short_edits import editing
-from framedex.operations.uploads import remove_expired, remove_processed
+from framedex.operations.uploads import remove_discarded, remove_expired, remove_processed
 from framedex.records import DatasetRecord, VacuumResult
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.generation import Generation
@@ -283,6 +283,7 @@ def _clean_vectors(context: Context, dataset_id: str, totals: _Totals) -> None:
 def _clean_uploads(context: Context, dataset_id: str, limits: RetentionLimits, totals: _Totals) -> None:
     """Remove upload lists that no task needs, and uploaded files without a list or a retained generation."""
     folder = context.layout.dataset(dataset_id)
+    remove_discarded(context, dataset_id)
     with context.catalog.write() as connection:  # a task retried now would read its list
         check_unused(connection, dataset_id)
         retained, referenced = (

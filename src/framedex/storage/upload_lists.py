@@ -7,6 +7,9 @@ a damaged block is recognised, and a lost catalog can be rebuilt from the lists.
 The row of the transaction stores the length of its list, which is what counts: a call appends its block while it holds
 the catalog's write lock, and the transaction of the catalog that stores the new length is the commit. Bytes beyond that
 length are those of a killed call; the next call overwrites them.
+
+Before the row of a discarded transaction is removed, the empty file ``transactions/<id>.discarded`` says so: a list
+with it and without a row can be removed, and a list without it belongs to a row that was lost.
 """
 
 import hashlib
@@ -27,11 +30,13 @@ from framedex.core.regular_files import open_binary
 from framedex.errors import WorkspaceError
 from framedex.records import UploadRecord
 from framedex.storage.disk import entries, sync_folder
+from framedex.storage.failures import own_errors
 
 TRANSACTIONS = "transactions"
 """Folder of the lists, in the folder of a dataset."""
 _SUFFIX = ".files"
 _NAME = re.compile(r"([1-9]\d{0,17})\.files")
+_DISCARDED = re.compile(r"([1-9]\d{0,17})\.discarded")
 _MAGIC = b"FDXU"
 _HEADER = struct.Struct("<4sQ16s")  # magic, length of the content, its BLAKE2b-128 hash
 _MAX_BLOCK = 2**30
@@ -82,10 +87,30 @@ def list_path(dataset: Path, upload_id: int) -> Path:
     return dataset / TRANSACTIONS / f"{upload_id}{_SUFFIX}"
 
 
+def mark_discarded(path: Path) -> None:
+    """Write durably beside a list that its transaction is about to be discarded.
+
+    Raises:
+        WorkspaceError: the file cannot be written.
+    """
+    with own_errors(f"write {path.parent}"):
+        path.with_suffix(".discarded").touch()
+        sync_folder(path.parent)
+
+
+def discarded_lists(dataset: Path) -> list[tuple[int, Path]]:
+    """Return (id, path) of the marks of :func:`mark_discarded` in a dataset's folder."""
+    return [*_named(dataset, _DISCARDED)]
+
+
 def stored_lists(dataset: Path) -> Iterator[tuple[int, Path]]:
     """Yield (id, path) of the lists in a dataset's folder."""
+    yield from _named(dataset, _NAME)
+
+
+def _named(dataset: Path, name: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
     for path in entries(dataset / TRANSACTIONS):
-        if (match := _NAME.fullmatch(path.name)) is not None:
+        if (match := name.fullmatch(path.name)) is not None:
             yield int(match[1]), path
 
 

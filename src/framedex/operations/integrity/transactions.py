@@ -11,7 +11,14 @@ from framedex.records import UploadRecord, UploadState
 from framedex.storage import task_rows, upload_rows
 from framedex.storage.blobs import blob_path
 from framedex.storage.datasets import now
-from framedex.storage.upload_lists import UploadList, intact_list, list_path, listed_files, stored_lists
+from framedex.storage.upload_lists import (
+    UploadList,
+    discarded_lists,
+    intact_list,
+    list_path,
+    listed_files,
+    stored_lists,
+)
 
 _READ = (UploadState.OPEN, UploadState.FAILED)  # the others do not need their lists any more
 _AGAIN = "upload the file again in the same transaction, or discard the transaction"
@@ -80,6 +87,7 @@ def _list_faults(connection: Any, folder: Path, dataset_id: str) -> Iterator[_Li
 
 def _lists_without_row(connection: Any, folder: Path, dataset_id: str) -> Iterator[tuple[Path, UploadList | None]]:
     known = {row.record.id for row in upload_rows.list_uploads(connection, dataset_id)}
+    known |= {upload_id for upload_id, _ in discarded_lists(folder)}  # vacuum removes their lists
     for upload_id, path in stored_lists(folder):
         if upload_id not in known:
             stored = intact_list(path)
