@@ -18,9 +18,9 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -90,6 +90,19 @@ def server_of(folder: Path, **environment: str) -> Server:
     return Server(process, url.group())
 
 
+@dataclass
+class Timed:
+    """The times of a call.
+
+    Attributes:
+        seconds: of each turn.
+        cpu_ms: the processor time of a turn in milliseconds, their mean.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    cpu_ms: float = 0.0
+
+
 @contextmanager
 def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
     """Serve a workspace in a process of its own; yield its URL and the id of the process."""
@@ -118,15 +131,26 @@ def percentiles(seconds: list[float]) -> dict[str, float]:
     return dict(zip(("p50", "p95", "p99"), (round(float(value), 2) for value in values), strict=True))
 
 
-def timed(call: Callable[[int], object], times: int) -> list[float]:
-    """Return the seconds of each of so many calls, after a few more."""
-    seconds = []
+def timed(calls: Sequence[Callable[[int], object]], times: int, cpu_ms: Sequence[Callable[[], float]]) -> list[Timed]:
+    """Return the times of each of some calls, which take turns, after a few more.
+
+    Machines are shared, and become slower and faster: calls that follow each other at once can be compared.
+
+    Args:
+        calls: what is measured; each gets the number of the turn.
+        times: the number of turns.
+        cpu_ms: for each call the processor time in milliseconds of the process in which it works.
+    """
+    found = [Timed() for _ in calls]
     for number in range(-_FIRST, times):
-        began = time.perf_counter()
-        call(number)
-        if number >= 0:
-            seconds.append(time.perf_counter() - began)
-    return seconds
+        for call, clock, row in zip(calls, cpu_ms, found, strict=True):
+            began, cpu = time.perf_counter(), clock()
+            call(number)
+            seconds, used_ms = time.perf_counter() - began, clock() - cpu
+            if number >= 0:
+                row.seconds.append(seconds)
+                row.cpu_ms += used_ms / times
+    return found
 
 
 def thumbnails_of(connection: Connection, dataset_id: str) -> list[str]:
@@ -139,7 +163,8 @@ def thumbnails_of(connection: Connection, dataset_id: str) -> list[str]:
 def compare(url: str, pid: int, vectors: Dataset, photos: Dataset, times: int) -> list[dict[str, Any]]:
     """Measure each kind of request, and the same call of the library in this process.
 
-    The processor time of the server, and of the call, says more than the time where other work shares the machine.
+    The processor time of the server, and of the call, says more than the time where other work shares the machine. That
+    of a process is counted in steps of 10 ms, so that it is a mean of many calls.
     """
     connection, draw = Connection(url), random.Random(0)
     ids = vectors.view.limit(1000).media_ids()
@@ -163,15 +188,16 @@ def compare(url: str, pid: int, vectors: Dataset, photos: Dataset, times: int) -
     rows = []
     for name, (over_http, in_library) in kinds.items():
         count = min(times, len(thumbnails) - 3) if name == "thumbnail, fresh" else times
-        began = processor_ms(pid)
-        found = percentiles(timed(over_http, count))
-        server = (processor_ms(pid) - began) / (count + _FIRST)
-        row = {"request": name, **found, "library p50": None, "overhead": None, "server cpu": round(server, 2)}
-        row |= {"library cpu": None, "cpu overhead": None}
+        calls, clocks = [over_http], [lambda: processor_ms(pid)]
         if in_library is not None:
-            cpu = 1000 * time.process_time()
-            row["library p50"] = percentiles(timed(in_library, count))["p50"]
-            row["library cpu"] = round((1000 * time.process_time() - cpu) / (count + _FIRST), 2)
+            calls.append(in_library)
+            clocks.append(lambda: 1000 * time.process_time())
+        http, *library = timed(calls, count, clocks)
+        row = {"request": name, **percentiles(http.seconds), "library p50": None, "overhead": None}
+        row |= {"server cpu": round(http.cpu_ms, 2), "library cpu": None, "cpu overhead": None}
+        for each in library:
+            row["library p50"] = percentiles(each.seconds)["p50"]
+            row["library cpu"] = round(each.cpu_ms, 2)
             row["overhead"] = round(row["p50"] - row["library p50"], 2)
             row["cpu overhead"] = round(row["server cpu"] - row["library cpu"], 2)
         rows.append(row)

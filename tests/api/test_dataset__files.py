@@ -109,7 +109,7 @@ def test_media_item__has_all(dataset: Dataset) -> None:
     assert {name: getattr(item, name) for name in type(preview).model_fields} == dict(preview) | {
         "media_thumb_uri": item.media_thumb_uri
     }
-    assert (item.source_path, preview.source_path, item.error) == ("large.png", "large.png", None)
+    assert item.error is None
     assert [(value.field_name, value.value) for value in item.field_values] == [("stars", 3.0)]
     assert len(item.cluster_ids) == 5
     assert [item.media_id in dataset.cluster(cluster).ids for cluster in item.cluster_ids] == [True] * 5
@@ -120,6 +120,27 @@ def test_media_item__has_all(dataset: Dataset) -> None:
     assert (crop.type, crop.bounding_box, crop.field_values) == ("OBJECT", [8.0, 8.0, 48.0, 48.0], [])
     with pytest.raises(NotFound):
         dataset.media_item("nothing")
+
+
+def test_with_uris__of_a_server(dataset: Dataset) -> None:
+    """Results name files as a server does, and no path of this machine; the dataset itself is not changed."""
+    served = dataset.with_uris(lambda media_id, file: f"https://example.org/{media_id}/{file}")
+    (preview,) = served.select([dataset.media_id("large.png")]).explore().clusters[0].previews
+    item = served.media_item(preview.media_id)
+    own = f"https://example.org/{preview.media_id}"
+    for each in (preview, item):
+        assert (each.media_uri, each.image_uri, each.media_thumb_uri) == (
+            f"{own}/file",
+            f"{own}/file",
+            f"{own}/thumbnail",
+        )
+        assert (each.original_uri, each.video_uri) == ("large.png", None)
+    crop = served.media_item(dataset.objects.ids[0])
+    assert (crop.media_uri, crop.image_uri) == tuple(
+        f"https://example.org/{each}/file" for each in (crop.media_id, crop.image_id)
+    )
+    assert crop.original_uri == dataset.media_item(crop.image_id).file_name
+    assert dataset.media_item(preview.media_id).media_uri.startswith("file://")
 
 
 def test_count_clusters__equals_explore(dataset: Dataset) -> None:

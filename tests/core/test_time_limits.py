@@ -39,12 +39,30 @@ def test_limit__leaves_other_errors() -> None:
 
 
 def test_interrupted__not_after_the_block() -> None:
-    """What the limit would interrupt is not, once the block has ended."""
-    calls: list[str] = []
-    with time_limit(0.05):
+    """What the limit would interrupt is not, once the block has ended; an earlier end of another limit is kept."""
+    calls, ended = list[str](), threading.Event()
+    with time_limit(60), interrupted(lambda: calls.append("later")), time_limit(0.05):
         with interrupted(lambda: calls.append("late")):
             pass
-        for timer in threading.enumerate():
-            if isinstance(timer, threading.Timer):
-                timer.join()
+        with interrupted(ended.set):
+            assert ended.wait(30)
     assert calls == []
+
+
+def test_interrupted__each_of_many_threads() -> None:
+    """Limits of many threads end each at its own time, with one thread more for all of them."""
+    before, ended = threading.active_count(), list[int]()
+
+    def work(number: int) -> None:
+        stopped = threading.Event()
+        with time_limit(0.02 * number), interrupted(stopped.set):
+            stopped.wait(30)
+            ended.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (8, 3, 1, 6)]
+    for thread in threads:
+        thread.start()
+    assert threading.active_count() <= before + len(threads) + 1
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == [1, 3, 6, 8]

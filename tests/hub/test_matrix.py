@@ -198,7 +198,6 @@ CALLS: Mapping[str, Call] = {
     **{f"Datasets.open {each}": opening(each) for each in Action if each.startswith(("dataset", "view"))},
     **{f"Tasks.open {each}": opening_task(each) for each in Action if each.startswith("task")},
     "Datasets.open_with_record": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.open_with_record(a, w.pets)),
-    "Datasets.permissions_for": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.permissions_for(a, w.pets)),
     "Datasets.record": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.record(a, w.pets)),
     "Datasets.members": Call((A.DATASET_VIEW,), lambda w, a: w.hub.datasets.members(a, w.pets)),
     "Datasets.create": Call(

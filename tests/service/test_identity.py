@@ -390,22 +390,22 @@ def test_keys__of_a_disabled_user(open_client: Client, hub: Hub) -> None:
     assert open_client.get(ME, headers=headers).status_code == 401
 
 
-def derive(*parts: object) -> str:
-    """Return a text that differs for other parts."""
-    return repr(parts)
+def deriver(*parts: object) -> Callable[[str], str]:
+    """Return a function that returns a text, which differs for other parts and another last one."""
+    return lambda last: repr((*parts, last))
 
 
 def test_uris__hold_for_a_path_a_user_and_a_time() -> None:
     """A signature fits its path, user and time alone, for 23 to 24 hours, and is the same within an hour."""
     now = [3600.0 * 1000 + 5]
-    uris = Uris(derive, lambda: now[0])
+    uris = Uris(deriver, lambda: now[0])
     path, _, query = uris.sign("/a/b c", "me", size=3).partition("?")
     values = dict(part.split("=") for part in query.split("&"))
     assert (path, values["size"]) == ("/a/b%20c", "3")
     good = {
         "user_id": "me",
         "expires": values["exp"],
-        "signature": Uris(derive)._signature("/a/b c", "me", int(values["exp"])),
+        "signature": Uris(deriver)._signature("me", int(values["exp"]))("/a/b c"),
     }
     assert uris.user_of("/a/b c", **good) == "me"
     assert 23 * 3600 <= int(values["exp"]) - now[0] <= 24 * 3600
@@ -430,4 +430,4 @@ def test_uris__hold_for_a_path_a_user_and_a_time() -> None:
 def test_uris__of_any_text(user: str, expires: str, signature: str) -> None:
     """No text is a signature by accident, and none breaks the check."""
     with pytest.raises(Exception, match="not valid any more"):
-        Uris(derive).user_of("/a", user_id=user, expires=expires, signature=signature)
+        Uris(deriver).user_of("/a", user_id=user, expires=expires, signature=signature)

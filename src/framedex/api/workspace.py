@@ -1,8 +1,8 @@
 """A workspace: a folder with datasets."""
 
 import os
-from collections.abc import Collection, Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,7 @@ from framedex.storage.column_cache import ColumnCache
 from framedex.storage.datasets import Creation
 from framedex.storage.heads import Heads
 from framedex.storage.layout import open_layout
-from framedex.storage.listing import fail_interrupted_tasks, is_unwritable
+from framedex.storage.listing import fail_interrupted_tasks, is_unwritable, reading_settled
 from framedex.storage.sql import Sql
 from framedex.tasks import Exports, Runner, Task
 from framedex.tasks.runner import AfterCommit
@@ -270,8 +270,7 @@ class Workspace(WorkspaceUpkeep):
         Raises:
             NotFound: the dataset does not exist.
         """
-        self._fail_interrupted()
-        with self._context.catalog.read() as connection:
+        with self._read() as connection:
             found = datasets.find_dataset(connection, name_or_id, namespace=self.namespace)
         return Dataset(self._context, found.id)
 
@@ -281,21 +280,18 @@ class Workspace(WorkspaceUpkeep):
         Raises:
             NotFound: no dataset has the id.
         """
-        self._fail_interrupted()
-        with self._context.catalog.read() as connection:
+        with self._read() as connection:
             record, creation = datasets.find_with_creation(connection, dataset_id)
         return FoundDataset(Dataset(self._context, record.id), record, creation)
 
     def creations(self) -> dict[str, Creation]:
         """Return the namespace of each dataset, and the user account for which it was created, by its id."""
-        self._fail_interrupted()
-        with self._context.catalog.read() as connection:
+        with self._read() as connection:
             return datasets.creations(connection)
 
     def datasets(self, *, all_namespaces: bool = False) -> list[DatasetRecord]:
         """Return the records of all datasets of the handle's namespace, or of all namespaces, newest first."""
-        self._fail_interrupted()
-        with self._context.catalog.read() as connection:
+        with self._read() as connection:
             return datasets.list_datasets(connection, None if all_namespaces else self.namespace)
 
     def delete_dataset(self, name_or_id: str) -> None:
@@ -368,8 +364,7 @@ class Workspace(WorkspaceUpkeep):
         user aborted are not among them, nor those of deleted datasets and those that a later task of their dataset
         followed.
         """
-        self._fail_interrupted()
-        with self._context.catalog.read() as connection:
+        with self._read() as connection:
             return task_rows.list_interrupted(connection)
 
     def retry_interrupted(self) -> list[Task]:
@@ -429,9 +424,16 @@ class Workspace(WorkspaceUpkeep):
 
     def _check_free(self, name: str) -> None:
         """Check that a name is free, before the source is read, which may take long."""
-        self._fail_interrupted()
-        with self._context.catalog.read() as connection:
+        with self._read() as connection:
             datasets.check_dataset_name_free(connection, name, namespace=self.namespace)
+
+    @contextmanager
+    def _read(self) -> Iterator[Any]:
+        """Yield a connection of the catalog, in which no task of a dead process is in progress."""
+        if not self._context.catalog.read_only:
+            self._context.runner.settle()
+        with reading_settled(self._context.catalog) as connection:
+            yield connection
 
     def _fail_interrupted(self) -> None:
         """Mark the tasks of dead processes as failed; called by each method that reads datasets or tasks."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from framedex.browse.cluster_names import cluster_names
 from framedex.browse.cluster_pages import ClusterPage, cluster_page
+from framedex.browse.media_uris import MediaUris
 from framedex.core.checks import check_integer
 from framedex.core.ids import Kind, group_id
 from framedex.errors import InvalidInput
@@ -18,7 +19,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, NO_EMBEDDING, VIDEO_FRAME
-from framedex.storage.objects import is_empty_object_view, object_uri
+from framedex.storage.objects import is_empty_object_view
 
 PAGE_CLUSTERS = 100
 PREVIEWS = 9
@@ -30,8 +31,6 @@ _OF_VIDEOS, _PARENT = ("kind", "video_id", "frame_number"), "parent_id"
 Ask = Callable[[str], pa.Table]
 Counts = dict[Any, tuple[int, int, int]]
 """Numbers of images, frames and videos by cluster, for the members or for the media that contain them."""
-ThumbnailUri = Callable[[str], str | None]
-"""Returns the URI of a media item's thumbnail if it exists."""
 
 
 def explore(
@@ -41,7 +40,7 @@ def explore(
     entity_type: str,
     level: int,
     page_number: int,
-    thumbnail_uri: ThumbnailUri,
+    uris: MediaUris,
     ranking: Ranking | None = None,
     language: str = NO_STEMS,
 ) -> ExploreResult:
@@ -57,7 +56,7 @@ def explore(
             condition.
         level: clustering level, 0 (finest) to 4; ignored for videos.
         page_number: from 0; a page has 100 clusters.
-        thumbnail_uri: returns the URI of a thumbnail.
+        uris: the URIs of previews.
         ranking: a ranking of all media that meet the condition, or None.
         language: the language of captions, for the names of clusters.
 
@@ -78,7 +77,7 @@ def explore(
             ranking=ranking,
         )
         kind = COSINE_DISTANCE if ranking is None else ranking.kind
-        clusters = _clusters(media, condition, level, page, kind, thumbnail_uri, language) if page.numbers else []
+        clusters = _clusters(media, condition, level, page, kind, uris, language) if page.numbers else []
         total = page.total
     return ExploreResult(
         clusters=clusters,
@@ -94,14 +93,14 @@ def _clusters(
     level: int,
     page: ClusterPage,
     kind: str,
-    thumbnail_uri: ThumbnailUri,
+    uris: MediaUris,
     language: str,
 ) -> list[Cluster]:
     """Return the clusters of a page that is not empty."""
     run = _asker(media, condition, page)
     names = tag_names(tags_of(media)).to_pylist()
     row_ids, scores = page.first_members(PREVIEWS)
-    previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
+    previews = _previews(media, row_ids, names, uris, scores, kind)
     labels = _most_frequent(run, "labels")
     tags = _most_frequent(run, TAGS) if TAGS in media.table.schema.names else {}
     counts = _counts(media, run, page)
@@ -207,37 +206,32 @@ def _previews(
     media: Media,
     groups: list[list[int]],
     names: list[str | None],
-    thumbnail_uri: ThumbnailUri,
+    uris: MediaUris,
     scores: list[list[float]],
     kind: str,
 ) -> Iterable[list[Preview]]:
     flat = [row_id for group in groups for row_id in group]
     columns = [*COLUMNS, *media.location, *({TAGS, _PARENT} & set(media.table.schema.names))]
     rows = iter(media.take(flat, columns, keep=True).to_pylist())
-    return [
-        [preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind) for score in own] for own in scores
-    ]
+    return [[preview(media, next(rows), names, uris, score=score, kind=kind) for score in own] for own in scores]
 
 
 def preview(
     media: Media,
     row: dict[str, Any],
     names: list[str | None],
-    thumbnail_uri: ThumbnailUri,
+    uris: MediaUris,
     *,
     score: float = 0.0,
     kind: str = COSINE_DISTANCE,
 ) -> Preview:
     """Return a row in the form of the interface; *names* are the tag names by number."""
-    path = media.source_path({**row, "frame_time_s": None} if media.parents is not None else row)
-    is_object = media.parents is not None
-    image_uri = media.uri_of(row)
-    uri = object_uri(media, row) if is_object else image_uri
-    shown = Preview(
+    is_object, own = media.parents is not None, uris.of(media, row)
+    return Preview(
         type="OBJECT" if is_object else "VIDEO_FRAME" if row.get("kind") == VIDEO_FRAME else "IMAGE",
         media_id=row["media_id"],
-        media_uri=uri,
-        media_thumb_uri=thumbnail_uri(row["media_id"]) or uri,
+        media_uri=own.media,
+        media_thumb_uri=own.thumbnail,
         caption=row["caption"],
         file_name=file_name(row["path"]),
         relevance_score=score,
@@ -245,15 +239,14 @@ def preview(
         width=row["width"],
         height=row["height"],
         image_id=row[_PARENT if is_object else "media_id"],
-        image_uri=image_uri,
+        image_uri=own.image,
         bounding_box=[row[name] for name in BOX] if is_object else None,
-        original_uri=image_uri,
-        video_uri=None if row.get("kind") is None else media.uri_of({**row, "frame_time_s": None}),
+        original_uri=own.original,
+        video_uri=own.video,
         frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],
         user_tags=_tag_names(row.get(TAGS), names),
     )
-    return shown.at(path)
 
 
 def count_clusters(media: Media, condition: Condition, *, entity_type: str, level: int) -> ClusterCounts:

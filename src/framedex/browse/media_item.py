@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from framedex.browse.explore import COLUMNS, ThumbnailUri, preview
+from framedex.browse.explore import COLUMNS, preview
+from framedex.browse.media_uris import MediaUris
 from framedex.core.ids import Kind, group_id
 from framedex.issue_types import issue_types
 from framedex.records import FieldValue, MediaIssue, MediaItem
@@ -15,16 +16,14 @@ from framedex.storage.media_rows import CLUSTERS
 _FURTHER = ("size_bytes", "error", TAGS, "parent_id", *CLUSTERS)
 
 
-def media_item(
-    media: Media, media_id: str, *, field_values: Sequence[FieldValue], thumbnail_uri: ThumbnailUri
-) -> MediaItem:
+def media_item(media: Media, media_id: str, *, field_values: Sequence[FieldValue], uris: MediaUris) -> MediaItem:
     """Return all that is known of an item.
 
     Args:
         media: the media, or the objects, that contain it.
         media_id: the item.
         field_values: the values of its custom fields.
-        thumbnail_uri: returns the URI of a thumbnail.
+        uris: the URIs of items.
 
     Raises:
         NotFound: there is no such item.
@@ -33,8 +32,8 @@ def media_item(
     present = set(media.table.schema.names)
     wanted = [*COLUMNS, *media.location, *_FURTHER, *issues.values()]
     row = media.find(media_id, [name for name in dict.fromkeys(wanted) if name in present])
-    shown = preview(media, row, tag_names(tags_of(media)).to_pylist(), thumbnail_uri)
-    item = MediaItem(
+    shown = preview(media, row, tag_names(tags_of(media)).to_pylist(), uris)
+    return MediaItem(
         **dict(shown),
         issues=_issues(row, issues),
         field_values=list(field_values),
@@ -42,7 +41,6 @@ def media_item(
         cluster_ids=_cluster_ids(media, row),
         error=row["error"],
     )
-    return item.at(shown.source_path)
 
 
 def _issues(row: Mapping[str, Any], columns: Mapping[str, str]) -> list[MediaIssue]:

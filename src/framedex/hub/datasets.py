@@ -34,10 +34,16 @@ class OpenedDataset(NamedTuple):
     Attributes:
         dataset: the dataset, in which the actor acts.
         record: its record at that moment; ``owned_by`` is the address of its owner, also where that changed.
+        subject: the dataset as the subject of actions.
     """
 
     dataset: Dataset
     record: DatasetRecord
+    subject: DatasetSubject
+
+    def permissions(self, actor: Actor) -> list[Action]:
+        """Return what an actor may do with the dataset."""
+        return dataset_permissions(actor, self.subject)
 
 
 class _Found(NamedTuple):
@@ -79,7 +85,7 @@ class Datasets:
         """Return a dataset with its record; arguments and errors are those of :meth:`open`."""
         found = self._find(actor, dataset_id)
         self._context.require(actor, action, found.subject, target=dataset_id)
-        return OpenedDataset(found.dataset, _owned(found.record, found.home))
+        return OpenedDataset(found.dataset, _owned(found.record, found.home), found.subject)
 
     def subject(self, actor: Actor, dataset_id: str, *, is_own: bool = False) -> DatasetSubject:
         """Return a dataset as the subject of an action.
@@ -152,17 +158,6 @@ class Datasets:
             Forbidden: the password of the actor is temporary.
         """
         return {record.id: dataset_permissions(actor, subject) for record, subject in self._visible(actor)}
-
-    def permissions_for(self, actor: Actor, dataset_id: str) -> list[Action]:
-        """Return what the actor may do with a dataset.
-
-        Raises:
-            NotAuthenticated: nobody is logged in.
-            NotFound: there is no such dataset, or the actor must not learn of it.
-        """
-        subject = self.subject(actor, dataset_id)
-        self._context.require(actor, Action.DATASET_VIEW, subject, target=dataset_id)
-        return dataset_permissions(actor, subject)
 
     def _visible(self, actor: Actor) -> list[tuple[DatasetRecord, DatasetSubject]]:
         """Return the datasets that the actor may view, each as a record and as the subject of actions."""
@@ -430,6 +425,8 @@ def _unstored_homes(connection: Any, creations: Mapping[str, Creation]) -> dict[
     Such a dataset belongs to the tenant of its namespace, or else to the default one, and to the user for whom it was
     created, as long as that user may create datasets there.
     """
+    if not any(namespace or creator_id for namespace, creator_id in creations.values()):
+        return {}
     found, tenant_ids = {}, {row.id for row in tenants.list_tenants(connection)}
     for dataset_id, (namespace, creator_id) in creations.items():
         is_of_tenant = namespace in tenant_ids

@@ -156,6 +156,10 @@ class Hub:
         """Return the secret of a label and some parts, from the master key."""
         return self._context.key.derived(label, *parts)
 
+    def deriver(self, label: str, *parts: object) -> Callable[[object], str]:
+        """Return a function that returns the secret of a label, some parts, and a last one, from the master key."""
+        return self._context.key.deriver(label, *parts)
+
     def audit(self, actor: Actor, *, limit: int = 100, offset: int = 0) -> list[AuditEntry]:
         """Return a page of what users did that matters for security, the newest first.
 

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from framedex.browse.media_uris import LocalUris, MakeUri, MediaUris, ServedUris
 from framedex.core.lru_cache import LruCache
 from framedex.errors import Conflict, NotFound, NotIndexed
 from framedex.records import DatasetRecord, EmbeddingConfig
@@ -39,6 +40,7 @@ class Context:
         selections: cache of rows that views put in order, and of what they need beside columns.
         namespace: the namespace in which datasets are created and found by name.
         creator_id: the user account of the service for which datasets are created; None for no account.
+        make_uri: returns the URIs of media in results; None for those of this machine's files.
     """
 
     layout: Layout
@@ -53,6 +55,7 @@ class Context:
     selections: LruCache[Hashable, Any]
     namespace: str = ""
     creator_id: str | None = None
+    make_uri: MakeUri | None = None
 
     @property
     def settings(self) -> Settings:
@@ -66,6 +69,13 @@ class Context:
     def in_namespace(self, namespace: str) -> "Context":
         """Return a context that shares everything and creates and finds datasets in another namespace."""
         return replace(self, namespace=namespace)
+
+
+def media_uris(context: Context, media: Media) -> MediaUris:
+    """Return the URIs of media, or of objects, in results."""
+    if context.make_uri is not None:
+        return ServedUris(context.make_uri)
+    return LocalUris(context.layout.thumbnails(media.dataset_id))
 
 
 def open_media(context: Context, dataset_id: str, *, early: bool = False) -> Media:

@@ -1,9 +1,6 @@
 """Records of the Explore view: clusters, their previews, and counts of issues."""
 
 from enum import StrEnum
-from typing import Self
-
-from pydantic import PrivateAttr
 
 from framedex.records.base import Record
 from framedex.records.edits import FieldValue
@@ -41,26 +38,9 @@ class Preview(Record):
     labels: list[str] | None
     user_tags: list[str] | None
 
-    _source_path: str = PrivateAttr("")
-
-    @property
-    def source_path(self) -> str:
-        """The path within the source, or the URI of an object; for users of other machines."""
-        return self._source_path
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether the fields are equal; the path within the source is not stored with them."""
-        return isinstance(other, Preview) and type(self) is type(other) and dict(self) == dict(other)
-
     def __hash__(self) -> int:
         """Return a hash that is equal for equal previews."""
         return hash(self.media_id)
-
-    def at(self, source_path: str) -> Self:
-        """Return the preview with a path within the source."""
-        located = self.model_copy()
-        located._source_path = source_path
-        return located
 
 
 class MediaIssue(Record):

@@ -246,8 +246,8 @@ def _authorize(request: Request, state: ServiceState, actor: Actor, action: Acti
     elif kind == "view" and view_id is not None:
         request.state.dataset = state.hub.views.open(actor, str(dataset_id), view_id, action)
     elif kind in ("dataset", "view") and dataset_id is not None:
-        opened = state.hub.datasets.open_with_record(actor, dataset_id, action)
-        request.state.dataset, request.state.record = opened
+        request.state.opened = state.hub.datasets.open_with_record(actor, dataset_id, action)
+        request.state.dataset = request.state.opened.dataset
     elif kind == "tenant":
         state.hub.check(
             actor, action, TenantSubject(_tenant_id(request, state, actor, action), state.settings.ingest_path_role)

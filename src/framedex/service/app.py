@@ -56,7 +56,7 @@ def create_app(
         workspace=workspace,
         hub=hub,
         settings=settings,
-        uris=Uris(hub.derive),
+        uris=Uris(hub.deriver),
         auth_off=auth_is_off(settings, host),
         bound=[host.lower()],
         heavy=anyio.CapacityLimiter(settings.heavy_requests),

@@ -1,5 +1,8 @@
 """URIs of files of datasets, as they stand in answers."""
 
+from collections.abc import Callable
+from functools import partial
+
 from framedex.access import LOCAL_USER_ID, Actor
 from framedex.service.state import ServiceState
 
@@ -14,7 +17,7 @@ class Links:
     """
 
     def __init__(self, state: ServiceState, actor: Actor, base_url: str) -> None:
-        self._state, self._actor = state, actor
+        self._sign = state.uris.signer(actor.user_id or LOCAL_USER_ID)
         self._base = "" if state.settings.relative_uris else (state.settings.public_url or base_url.rstrip("/"))
 
     def media(self, dataset_id: str, media_id: str, file: str, **query: str | int) -> str:
@@ -28,7 +31,10 @@ class Links:
         """
         return self.path(f"/api/v1/dataset/{dataset_id}/media/{media_id}/{file}", **query)
 
+    def of_media(self, dataset_id: str) -> Callable[[str, str], str]:
+        """Return the function that makes the URIs of the files of a dataset's media, for results with many."""
+        return partial(self.media, dataset_id)
+
     def path(self, path: str, **query: str | int) -> str:
         """Return the URI of a path of this service, with further parameters."""
-        user_id = self._actor.user_id or LOCAL_USER_ID
-        return self._base + self._state.uris.sign(path, user_id, **query)
+        return self._base + self._sign(path, **query)

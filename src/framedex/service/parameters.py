@@ -6,7 +6,7 @@ from fastapi import Depends, Request
 
 from framedex.access import Actor
 from framedex.api.dataset import Dataset
-from framedex.records import DatasetRecord
+from framedex.hub.datasets import OpenedDataset as DatasetOfActor
 from framedex.service.errors import Refusal
 from framedex.service.links import Links
 from framedex.service.state import ServiceState
@@ -30,9 +30,9 @@ async def _dataset(request: Request) -> Dataset:
     return dataset
 
 
-async def _record(request: Request) -> DatasetRecord:
-    record: DatasetRecord = request.state.record
-    return record
+async def _opened(request: Request) -> DatasetOfActor:
+    opened: DatasetOfActor = request.state.opened
+    return opened
 
 
 async def _task(request: Request) -> Task:
@@ -71,8 +71,8 @@ CurrentActor = Annotated[Actor, Depends(_actor)]
 """Who makes the request."""
 OpenedDataset = Annotated[Dataset, Depends(_dataset)]
 """The dataset of ``dataset_id``, in which the actor acts; the route's action on it is allowed."""
-OpenedRecord = Annotated[DatasetRecord, Depends(_record)]
-"""The record of the dataset of ``dataset_id`` in the path, as it was when the route's action was checked."""
+OpenedWithRecord = Annotated[DatasetOfActor, Depends(_opened)]
+"""The dataset of ``dataset_id`` in the path with its record, as it was when the route's action was checked."""
 OpenedTask = Annotated[Task, Depends(_task)]
 """The task of ``task_id``; the route's action on it is allowed."""
 UserId = Annotated[str, Depends(_user_id)]

@@ -1,8 +1,11 @@
 """The list of a workspace's datasets, read from the catalog alone, without loading the table engine."""
 
 import os
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+
+import sqlalchemy as sa
 
 from framedex.errors import WorkspaceError
 from framedex.records import DatasetRecord
@@ -22,10 +25,11 @@ def list_workspace(folder: Path, namespace: str = "") -> list[DatasetRecord]:
     """
     read_only = is_unwritable(folder)
     layout = open_layout(folder, read_only=read_only)
-    with closing(open_catalog(layout.catalog, read_only=read_only)) as catalog:
-        fail_interrupted_tasks(catalog)
-        with catalog.read() as connection:
-            return list_datasets(connection, namespace)
+    with (
+        closing(open_catalog(layout.catalog, read_only=read_only)) as catalog,
+        reading_settled(catalog) as connection,
+    ):
+        return list_datasets(connection, namespace)
 
 
 def is_unwritable(folder: Path) -> bool:
@@ -33,14 +37,34 @@ def is_unwritable(folder: Path) -> bool:
     return os.path.isdir(folder) and not os.access(folder, os.W_OK)  # noqa: PTH112 - never raises
 
 
+@contextmanager
+def reading_settled(catalog: Catalog) -> Iterator[sa.Connection]:
+    """Yield a connection as :meth:`Catalog.read` does, once the tasks of dead processes are marked as failed.
+
+    Nearly always there are none, which the same connection finds out.
+    """
+    with catalog.read() as connection:
+        if catalog.read_only or not _has_interrupted(connection):
+            yield connection
+            return
+    fail_interrupted_tasks(catalog)
+    with catalog.read() as connection:
+        yield connection
+
+
 def fail_interrupted_tasks(catalog: Catalog) -> None:
     """Mark the tasks of dead processes as failed; do nothing if the catalog is read-only."""
     if catalog.read_only:
         return
-    interrupted = False
-    with catalog.read() as connection, suppress(WrongValue):  # `framedex check` must be able to open the workspace
-        interrupted = task_rows.has_interrupted(connection)
-    if interrupted:
+    with catalog.read() as connection:
+        is_interrupted = _has_interrupted(connection)
+    if is_interrupted:
         # If the write fails, for example on a full disk, the next call repeats it.
         with suppress(WorkspaceError), catalog.write() as connection:
             task_rows.fail_interrupted(connection)
+
+
+def _has_interrupted(connection: sa.Connection) -> bool:
+    with suppress(WrongValue):  # `framedex check` must be able to open the workspace
+        return task_rows.has_interrupted(connection)
+    return False

@@ -284,7 +284,7 @@ class Media:
                 return None
         return path if os.path.isabs(path) else None  # noqa: PTH117
 
-    def uri_of(self, row: dict[str, Any]) -> str:
+    def uri_of(self, row: Mapping[str, Any]) -> str:
         """Return the URI of a row's file: ``file://…`` for those of this machine, ``s3://…`` for objects.
 
         The URI of a frame ends with its time, as in ``….mp4#t=12.5`` (Media Fragments URI 1.0, W3C 2012).

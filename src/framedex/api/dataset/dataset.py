@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -73,6 +74,16 @@ class Dataset(
 
     def __init__(self, context: Context, dataset_id: str, task: Task | None = None) -> None:
         self._context, self.id, self.task = context, dataset_id, task
+
+    def with_uris(self, make: Callable[[str, str], str]) -> "Dataset":
+        """Return the dataset as one whose results have the URIs of a server in the place of this machine's files.
+
+        In previews and media items, ``original_uri`` is the path within the source then.
+
+        Args:
+            make: returns a URI, given a media id and ``file``, ``thumbnail`` or ``video``.
+        """
+        return Dataset(replace(self._context, make_uri=make), self.id, self.task)
 
     @property
     def info(self) -> DatasetRecord:

@@ -12,9 +12,8 @@ from framedex.images.thumbnails import (
     cached_thumbnail,
     read_thumbnail,
     thumbnail,
-    thumbnail_uri,
 )
-from framedex.operations.context import Context, open_media
+from framedex.operations.context import Context, media_uris, open_media
 from framedex.operations.edits import field_values
 from framedex.operations.originals import MediaFile, open_original
 from framedex.records import MediaItem
@@ -39,8 +38,7 @@ class DatasetFiles:
         """
         media = self._containing(media_id)
         values = [] if media.parents is not None else field_values(self._context, self.id, media_id)
-        folder = self._context.layout.thumbnails(media.dataset_id)
-        return media_item(media, media_id, field_values=values, thumbnail_uri=lambda each: thumbnail_uri(folder, each))
+        return media_item(media, media_id, field_values=values, uris=media_uris(self._context, media))
 
     def read(self, media_id: str) -> npt.NDArray[np.uint8]:
         """Return the pixels of an image, or the crop of an object: uint8, shape (H, W, 3), RGB, upright.

@@ -15,7 +15,8 @@ from framedex.browse.label_counts import label_counts
 from framedex.browse.similar_videos import similar_videos
 from framedex.core.checks import check_flag
 from framedex.errors import InvalidInput
-from framedex.images.thumbnails import read_thumbnails, thumbnail_uri
+from framedex.images.thumbnails import read_thumbnails
+from framedex.operations.context import media_uris
 from framedex.operations.searches import explore_elements, explore_ranking
 from framedex.records import ClusterCounts, EntityType, IssueSummary, LabelCount
 from framedex.search.conditions import explained
@@ -92,7 +93,6 @@ class Browsing(Reading):
         view = self._of(entity_type)
         view = view if vql is None and not elements else view.where([*parse(vql), *elements])
         media = view._media()
-        folder = view._thumbnails(media)
         selection = view._selection(media)
         condition = selection.condition()
         ranking = explore_ranking(
@@ -111,7 +111,7 @@ class Browsing(Reading):
             entity_type=entity_type,
             level=level,
             page_number=page_number,
-            thumbnail_uri=lambda media_id: thumbnail_uri(folder, media_id),
+            uris=media_uris(self._context, media),
             ranking=ranking,
             language=self._context.settings.language,
         )

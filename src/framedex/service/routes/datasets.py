@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field, model_validator
 
 from framedex.access import Action, Actor
 from framedex.errors import NotFound
-from framedex.records import DatasetRecord
+from framedex.hub.datasets import OpenedDataset as DatasetOfActor
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.forms import model_body, parse_fields, read_fields
 from framedex.service.links import Links
 from framedex.service.models_datasets import DatasetStats, DatasetStatusModel, NewDataset, dataset_fields
-from framedex.service.parameters import CurrentActor, FileLinks, OpenedDataset, OpenedRecord, Service
+from framedex.service.parameters import CurrentActor, FileLinks, OpenedDataset, OpenedWithRecord, Service
 from framedex.service.routes.account import Message
 from framedex.service.sources import check_bucket, reading_source
 from framedex.service.state import ServiceState
@@ -89,10 +89,10 @@ def list_sample_datasets() -> list[DatasetStatusModel]:
 @router.get("/dataset/{dataset_id}")
 @needs(Action.DATASET_VIEW)
 def get_dataset(
-    service: Service, actor: CurrentActor, links: FileLinks, record: OpenedRecord, dataset_id: str
+    service: Service, actor: CurrentActor, links: FileLinks, opened: OpenedWithRecord, dataset_id: str
 ) -> DatasetStatusModel:
     """Return the status, the counts and the origin of a dataset."""
-    return _status(service, actor, links, record)
+    return _status(service, actor, links, opened)
 
 
 @router.post("/dataset", openapi_extra=model_body(BucketSource))
@@ -108,7 +108,7 @@ async def create_dataset(service: Service, actor: CurrentActor, links: FileLinks
     def create() -> NewDataset:
         with reading_source(uri):
             dataset = service.hub.datasets.create(actor, source.dataset_name, uri)
-        created = _status(service, actor, links, service.hub.datasets.record(actor, dataset.id))
+        created = _status(service, actor, links, service.hub.datasets.open_with_record(actor, dataset.id))
         return NewDataset(**dict(created), dataset_id=dataset.id)
 
     async with service.heavy:
@@ -127,7 +127,7 @@ def change_dataset(
 ) -> DatasetStatusModel:
     """Change the name or the description of a dataset."""
     dataset.update(name=body.display_name, description=body.description)
-    return _status(service, actor, links, service.hub.datasets.record(actor, dataset_id))
+    return _status(service, actor, links, service.hub.datasets.open_with_record(actor, dataset_id))
 
 
 @router.delete("/dataset/{dataset_id}")
@@ -175,7 +175,7 @@ def get_user_config(service: Service, dataset: OpenedDataset, dataset_id: str) -
     return UserConfig(features=[texts, *(Feature(feature_key=key, feature_options=on) for key, on in toggles.items())])
 
 
-def _status(service: ServiceState, actor: Actor, links: Links, record: DatasetRecord) -> DatasetStatusModel:
+def _status(service: ServiceState, actor: Actor, links: Links, opened: DatasetOfActor) -> DatasetStatusModel:
     """Return a dataset as its user sees it."""
-    permissions = service.hub.datasets.permissions_for(actor, record.id)
-    return DatasetStatusModel(**dataset_fields(record, actor, links, service.workspace.dataset, permissions))
+    permissions = opened.permissions(actor)
+    return DatasetStatusModel(**dataset_fields(opened.record, actor, links, service.workspace.dataset, permissions))

@@ -9,7 +9,7 @@ from framedex.access import Action
 from framedex.records import EntityType, ExploreResult, LabelCount
 from framedex.service.actions import needs, routes
 from framedex.service.parameters import FileLinks, OpenedDataset, Service
-from framedex.service.previews import OldExploreResult, linked_page, old_page
+from framedex.service.previews import OldExploreResult, old_page
 from framedex.service.query_images import check_encoder, pixel_box, read_query
 
 router = routes("explore")
@@ -64,9 +64,9 @@ def explore_dataset(
         "anchor_media_id": anchor_media_id or None,
         "anchor_type": anchor_type,
     }
-    page = dataset.explore(entity_type, threshold, page_number, vql or None, **search)
-    shown = linked_page(page, dataset.id, links)
-    return shown if image_caption is None else old_page(shown)
+    linked = dataset.with_uris(links.of_media(dataset.id))
+    page = linked.explore(entity_type, threshold, page_number, vql or None, **search)
+    return page if image_caption is None else old_page(page)
 
 
 @router.get("/explore/{dataset_id}/exploration_metadata")

@@ -18,7 +18,6 @@ from framedex.service.media_files import (
     video_response,
 )
 from framedex.service.parameters import FileLinks, OpenedDataset, Service
-from framedex.service.previews import linked_item
 
 router = routes("media")
 
@@ -76,7 +75,7 @@ def get_duplicates_of_media(
 def get_media_item(dataset_id: str, media_id: str, dataset: OpenedDataset, links: FileLinks) -> MediaItem:
     """Return all that is known of a media item or an object."""
     try:
-        return linked_item(dataset.media_item(media_id), dataset.id, links)
+        return dataset.with_uris(links.of_media(dataset.id)).media_item(media_id)
     except NotFound:
         raise Refusal(404, _NOT_FOUND) from None
 
