@@ -68,11 +68,15 @@ class _Alarms:
                 remaining_s = self._wakes_at - time.monotonic()
                 if remaining_s > 0:
                     self._changed.wait(None if remaining_s == inf else remaining_s)
-                now = time.monotonic()
-                due = [number for number, (at, _) in self._calls.items() if at <= now]
-                calls = [self._calls.pop(number)[1] for number in due]
-            for call in calls:
-                call()
+            self._call_due()
+
+    def _call_due(self) -> None:
+        with self._changed:
+            now = time.monotonic()
+            due = [number for number, (at, _) in self._calls.items() if at <= now]
+            calls = [self._calls.pop(number)[1] for number in due]
+        for call in calls:
+            call()
 
 
 _ALARMS = _Alarms()
