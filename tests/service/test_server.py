@@ -18,6 +18,7 @@ import pytest
 
 from framedex import Workspace
 from tests.gallery import make_gallery
+from tests.processes import start
 
 PROGRAM = [sys.executable, "-m", "framedex", "serve"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("FRAMEDEX_", "DISABLE_AUTH"))}
@@ -98,6 +99,29 @@ def test_server__starts_and_ends(folder: Path, number: int) -> None:
             time.sleep(0.2)
             assert server.stop(number) < 5
         assert server.process.returncode == 0
+    assert not (folder / "service.json").exists()
+
+
+STOPS_AT_ONCE = """
+    import os, signal, sys
+    from pathlib import Path
+    from framedex.service.server import serve
+    from framedex.service.settings import ServiceSettings
+
+    def announce(url):
+        print(url, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    serve(Path(sys.argv[1]), ServiceSettings(), host="127.0.0.1", port=0, announce=announce, warn=print)
+    print("ended", flush=True)
+"""
+
+
+def test_server__ends_by_a_signal_at_its_start(folder: Path) -> None:
+    """A signal that comes when the address was just printed is not lost, and the server ends as ever."""
+    process = start(STOPS_AT_ONCE, folder)
+    output, error = process.communicate(timeout=60)
+    assert (process.returncode, output.splitlines()[-1:]) == (0, ["ended"]), error
     assert not (folder / "service.json").exists()
 
 

@@ -109,9 +109,9 @@ def duplicates(
 
 
 def _print_copies(dataset: "Dataset", of: str, threshold: float, limit: int | None, *, as_json: bool) -> None:
-    from framedex.images.reading import is_media_id
+    from framedex.core.ids import is_id
 
-    copies = dataset.copies_of(of if is_media_id(of) else dataset.media_id(of), threshold)[:limit]
+    copies = dataset.copies_of(of if is_id(of) else dataset.media_id(of), threshold)[:limit]
     if as_json:
         print_json(copies)
         return

@@ -11,7 +11,7 @@ from framedex.client.dataset import ClientDataset, dataset_record, local_files, 
 from framedex.client.notifications import ClientNotifications
 from framedex.client.people import ClientAdminSettings, ClientTenants, ClientUsers
 from framedex.client.work import ClientTask
-from framedex.core.ids import is_dataset_id
+from framedex.core.ids import is_id
 from framedex.errors import NotFound
 from framedex.records import AuditPage, DatasetRecord, Profile, TaskFilters, TaskPage
 
@@ -116,7 +116,7 @@ class Client:
         Raises:
             NotFound: there is no such dataset, or the user may not view it.
         """
-        if is_dataset_id(name_or_id):
+        if is_id(name_or_id):
             return ClientDataset(self._connection, self._connection.json(calls.DATASET, dataset_id=name_or_id)["id"])
         found = next((each for each in self.datasets() if each.display_name == name_or_id), None)
         if found is None:

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from framedex.errors import NotFound
 
-_DATASET_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Kind(IntEnum):
@@ -24,9 +24,9 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def is_dataset_id(value: object) -> bool:
-    """Return whether a value has the form of a dataset id: lower-case hexadecimal digits in five groups."""
-    return isinstance(value, str) and _DATASET_ID.fullmatch(value) is not None
+def is_id(value: object) -> bool:
+    """Return whether a value has the form of an id, and so may be part of a path: a UUID in lower case."""
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
 def media_id(dataset_id: str, location: str) -> str:

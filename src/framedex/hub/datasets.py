@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from framedex.access import Action, Actor, DatasetSubject, Role, TenantSubject, allowed, dataset_permissions, require
 from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
-from framedex.core.ids import is_dataset_id
+from framedex.core.ids import is_id
 from framedex.errors import Error, Forbidden, InvalidInput, NotFound, TooManyAttempts
 from framedex.hub.actors import own_id, present_actor
 from framedex.hub.context import HubContext
@@ -111,7 +111,7 @@ class Datasets:
 
     def _find(self, actor: Actor, dataset_id: str) -> _Found:
         self._context.require(actor, Action.OWN_ACCOUNT)  # nobody learns anything without a log-in
-        if not is_dataset_id(dataset_id):
+        if not is_id(dataset_id):
             raise NotFound(_NOT_FOUND)
         try:
             dataset, record, creation = self._acting_as(actor).find_dataset(dataset_id)

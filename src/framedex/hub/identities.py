@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from framedex.access import Action, Actor
-from framedex.core.ids import is_dataset_id
+from framedex.core.ids import is_id
 from framedex.errors import NotFound
 from framedex.hub.context import HubContext
 from framedex.storage.service_db import accounts
@@ -29,7 +29,7 @@ class Identities:
         """
         self._context.require(actor, Action.USERS_READ)
         with self._context.database.read() as connection:
-            if is_dataset_id(own_id := user_id.lower()):
+            if is_id(own_id := user_id.lower()):
                 with suppress(NotFound):
                     return str(accounts.find_user(connection, own_id).id)
             return str(accounts.find_user(connection, accounts.user_of_subject(connection, user_id) or "").id)

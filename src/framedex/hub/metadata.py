@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from framedex.access import Action, Actor
-from framedex.core.ids import is_dataset_id
+from framedex.core.ids import is_id
 from framedex.errors import Conflict, NotFound
 from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
@@ -117,7 +117,7 @@ class Metadata:
 
     def _result(self, dataset_id: str, task_id: str) -> FieldResult | None:
         """Return the progress of a task that has started; None if there is none of the dataset."""
-        if not is_dataset_id(task_id):  # ids of tasks have the same form
+        if not is_id(task_id):  # ids of tasks have the same form
             return None
         workspace = self._context.workspace
         try:

@@ -1,7 +1,6 @@
 """Images of rows at full size: files, frames of videos, and crops of objects."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.ids import is_id
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.decode import Budget, DecodedImage, decode, decoded, reserve_pixels, subsample
 from framedex.media.files import Reader
@@ -18,13 +18,6 @@ from framedex.settings import Settings
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, VIDEO
 
-_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-def is_media_id(media_id: Any) -> bool:
-    """Return whether a value has the form of a media id, and so may be part of a path."""
-    return isinstance(media_id, str) and _UUID.fullmatch(media_id) is not None
-
 
 def check_media_id(media_id: Any) -> None:
     """Check that a value has the form of a media id.
@@ -32,7 +25,7 @@ def check_media_id(media_id: Any) -> None:
     Raises:
         NotFound: it has not.
     """
-    if not is_media_id(media_id):
+    if not is_id(media_id):
         raise NotFound(f"no media {media_id!r} in this dataset")
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from framedex.core.arrays import Pixels
 from framedex.core.atomic import write_atomic
+from framedex.core.ids import is_id
 from framedex.core.regular_files import read_bytes
 from framedex.errors import CannotDecode, NotFound
-from framedex.images.reading import check_media_id, is_media_id, read_image
+from framedex.images.reading import check_media_id, read_image
 from framedex.media.decode import decode
 from framedex.settings import Settings
 from framedex.storage.media import Media, file_uri
@@ -115,7 +116,7 @@ def read_thumbnail(
 
 def cached_thumbnail(folder: Path, media_id: str, size: int = SIZE) -> bytes | None:
     """Return a thumbnail from the cache; None if it is not there, or its file is damaged."""
-    return _read_cached(thumbnail_path(folder, media_id, size)) if is_media_id(media_id) else None
+    return _read_cached(thumbnail_path(folder, media_id, size)) if is_id(media_id) else None
 
 
 def _read_cached(path: Path) -> bytes | None:
@@ -154,7 +155,7 @@ def read_thumbnails(
     media: Media, media_ids: Sequence[str], settings: Settings, *, folder: Path, keep: bool, size: int
 ) -> list[bytes | None]:
     """Return thumbnails, None for images that cannot be shown; arguments as for :func:`read_thumbnail`."""
-    missing = [each for each in media_ids if is_media_id(each) and not thumbnail_path(folder, each, size).exists()]
+    missing = [each for each in media_ids if is_id(each) and not thumbnail_path(folder, each, size).exists()]
     looked_up = media.with_row_ids(missing) if missing else media
     return [_thumbnail_or_none(looked_up, each, settings, folder=folder, keep=keep, size=size) for each in media_ids]
 

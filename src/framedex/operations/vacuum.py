@@ -9,7 +9,6 @@ the dataset.
 """
 
 import math
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ import pyarrow as pa
 
 from framedex.core import forks
 from framedex.core.checks import is_number
-from framedex.core.ids import objects_dataset
+from framedex.core.ids import is_id, objects_dataset
 from framedex.errors import Conflict, InvalidInput, NotFound, WorkspaceError
 from framedex.operations.context import Context
 from framedex.operations.orphans import remove_remains
@@ -52,8 +51,8 @@ from framedex.storage.tables import fold_edits, roll_back, sync
 _PARTIAL_S = 3_600.0
 _ANCHOR_S = 86_400.0  # an uploaded query image can be used for a day
 _UPLOAD_S = 86_400.0  # without a change; a dead process of another machine is not detected
-_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FILES = 8192
+_ID_LENGTH = 36
 
 
 @dataclass
@@ -346,7 +345,7 @@ def _remove_unreferenced(folder: Path, existing: IdIndex | None, totals: _Totals
     files = disk.walk_files(folder)
     while group := [path for path, _ in islice(files, _FILES)]:
         _remove_partial((path for path in group if path.suffix == ".partial"), totals)
-        thumbnails = [path for path in group if path.suffix == ".jpg" and _UUID.match(path.name)]
+        thumbnails = [path for path in group if path.suffix == ".jpg" and is_id(path.name[:_ID_LENGTH])]
         existing_ids = (
             [False] * len(thumbnails)
             if existing is None

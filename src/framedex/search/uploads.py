@@ -1,17 +1,14 @@
 """Stored vectors of query images, so that any process can continue a search."""
 
-import re
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from framedex.core.arrays import Vectors
-from framedex.core.ids import new_id
+from framedex.core.ids import is_id, new_id
 from framedex.core.regular_files import regular
 from framedex.errors import NotFound, WorkspaceError
-
-_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def keep_upload(folder: Path, vector: Vectors) -> str:
@@ -46,7 +43,7 @@ def read_upload(folder: Path, anchor_id: str) -> Vectors:
     Raises:
         NotFound: the anchor does not exist.
     """
-    if not isinstance(anchor_id, str) or _UUID.fullmatch(anchor_id) is None:
+    if not is_id(anchor_id):
         raise NotFound(f"no uploaded image {anchor_id!r}")
     try:
         row: Vectors = np.load(regular(folder / f"{anchor_id}.npy"))
@@ -57,4 +54,4 @@ def read_upload(folder: Path, anchor_id: str) -> Vectors:
 
 def is_upload(folder: Path, anchor_id: str) -> bool:
     """Return whether an anchor id exists."""
-    return _UUID.fullmatch(anchor_id) is not None and (folder / f"{anchor_id}.npy").exists()
+    return is_id(anchor_id) and (folder / f"{anchor_id}.npy").exists()

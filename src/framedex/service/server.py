@@ -95,9 +95,10 @@ def serve(
         if not workspace.read_only:
             workspace.retry_interrupted()
         _invite_admin(app.state.service, url, warn)
-        announce(url)
-        with _signals_end_quietly():
-            _Server(config).run(sockets=[listener])
+        server = _Server(config)
+        with _signals_end(server):
+            announce(url)
+            server.run(sockets=[listener])
 
 
 def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
@@ -125,9 +126,13 @@ def _close(workspace: Workspace, hub: Hub) -> None:
 
 
 @contextmanager
-def _signals_end_quietly() -> Iterator[None]:
-    """Let a server that was told to stop return: it raises the signal again at its end, which would end the process."""
-    former = {number: signal.signal(number, lambda _number, _frame: None) for number in (signal.SIGINT, signal.SIGTERM)}
+def _signals_end(server: uvicorn.Server) -> Iterator[None]:
+    """Let a server return that is told to stop.
+
+    It watches for signals itself while it runs. One that comes before is kept for it, and at its end it raises them
+    again, which would end the process.
+    """
+    former = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

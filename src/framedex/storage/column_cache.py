@@ -193,6 +193,17 @@ class ColumnCache:
                 self._columns.put(key, held, weight=held.nbytes)
         return held
 
+    def derived(self, table: Table, columns: Collection[str], kind: str, make: Callable[[], Any]) -> Any:
+        """Return what follows from some columns of a table, as :meth:`hold` does.
+
+        Args:
+            table: the table at a version.
+            columns: the stored columns that it follows from.
+            kind: what it is.
+            make: returns the value.
+        """
+        return self.hold((kind, *(self._key(table, name) for name in sorted(columns))), make)
+
     def holds(self, key: Hashable) -> bool:
         """Return whether a value of :meth:`hold` is in the cache."""
         return key in self._columns

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from framedex.core.ids import is_dataset_id, new_id
+from framedex.core.ids import is_id, new_id
 from framedex.errors import Conflict, NotFound
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
 from framedex.storage.dataset_origins import changed_at, origin_columns, origin_of
@@ -203,7 +203,7 @@ def dataset_names(connection: sa.Connection, namespace: str | None = None) -> di
     query = f"SELECT CAST(id AS BLOB), CAST(name AS BLOB) FROM datasets{of_namespace} ORDER BY created_at DESC, id"
     rows = connection.exec_driver_sql(query, () if namespace is None else (namespace,)).all()
     texts = [[(each or b"").decode(errors="replace") for each in row] for row in rows]
-    return {dataset_id: name or dataset_id for dataset_id, name in texts if is_dataset_id(dataset_id)}
+    return {dataset_id: name or dataset_id for dataset_id, name in texts if is_id(dataset_id)}
 
 
 def update_dataset(connection: sa.Connection, dataset_id: str, **values: Any) -> None:
@@ -387,7 +387,7 @@ def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
 
 def _record(row: Any) -> DatasetRecord:
     with reading_row("datasets", row.id):
-        if not is_dataset_id(row.id):
+        if not is_id(row.id):
             raise ValueError("id is not the id of a dataset")
         origin = origin_of(row)
         return DatasetRecord(

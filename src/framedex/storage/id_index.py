@@ -1,4 +1,4 @@
-"""An index of a table's ids, in 16 bytes each."""
+"""Indices of a table's ids, in 16 bytes each."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,9 @@ import pyarrow as pa
 from framedex.storage.table_versions import Table
 
 _TEXT = 36
+_BLOCK = 65_536
+ENTRY_BYTES = 24
+"""The bytes of a row in :class:`RowsOfIds`."""
 _HEX = np.full(256, 255, dtype=np.uint8)
 _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _DIGITS = np.array([place for place in range(_TEXT) if place not in (8, 13, 18, 23)])
@@ -42,6 +45,42 @@ class IdIndex:
             same = (start + offset < stop) & (self._ids[index, 1] == halves[:, 1])
             positions[same] = np.maximum(positions[same], self._order[index[same]])
         return positions
+
+
+class RowsOfIds:
+    """The rows of ids, which are looked up in memory.
+
+    Args:
+        ids: UUIDs in text form, without nulls.
+        row_ids: uint64, shape (len(ids),).
+    """
+
+    def __init__(self, ids: pa.ChunkedArray, row_ids: npt.NDArray[np.uint64]) -> None:
+        halves = np.empty((len(ids), 2), np.uint64)
+        start = 0
+        for batch in pa.table({"id": ids}).to_batches(max_chunksize=_BLOCK):  # the digits of all would take much memory
+            halves[start : start + len(batch)] = id_halves(batch.column(0))
+            start += len(batch)
+        order = np.argsort(halves[:, 0], kind="stable")
+        self._first, self._second = halves[order, 0], halves[order, 1]
+        self._row_ids = row_ids[order]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes in memory."""
+        return int(self._first.nbytes + self._second.nbytes + self._row_ids.nbytes)
+
+    def find(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the row ids of those of some UUIDs that exist, by UUID."""
+        found = {}
+        for each, (first, second) in zip(ids, id_halves(pa.array(ids, pa.string())), strict=True):
+            place = int(np.searchsorted(self._first, first))
+            while place < len(self._first) and self._first[place] == first:  # other ids begin alike once in 2⁶⁰ pairs
+                if self._second[place] == second:
+                    found[each] = int(self._row_ids[place])
+                    break
+                place += 1
+        return found
 
 
 def id_halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.core.atomic import write_atomic
-from framedex.core.ids import is_dataset_id, objects_dataset
+from framedex.core.ids import is_id, objects_dataset
 from framedex.core.regular_files import read_text
 from framedex.errors import FormatTooNew, WorkspaceError
 from framedex.settings import user_path
@@ -141,7 +141,7 @@ class Layout:
 
 def names_dataset(folder: Path) -> bool:
     """Return whether a folder's name is a dataset id."""
-    return is_dataset_id(folder.name)
+    return is_id(folder.name)
 
 
 def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from framedex.core.allowed_folders import OwnPath
 from framedex.core.arrays import RowIds
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.ids import is_id
 from framedex.core.path_columns import relation_with, stored
 from framedex.errors import NotFound
 from framedex.storage.blobs import blob_path
@@ -20,6 +21,7 @@ from framedex.storage.column_cache import ColumnCache
 from framedex.storage.condition import Condition
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Generation
+from framedex.storage.id_index import ENTRY_BYTES, RowsOfIds
 from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
 from framedex.storage.row_positions import positions_of
 from framedex.storage.schema import BLOBS_ROOT
@@ -243,19 +245,37 @@ class Media:
         """
         row_id = self.row_id_of.get(media_id)
         if row_id is None:
-            row_ids = self.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
-            if not len(row_ids):
+            row_id = self.find_row_ids([media_id]).get(media_id)
+            if row_id is None:
                 raise NotFound(f"no media {media_id!r} in this dataset")
-            row_id = int(row_ids[0])
         row: dict[str, Any] = self.take([row_id], columns).to_pylist()[0]
         return row
 
     def with_row_ids(self, media_ids: Sequence[str]) -> "Media":
         """Return the same media with the row ids of some items looked up in one pass, so that :meth:`find` is fast."""
-        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (list(media_ids),), frozenset({"media_id"}))
-        rows = self.query(f"SELECT {ROW_ID}, media_id FROM chosen", condition, ["media_id"])
-        row_ids = dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
-        return replace(self, row_id_of={**self.row_id_of, **row_ids})
+        return replace(self, row_id_of={**self.row_id_of, **self.find_row_ids(media_ids)})
+
+    def find_row_ids(self, media_ids: Sequence[str]) -> dict[str, int]:
+        """Return the row ids of those of some items that exist, by media id."""
+        wanted = [each for each in media_ids if is_id(each)]
+        if not wanted:
+            return {}
+        if (rows := self._rows_of_ids()) is not None:
+            return rows.find(wanted)
+        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (wanted,), frozenset({"media_id"}))
+        found = self.query(f"SELECT {ROW_ID}, media_id FROM chosen", condition, ["media_id"])
+        return dict(zip(found["media_id"].to_pylist(), found[ROW_ID].to_pylist(), strict=True))
+
+    def _rows_of_ids(self) -> RowsOfIds | None:
+        """Return the rows by media id, which are kept in memory; None if they are too many for the cache."""
+        columns = {"media_id", ROW_ID}
+        if self.columns is None or not self.columns.fits(ENTRY_BYTES * self.table.count()):
+            return None
+        if (read := self.columns.read(self.table, columns)) is None:
+            return None
+        make = lambda: RowsOfIds(read["media_id"], read[ROW_ID].to_numpy())  # noqa: E731
+        rows: RowsOfIds = self.columns.derived(self.table, columns, "rows of ids", make)
+        return rows
 
     @property
     def location(self) -> tuple[str, ...]:

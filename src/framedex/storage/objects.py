@@ -13,7 +13,6 @@ from typing import Any
 
 from framedex.core.ids import objects_dataset
 from framedex.errors import NotFound
-from framedex.storage.condition import Condition
 from framedex.storage.generation import Generation, ObjectSummary, Summary
 from framedex.storage.media import Media, time_fragment
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
@@ -99,12 +98,10 @@ def media_containing(media: Media, item_id: str) -> Media:
     Raises:
         NotFound: no view contains it.
     """
-    condition = Condition("media_id = $1", (item_id,), frozenset({"media_id"}))
     related = objects_of(media) if media.parents is None else media.parents
-    is_valid = isinstance(item_id, str) and item_id.isascii()  # invalid Unicode cannot be a parameter or an id
-    for each in (media, related) if is_valid else ():
-        if each is not None and not is_empty_object_view(each) and (row_ids := each.row_ids(condition)).size:
-            return replace(each, row_id_of={**each.row_id_of, item_id: int(row_ids[0])})
+    for each in (media, related):
+        if each is not None and not is_empty_object_view(each) and (found := each.find_row_ids([item_id])):
+            return replace(each, row_id_of={**each.row_id_of, **found})
     raise NotFound(f"no media {item_id!r} in this dataset")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from framedex.core.ids import is_dataset_id
+from framedex.core.ids import is_id
 from framedex.records import (
     DatasetStatus,
     EmbeddingConfig,
@@ -70,7 +70,7 @@ def check_plain(table: sa.Table, plain: Mapping[str, Any]) -> None:
     """
     row_id = _row_id(plain)
     key = _OWNERS.get(table.name, "dataset_id")
-    if not is_dataset_id(plain.get(key)):
+    if not is_id(plain.get(key)):
         owner = "view" if key == "view_id" else "dataset"
         raise WrongValue(f"row {short_repr(row_id)} of table {table.name}: {key} is not the id of a {owner}")
     for column in table.columns:

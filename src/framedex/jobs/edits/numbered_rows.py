@@ -5,7 +5,6 @@ number are therefore read once, and serve one deletion after another; the rows t
 were edited meanwhile are few.
 """
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from framedex.core.arrays import RowIds
 from framedex.core.forks import cached_property
+from framedex.core.ids import is_id
 from framedex.jobs.edits.rows import find_ids
 from framedex.storage.column_keys import files_key
 from framedex.storage.copy_pairs import CopyPairs, read_pairs
@@ -26,7 +26,6 @@ from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.table_versions import ROW_ID
 
 _ID = "media_id"
-_UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _MANY = 64  # more ids than one of so many rows are looked up in one pass over all ids
 _VALUES = "values"
 _NO_ROW = np.iinfo(np.uint64).max
@@ -89,7 +88,7 @@ class NumberedRows:
             rows = np.flatnonzero(places >= 0)
             numbers[places[rows]] = self.numbers(rows)
             return numbers
-        likely = [place for place, each in enumerate(media_ids) if _UUID.fullmatch(each)]
+        likely = [place for place, each in enumerate(media_ids) if is_id(each)]
         if not likely:
             return numbers
         wanted = id_halves(pa.array([media_ids[place] for place in likely], pa.string()))

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from framedex.core.ids import is_dataset_id
+from framedex.core.ids import is_id
 from framedex.core.naming import copy_name
 from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
@@ -71,7 +71,7 @@ def check_catalog(inspection: Inspection) -> CatalogFaults | None:
         return None
     others = []
     for row in row_faults(path):
-        if row.table in (tasks.name, exports.name) or not is_dataset_id(row.dataset_id):
+        if row.table in (tasks.name, exports.name) or not is_id(row.dataset_id):
             repair = lambda row=row: _remove_row(inspection, row)  # noqa: E731
             inspection.add(path, row.text, _ROW_REMOVED, kind="rows", repair=repair)
         else:
@@ -94,9 +94,7 @@ def _settle_reference(inspection: Inspection, reference: str) -> None:
     """Remove rows whose dataset or saved view does not exist and will not return; check that a reference holds now."""
     layout = inspection.context.layout
     with inspection.context.catalog.write() as connection:
-        remove_orphans(
-            connection, lambda dataset_id: is_dataset_id(dataset_id) and has_manifest(layout.dataset(dataset_id))
-        )
+        remove_orphans(connection, lambda dataset_id: is_id(dataset_id) and has_manifest(layout.dataset(dataset_id)))
     _check_gone(reference, reference_faults, layout.catalog)
 
 

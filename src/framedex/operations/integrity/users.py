@@ -6,7 +6,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from framedex.core.ids import is_dataset_id
+from framedex.core.ids import is_id
 from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
@@ -94,9 +94,7 @@ def _existing(inspection: Inspection) -> set[str]:
     layout: Layout = inspection.context.layout
     with inspection.context.catalog.read() as connection:
         known = set(datasets.dataset_names(connection))
-    return known | {
-        path.name for path in disk.entries(layout.datasets) if is_dataset_id(path.name) and has_manifest(path)
-    }
+    return known | {path.name for path in disk.entries(layout.datasets) if is_id(path.name) and has_manifest(path)}
 
 
 def _mend(path: Path, fault: ServiceFault, existing: Existing) -> None:
