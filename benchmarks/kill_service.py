@@ -1,8 +1,9 @@
 """Kills of the server at random moments of uploads, processing, additions and exports: nothing is lost or half done.
 
-For each moment a server of a fresh workspace is asked for a sequence of requests and killed in the middle. Then the
-workspace is checked, and a second server must end what the first began: each file that was answered 202 is a media item
-at the end, and no other one; each export that was started has failed or can be downloaded; the next calls are accepted.
+For each moment a server of a fresh workspace is asked for a sequence of requests and killed in the middle of one of its
+steps, at a random time: each step gets as many kills, however short it is. Then the workspace is checked, and a second
+server must end what the first began: each file that was answered 202 is a media item at the end, and no other one; each
+export that was started has failed or can be downloaded; the next calls are accepted.
 """
 
 import argparse
@@ -67,10 +68,13 @@ class Story:
         processing: whether the upload was handed over; None if that is not known.
         added: whether the addition was accepted; None if that is not known.
         exports: ids of started exports.
+        began_s: when each step began.
     """
 
     def __init__(self) -> None:
-        self.step = "begin"
+        self._step = ""
+        self.began_s = dict[str, float]()
+        self._changed = threading.Condition()
         self.dataset_id: str | None = None
         self.number: int | None = None
         self.accepted, self.doubtful = set[str](), set[str]()
@@ -78,8 +82,25 @@ class Story:
         self.added: bool | None = False
         self.exports: list[str] = []
 
-    def run(self, url: str) -> None:
-        """Send one request after another, until one has no answer."""
+    @property
+    def step(self) -> str:
+        """The present step."""
+        return self._step
+
+    @step.setter
+    def step(self, step: str) -> None:
+        with self._changed:
+            self._step, self.began_s[step] = step, time.monotonic()
+            self._changed.notify_all()
+
+    def wait_for(self, step: str) -> None:
+        """Wait until a step has begun."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: step in self.began_s, 120):
+                raise RuntimeError(f"the step {step!r} does not begin")
+
+    def run(self, url: str, exports: int | None = None) -> None:
+        """Send one request after another, until one has no answer, or after so many exports."""
         connection = Connection(url)
         self.step = "upload"
         self.dataset_id = json.loads(connection.get(f"{API}/ingestion/new_dataset?dataset_name=pets"))["dataset_id"]
@@ -103,7 +124,7 @@ class Story:
         self.step = "export"
         connection.send("POST", f"{API}/dataset/{self.dataset_id}/reindex")
         wait_ready(connection, self.dataset_id, {"READY"})
-        for number in itertools.count():
+        for number in itertools.count() if exports is None else range(exports):
             query = f"file_name=all{number}&export_format=json&include_images=true"
             answer = connection.get(f"{API}/dataset/{self.dataset_id}/export_context_async?{query}")
             self.exports.append(json.loads(answer)["id"])
@@ -131,8 +152,21 @@ def wait_export(connection: Connection, dataset_id: str, export_id: str) -> dict
     raise RuntimeError("the export does not end")
 
 
-def kill_once(template: Path, folder: Path, seconds: float) -> tuple[str, list[str]]:
-    """Kill a server after some seconds of a story; return the step it was in, and what is wrong afterwards."""
+def undisturbed(template: Path, folder: Path) -> dict[str, float]:
+    """Return how long each step lasts, in seconds; the last one with two exports."""
+    shutil.copytree(template, folder)
+    story, server = Story(), server_of(folder)
+    try:
+        story.run(server.url, exports=2)
+    finally:
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(60)
+    times = [story.began_s[step] for step in STEPS] + [time.monotonic()]
+    return {step: after - began for step, began, after in zip(STEPS, times, times[1:], strict=False)}
+
+
+def kill_once(template: Path, folder: Path, step: str, seconds: float) -> tuple[str, list[str]]:
+    """Kill a server some seconds after the beginning of a step; return the step it was in, and what is wrong then."""
     shutil.copytree(template, folder)
     story, server = Story(), server_of(folder)
     url = server.url
@@ -145,6 +179,7 @@ def kill_once(template: Path, folder: Path, seconds: float) -> tuple[str, list[s
 
     client = threading.Thread(target=tell, daemon=True)
     client.start()
+    story.wait_for(step)
     time.sleep(seconds)
     step = story.step
     server.process.send_signal(signal.SIGKILL)
@@ -211,15 +246,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=6.0, help="the latest moment")
     arguments = parser.parse_args()
-    draw, counts, wrong = random.Random(arguments.seed), dict.fromkeys(("begin", *STEPS), 0), list[str]()
+    draw, counts, wrong = random.Random(arguments.seed), dict.fromkeys(STEPS, 0), list[str]()
     with tempfile.TemporaryDirectory() as scratch:
         template = Path(scratch) / "template"
         Workspace(template).close()
+        lasts_s = undisturbed(template, Path(scratch) / "undisturbed")
+        print({step: round(seconds, 2) for step, seconds in lasts_s.items()}, flush=True)
         for moment in range(arguments.moments):
-            seconds = draw.uniform(0.0, arguments.seconds)
-            step, found = kill_once(template, Path(scratch) / f"ws{moment}", seconds)
+            wanted = STEPS[moment % len(STEPS)]
+            seconds = draw.uniform(0.0, lasts_s[wanted])
+            step, found = kill_once(template, Path(scratch) / f"ws{moment}", wanted, seconds)
             counts[step] += 1
             wrong += [f"moment {moment}, {seconds:.2f} s, {step}: {each}" for each in found]
             print(f"{moment}: {seconds:.2f} s, {step}: {'; '.join(found) or 'good'}", flush=True)

@@ -43,6 +43,7 @@ from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.datasets import Creation
+from framedex.storage.engines import import_engines
 from framedex.storage.heads import Heads
 from framedex.storage.layout import open_layout
 from framedex.storage.listing import fail_interrupted_tasks, is_unwritable, reading_settled
@@ -283,6 +284,11 @@ class Workspace(WorkspaceUpkeep):
         with self._read() as connection:
             record, creation = datasets.find_with_creation(connection, dataset_id)
         return FoundDataset(Dataset(self._context, record.id), record, creation)
+
+    def load_engines(self) -> None:
+        """Load the engines of tables and queries, as the first call that needs them does: it takes half a second."""
+        import_engines()
+        self._context.sql.query("SELECT 1", (), {})
 
     def creations(self) -> dict[str, Creation]:
         """Return the namespace of each dataset, and the user account for which it was created, by its id."""

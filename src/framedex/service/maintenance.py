@@ -11,7 +11,7 @@ _PERIOD_S = 60.0
 
 
 class Maintenance:
-    """A thread that cleans up once a minute.
+    """A thread that loads what the first requests need, and cleans up once a minute.
 
     Args:
         state: the running service.
@@ -32,6 +32,7 @@ class Maintenance:
         self._thread.join(1.0)
 
     def _run(self) -> None:
+        self._state.workspace.load_engines()
         self.prepare_sign_on()
         while not self._stop.wait(_PERIOD_S):
             self.run_once()

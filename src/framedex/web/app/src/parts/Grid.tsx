@@ -207,6 +207,7 @@ export function Grid({ results, selection, focus, size, fills, name, onOpen }: P
                       size={tile}
                       fills={fills}
                       loads={!isFlying.value && (hasScrolled.current || isInView(row))}
+                      isFirst={position === focus.value}
                     />
                   ) : (
                     <div class="tile waiting" />

@@ -13,6 +13,8 @@ interface Props {
   fills: boolean;
   /** Whether the image is asked for; not while the grid flies past. */
   loads: boolean;
+  /** Whether it is asked for before the others on the screen. */
+  isFirst: boolean;
 }
 
 /** Return the name of an image for screen readers: caption or file name, labels, issues. */
@@ -27,7 +29,7 @@ export function nameOf(row: Row): string {
 }
 
 /** An image of the grid, with its labels and issues. */
-export function Tile({ datasetId, row, size, fills, loads }: Props) {
+export function Tile({ datasetId, row, size, fills, loads, isFirst }: Props) {
   const present = thumbnail(datasetId, row.media_id, row.v, size);
   // Which address was shown, or could not be: another one is waited for.
   const last = useSignal<{ source: string; reason: string | null }>({ source: "", reason: null });
@@ -43,6 +45,7 @@ export function Tile({ datasetId, row, size, fills, loads }: Props) {
           src={source}
           alt=""
           decoding="async"
+          fetchpriority={isFirst ? "high" : "auto"}
           draggable={false}
           onLoad={() => {
             last.value = { source: present, reason: null };
