@@ -35,13 +35,18 @@ DIGEST = bytes(range(16))
 ROOTS = ("/root/0", "/root/1", "blobs:", "s3://bucket/some folder", "s3://")
 
 
+def id_of(number: int) -> str:
+    """Return the id of a row."""
+    return f"{number:08}-0000-4000-8000-000000000000"
+
+
 def build(folder: Path, paths: list[tuple[str, int | None]], *, part: int = 10_000) -> Media:
     """Return media at those paths, written in parts."""
     path = folder / "media.lance"
     content: list[dict[str, Any]] = []
     for number, (name, root) in enumerate(paths):
         text, raw = text_of_path(name)
-        row = {"media_id": f"id-{number}", "path": text, "path_raw": raw, "root": root, "n": number}
+        row = {"media_id": id_of(number), "path": text, "path_raw": raw, "root": root, "n": number}
         content.append(row | {"content_hash": DIGEST})
     version = 0
     for start in range(0, max(len(content), 1), part):
@@ -114,8 +119,8 @@ def test_blocks__of_given_rows(tmp_path: Path) -> None:
 def test_find__by_id(tmp_path: Path) -> None:
     """One item is found by its id, whatever characters it has; an unknown id raises an error."""
     media = numbered(tmp_path, 10)
-    assert media.find("id-7", ["n", "path"]) == {"n": 7, "path": "7.jpg"}
-    for unknown in ("id-99", "", "' OR TRUE --"):
+    assert media.find(id_of(7), ["n", "path"]) == {"n": 7, "path": "7.jpg"}
+    for unknown in (id_of(99), "", "' OR TRUE --"):
         with pytest.raises(NotFound, match="no media"):
             media.find(unknown, ["n"])
 
@@ -143,7 +148,7 @@ def test_find__by_id(tmp_path: Path) -> None:
 def test_file_and_uri__of_a_row(tmp_path: Path, path: str, root: int | None, file: str | None, uri: str) -> None:
     """Relative paths are below their root, absolute ones are taken as they are, and URIs are not local files."""
     media = build(tmp_path, [(path, root)])
-    row = media.find("id-0", LOCATION)
+    row = media.find(id_of(0), LOCATION)
     assert media.file_of(row) == file
     assert media.uri_of(row) == uri
 
@@ -160,7 +165,7 @@ def test_file_uri__leads_back(raw: bytes) -> None:
 def test_file_of__a_uri_with_other_bytes(tmp_path: Path) -> None:
     """A file URI whose name is not UTF-8 resolves to the file."""
     media = build(tmp_path, [("file:///caf%E9.jpg", None)])
-    file = media.file_of(media.find("id-0", LOCATION))
+    file = media.file_of(media.find(id_of(0), LOCATION))
     assert file is not None
     assert os.fsencode(file) == b"/caf\xe9.jpg"
 
@@ -168,7 +173,7 @@ def test_file_of__a_uri_with_other_bytes(tmp_path: Path) -> None:
 def test_file_and_uri__of_an_uploaded_row(tmp_path: Path) -> None:
     """Uploaded files are in the dataset's folder, by content hash and suffix of the name."""
     media = build(tmp_path, [("holiday/A.JPG", 2)])
-    row = media.find("id-0", LOCATION)
+    row = media.find(id_of(0), LOCATION)
     blob = tmp_path / "blobs" / "00" / f"{DIGEST.hex()[2:]}.jpg"
     assert media.file_of(row) == media.location_of(row) == str(blob)
     assert media.uri_of(row) == file_uri(blob)
@@ -182,7 +187,7 @@ def test_location__of_rows_of_all_kinds(tmp_path: Path) -> None:
     """Files are located by path and objects by URI, wherever they are stored; other URIs have no location."""
     kinds = [("a.jpg", 0), ("a.jpg", 3), ("s3://b/a.jpg", None), ("file:///a%20b.jpg", None), ("http://h/a.jpg", None)]
     media = build(tmp_path, kinds)
-    rows = [media.find(f"id-{number}", LOCATION) for number in range(len(kinds))]
+    rows = [media.find(id_of(number), LOCATION) for number in range(len(kinds))]
     located = ["/root/0/a.jpg", "s3://bucket/some folder/a.jpg", "s3://b/a.jpg", "/a b.jpg", None]
     assert [media.location_of(row) for row in rows] == located
     assert [media.shown_path(row) for row in rows] == [*located[:4], "http://h/a.jpg"]
