@@ -43,6 +43,7 @@ AIMS: dict[str, tuple[float, float, float]] = {
     "accept to next group": (100, 100, 100),
     "filter to count": (500, 500, 500),
     "filter to images": (200, 300, 500),
+    "filter to images, tiles of the app": (200, 300, 500),
     "edit confirmed": (300, 300, 300),
     "JS heap, MB": (80, 80, 80),
     "elements of the grid": (800, 800, 800),

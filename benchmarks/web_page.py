@@ -170,7 +170,9 @@ def _first_page(context: BrowserContext, site: str) -> dict[str, float]:
     page.goto(f"/d/{NAME}/pictures", wait_until="commit")
     page.evaluate("bench.until(bench.settled)")
     page.wait_for_timeout(500)
-    return {"requests of the first page": traffic.requests, "kB of the first page": traffic.size_bytes / 1000}
+    figures = {"requests of the first page": traffic.requests, "kB of the first page": traffic.size_bytes / 1000}
+    filtered = _filtered(page, 10)
+    return {**figures, **{f"{name}, tiles of the app": each for name, each in filtered.items() if "images" in name}}
 
 
 def _pressed(page: Page, keys: str, test: str) -> float:
@@ -208,11 +210,11 @@ def _scrolled(page: Page) -> dict[str, float]:
     return found
 
 
-def _filtered(page: Page) -> dict[str, float]:
-    """Show the images of labels, each the first time."""
+def _filtered(page: Page, label: int = 3) -> dict[str, float]:
+    """Show the images of labels from a number on, each the first time."""
     counts, images = [], []
     for number in range(5):
-        text = f'[{{"labels":{{"op":"is","value":"class {number + 3:02}"}}}}]'
+        text = f'[{{"labels":{{"op":"is","value":"class {number + label:02}"}}}}]'
         query = "?" + urlencode({"f": text})
         both = page.evaluate(
             """async (query) => {

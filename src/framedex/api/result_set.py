@@ -163,10 +163,10 @@ class ResultSet:
             Gone: the state was freed.
         """
         missing = f"no media {media_id!r} among these results"
-        if is_empty_object_view(self._media) or not media_id.isascii():
+        if is_empty_object_view(self._media):
             raise NotFound(missing)
         with self._reading():
-            row_ids = self._media.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
+            row_ids = np.array([*self._media.find_row_ids([media_id]).values()], np.uint64)
             place = positions_of(self._all_rows(), row_ids)
         if place is None or not len(place):
             raise NotFound(missing)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +75,19 @@ def duplicates(
     )
 
 
-def kept_ids(media: Media) -> pa.Array:
+class Kept(NamedTuple):
+    """The members to keep.
+
+    Attributes:
+        ids: their media ids.
+        columns: the columns that they follow from.
+    """
+
+    ids: pa.Array
+    columns: frozenset[str]
+
+
+def kept_ids(media: Media) -> Kept:
     """Return the ids of the members to keep: one of each group of :func:`duplicates` at the lowest similarity.
 
     Args:
@@ -83,13 +95,14 @@ def kept_ids(media: Media) -> pa.Array:
     """
     column = DUPLICATES[0]
     if column not in media.table.schema.names or is_empty_object_view(media):
-        return pa.array([], pa.string())
+        return Kept(pa.array([], pa.string()), frozenset([column]))
     groups = _grouped(media, Condition(), (column, (column,)), None)
     row_ids = pc.list_flatten(groups["row_ids"]).to_numpy()
     sizes = pc.list_value_length(groups["row_ids"]).to_numpy().astype(np.int64)
-    criteria = [each.criterion(_Measures(media, row_ids)) for each in _preferences(media)]
+    measures = _Measures(media, row_ids)
+    criteria = [each.criterion(measures) for each in _preferences(media)]
     best = best_members(sizes, criteria, row_ids.astype(np.int64)).best
-    return media.values_at(row_ids[best], "media_id")
+    return Kept(media.values_at(row_ids[best], "media_id"), frozenset(["media_id", column, *measures]))
 
 
 class _Measures(dict[str, Values]):

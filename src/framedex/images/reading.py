@@ -44,9 +44,10 @@ def read_image(media: Media, media_id: str, settings: Settings, *, detail: int |
         Unavailable: the item is in a bucket that cannot be reached.
     """
     check_media_id(media_id)
-    row = media.find(media_id, (*media.location, "error"))
+    row = media.find(media_id, media.location)
     if row.get("kind") == VIDEO:
-        raise CannotDecode(f"the video {media.shown_path(row)!r} has no frames: {row['error']}")
+        error = media.find(media_id, ["error"])["error"]
+        raise CannotDecode(f"the video {media.shown_path(row)!r} has no frames: {error}")
     location = media.location_of(row)
     if location is None:
         raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from framedex.core.arrays import RowIds
 from framedex.editable_values import editable_values
@@ -61,9 +60,7 @@ class PinnedRows(Step):
         if media.generation.id == self.media.generation.id:
             is_whole = selection.condition() == EVERYTHING
             return SelectedRows(media, self.row_ids) if is_whole else selection.within(self.row_ids)
-        row_ids, media_ids = media.values(selection.condition(), "media_id")
-        places = pc.index_in(self.media.values_at(self.row_ids, "media_id"), value_set=media_ids).drop_null()
-        return selection.reordered(row_ids[places.to_numpy()])
+        return selection.reordered(selection.rows_of(self.media.values_at(self.row_ids, "media_id")))
 
 
 def rows_of_ids(media: Media, ids: list[str]) -> RowIds:
@@ -104,11 +101,9 @@ def have_changed(media: Media, row_ids: RowIds, present: Media) -> bool:
     """
     if present.generation.id == media.generation.id or not len(row_ids):
         return False
-    ids, (now_ids, now_names) = media.values_at(row_ids, "media_id"), present.values(EVERYTHING, "media_id")
-    places = pc.index_in(ids, value_set=now_names)
-    if places.null_count:
+    now = SelectedRows(present, EVERYTHING).rows_of(media.values_at(row_ids, "media_id"))
+    if len(now) < len(row_ids):
         return True
-    now = now_ids[places.to_numpy()]
     if media.generation.tables[MEDIA] == present.generation.tables[MEDIA]:
         return False
     names = _edited_columns(media, present)

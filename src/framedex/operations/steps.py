@@ -24,10 +24,13 @@ from framedex.operations.sorting import sort_field, sorted_rows
 from framedex.search.queries import Query
 from framedex.search.ranking import Ranking
 from framedex.storage.condition import Condition
-from framedex.storage.media import Media
+from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import is_empty_object_view
 from framedex.storage.table_versions import ROW_ID
 from framedex.vql import Filter
+
+_FEW_IDS = 1000  # which are looked up one by one
+_NO_ROW = np.uint64(np.iinfo(np.uint64).max)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,19 @@ class SelectedRows:
     def condition(self) -> Condition:
         """Return the condition that only these rows meet; it has no order."""
         return self.rows if isinstance(self.rows, Condition) else as_condition(self.rows)
+
+    def rows_of(self, media_ids: pa.StringArray) -> RowIds:
+        """Return those of the rows that have some media ids, in the order of the ids: uint64."""
+        if len(media_ids) > _FEW_IDS:
+            row_ids, own_ids = self.media.values(self.condition(), "media_id")
+            return np.asarray(row_ids[pc.index_in(media_ids, value_set=own_ids).drop_null().to_numpy()])
+        names = media_ids.to_pylist()
+        found = self.media.find_row_ids(names)
+        row_ids = np.array([found[each] for each in names if each in found], np.uint64)
+        if self.condition() == EVERYTHING or not len(row_ids):
+            return row_ids
+        own = np.append(np.sort(self.row_ids()), _NO_ROW)
+        return np.asarray(row_ids[own[np.searchsorted(own[:-1], row_ids)] == row_ids])
 
     def only(self, positions: npt.NDArray[np.integer]) -> "SelectedRows":
         """Return the rows at some positions, in that order."""
@@ -223,9 +239,7 @@ class Picked(Step):
         """Return the rows with these ids."""
         if is_empty_object_view(selection.media):
             return SelectedRows(selection.media, np.empty(0, np.uint64))
-        row_ids, media_ids = selection.media.values(selection.condition(), "media_id")
-        positions = pc.index_in(self.ids, value_set=media_ids).drop_null()
-        return selection.reordered(row_ids[positions.to_numpy()])
+        return selection.reordered(selection.rows_of(self.ids))
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class ColumnCache:
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
         self._tables = TableCache()
         self._deletions: LruCache[Hashable, tuple[_Deletion, ...]] = LruCache(_DELETIONS)
-        self._lock, self._reading = forks.Lock(), forks.Lock()
+        self._lock, self._reading, self._deriving = forks.Lock(), forks.Lock(), forks.Lock()
 
     @property
     def is_on(self) -> bool:
@@ -194,7 +194,7 @@ class ColumnCache:
         return held
 
     def derived(self, table: Table, columns: Collection[str], kind: str, make: Callable[[], Any]) -> Any:
-        """Return what follows from some columns of a table, as :meth:`hold` does.
+        """Return what follows from some columns of a table, as :meth:`hold` does; one thread makes it for all.
 
         Args:
             table: the table at a version.
@@ -202,7 +202,11 @@ class ColumnCache:
             kind: what it is.
             make: returns the value.
         """
-        return self.hold((kind, *(self._key(table, name) for name in sorted(columns))), make)
+        key = (kind, *(self._key(table, name) for name in sorted(columns)))
+        if (held := self._columns.get(key)) is not None:
+            return held
+        with self._deriving:
+            return self.hold(key, make)
 
     def holds(self, key: Hashable) -> bool:
         """Return whether a value of :meth:`hold` is in the cache."""

@@ -61,7 +61,7 @@ class RowsOfIds:
         for batch in pa.table({"id": ids}).to_batches(max_chunksize=_BLOCK):  # the digits of all would take much memory
             halves[start : start + len(batch)] = id_halves(batch.column(0))
             start += len(batch)
-        order = np.argsort(halves[:, 0], kind="stable")
+        order = np.argsort(halves[:, 0])
         self._first, self._second = halves[order, 0], halves[order, 1]
         self._row_ids = row_ids[order]
 

@@ -30,6 +30,7 @@ from framedex.storage.table_versions import ROW_ID, Table
 from framedex.storage.videos import VIDEOS
 
 EVERYTHING = Condition()
+_FEW_ROWS = 200_000  # whose columns are read as a whole for one of them
 _BLOCK_ROWS = 4096
 _HELD = "_held"
 _RELATION = "media"
@@ -176,10 +177,11 @@ class Media:
     def row_ids(self, condition: Condition) -> RowIds:
         """Return the ids of the rows that meet a condition, ascending, which is the order of ingestion."""
         mask = self._mask(condition)
-        if mask is not None and self.columns is not None:
+        if self.columns is not None and (mask is not None or condition == EVERYTHING):
             rows = self.columns.read(self.table, {ROW_ID})
             if rows is not None:
-                return np.sort(rows[ROW_ID].filter(mask).to_numpy())  # fast, as they are mostly sorted already
+                ids = np.asarray(rows[ROW_ID] if mask is None else rows[ROW_ID].filter(mask), dtype=np.uint64)
+                return ids if bool((ids[1:] > ids[:-1]).all()) else np.sort(ids)
         ids = self.query(f"SELECT {ROW_ID} FROM chosen ORDER BY {ROW_ID}", condition, [])
         return np.asarray(ids[ROW_ID].to_numpy(), dtype=np.uint64)
 
@@ -248,7 +250,8 @@ class Media:
             row_id = self.find_row_ids([media_id]).get(media_id)
             if row_id is None:
                 raise NotFound(f"no media {media_id!r} in this dataset")
-        row: dict[str, Any] = self.take([row_id], columns).to_pylist()[0]
+        # Who looks at one image looks at others; the columns of very many rows would take much memory for that.
+        row: dict[str, Any] = self.take([row_id], columns, keep=self.table.count() <= _FEW_ROWS).to_pylist()[0]
         return row
 
     def with_row_ids(self, media_ids: Sequence[str]) -> "Media":

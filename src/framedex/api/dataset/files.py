@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from framedex.browse.media_item import media_item
 from framedex.core.checks import check_integer
+from framedex.core.ids import objects_dataset
 from framedex.images.reading import read_media_pixels
 from framedex.images.thumbnails import (
     FULL_SIZE,
@@ -18,7 +19,7 @@ from framedex.operations.edits import field_values
 from framedex.operations.originals import MediaFile, open_original
 from framedex.records import MediaItem
 from framedex.storage.media import Media
-from framedex.storage.objects import media_containing, objects_of
+from framedex.storage.objects import media_containing
 
 _LARGEST = 4096
 _QUALITY = 90
@@ -85,10 +86,7 @@ class DatasetFiles:
             InvalidInput: the size is out of range.
         """
         check_integer("size", size, minimum=16, maximum=_LARGEST)
-        media, layout = open_media(self._context, self.id, early=True), self._context.layout
-        folders = [layout.thumbnails(self.id)]
-        if (objects := objects_of(media)) is not None:
-            folders.append(layout.thumbnails(objects.dataset_id))
+        folders = (self._context.layout.thumbnails(each) for each in (self.id, objects_dataset(self.id)))
         found = (cached_thumbnail(folder, media_id, size) for folder in folders)
         return next((each for each in found if each is not None), None)
 

@@ -12,12 +12,13 @@ from framedex.api.data_frames import as_pandas
 from framedex.api.ids import Ids
 from framedex.api.view.base import check_count
 from framedex.api.view.composition import Composition, as_index
-from framedex.browse.duplicates import kept_ids
+from framedex.browse.duplicates import Kept, kept_ids
 from framedex.browse.embeddings import selected_vectors, vectors
 from framedex.errors import OutOfRange
 from framedex.export.table_columns import table_batches, table_schema
 from framedex.operations.context import Context
 from framedex.operations.steps import SelectedRows
+from framedex.storage.column_keys import ColumnsKey, columns_key
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import is_empty_object_view
 
@@ -207,10 +208,11 @@ def _rows(tables: Iterator[pa.Table]) -> Iterator[dict[str, Any]]:
 
 
 def _kept_ids(context: Context, media: Media) -> pa.Array:
-    """Return the ids of the members to keep; they are computed once for a generation."""
-    key = "kept ids", media.generation.id, media.parents is not None
-    ids: pa.Array | None = context.selections.get(key)
-    if ids is None:
-        ids = kept_ids(media)
-        context.selections.put(key, ids, weight=max(ids.nbytes, 1))
-    return ids
+    """Return the ids of the members to keep; they are computed once until what they follow from is changed."""
+    key = "kept ids", str(media.table.path)
+    known: tuple[Kept, ColumnsKey] | None = context.selections.get(key)
+    if known is not None and known[1] == columns_key(media.table, known[0].columns):
+        return known[0].ids
+    kept = kept_ids(media)
+    context.selections.put(key, (kept, columns_key(media.table, kept.columns)), weight=max(kept.ids.nbytes, 1))
+    return kept.ids

@@ -28,6 +28,8 @@ const PART = 50;
 const MOST_SHOWN = 60;
 /** How many of the next groups are read before their turn. */
 const AHEAD = 3;
+/** How many thumbnails of a group are asked for before its turn: about those that are in view first. */
+const THUMBS_AHEAD = 8;
 const MEMBER_PX = 256;
 const MEMBER_COLUMNS = [
   ...THUMB_COLUMNS,
@@ -113,14 +115,18 @@ function groupsWith(of: DatasetStatus, level: string, mediaId: string) {
 /** The members of groups, which are read before their turn comes. */
 const read = new Lru<string, Promise<Row[]>>(2 * AHEAD);
 
-/** Return the members of a group that are shown; their thumbnails are asked for. */
+/** Return the members of a group that are shown; their first thumbnails are asked for. */
 function membersOf(of: DatasetStatus, group: DuplicateGroup): Promise<Row[]> {
   const key = `${of.id} ${group.group_id} ${group.media_ids.join(" ")}`;
   const known = read.get(key);
   if (known) return known;
   const rows = rowsOfIds(of.id, shownMembers(group), MEMBER_COLUMNS).then((found) => {
-    for (const row of found)
-      if (!row.is_corrupted_issue) new Image().src = thumbnail(of.id, row.media_id, row.v, MEMBER_PX);
+    for (const row of found.slice(0, THUMBS_AHEAD)) {
+      if (row.is_corrupted_issue) continue;
+      const image = new Image();
+      image.fetchPriority = "low";
+      image.src = thumbnail(of.id, row.media_id, row.v, MEMBER_PX);
+    }
     return found;
   });
   read.set(key, rows);
