@@ -184,5 +184,6 @@ def test_copy__to_the_clipboard(site: Site, open_page: Open) -> None:
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.keyboard.press("y")
     expect(page.get_by_text("copy it with Ctrl C")).to_be_visible()
+    expect(page.get_by_label("Text to copy")).to_be_focused()
     selected = page.evaluate("[document.activeElement.selectionStart, document.activeElement.selectionEnd]")
     assert selected == [0, len(page.get_by_label("Text to copy").input_value())]
