@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from framedex.errors import Error, Forbidden, InvalidInput, NotFound, TooManyAtt
 from framedex.hub.actors import own_id, present_actor
 from framedex.hub.context import HubContext
 from framedex.hub.deletions import delete_in_two_steps, finish_deletions
+from framedex.hub.recent import Recent
 from framedex.records import DatasetMember, DatasetRecord
 from framedex.storage.datasets import Creation
 from framedex.storage.manifest import has_manifest
@@ -65,6 +67,11 @@ class Datasets:
 
     def __init__(self, context: HubContext) -> None:
         self._context = context
+        self._recent = Recent[_Found](context.workspace._context.catalog, context.database)
+
+    def close(self) -> None:
+        """Close what looks for changes."""
+        self._recent.close()
 
     def open(self, actor: Actor, dataset_id: str, action: Action = Action.DATASET_VIEW) -> Dataset:
         """Return a dataset, in which the actor acts.
@@ -113,6 +120,11 @@ class Datasets:
         self._context.require(actor, Action.OWN_ACCOUNT)  # nobody learns anything without a log-in
         if not is_id(dataset_id):
             raise NotFound(_NOT_FOUND)
+        key = actor.name, actor.user_id, own_id(actor), dataset_id
+        found = self._recent.get(key, lambda: self._read(actor, dataset_id))
+        return found._replace(dataset=copy(found.dataset))  # each caller starts tasks of its own
+
+    def _read(self, actor: Actor, dataset_id: str) -> _Found:
         try:
             dataset, record, creation = self._acting_as(actor).find_dataset(dataset_id)
         except NotFound:

@@ -206,6 +206,7 @@ class Hub:
         self.feed.close()
         self.calls.close()
         self.events.close()
+        self.datasets.close()
         self._database.close()
         if self._temporary is not None:
             self._temporary.cleanup()
