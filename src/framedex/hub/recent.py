@@ -1,4 +1,4 @@
-"""What was read a moment ago, for the many requests of one page."""
+"""Values that were read a moment ago, for the many requests of one page."""
 
 import time
 from collections.abc import Callable, Hashable
