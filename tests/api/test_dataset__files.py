@@ -141,6 +141,8 @@ def test_with_uris__of_a_server(dataset: Dataset) -> None:
     )
     assert crop.original_uri == dataset.media_item(crop.image_id).file_name
     assert dataset.media_item(preview.media_id).media_uri.startswith("file://")
+    with pytest.raises(InvalidInput, match="make must be a function"):
+        dataset.with_uris("https://example.org")  # type: ignore[arg-type] # bad input
 
 
 def test_count_clusters__equals_explore(dataset: Dataset) -> None:

@@ -28,25 +28,23 @@ class MasterKey:
 
     def derived(self, label: str, *parts: object) -> str:
         """Return the secret of a label and some parts: 32 bytes as URL-safe text without padding."""
-        return self.deriver(label, *parts[:-1])(parts[-1]) if parts else self._text(self._begun(label).digest())
+        message = ":".join([label, *map(str, parts)]).encode()
+        return _text(hmac.digest(self._key, message, "sha256"))
 
     def deriver(self, label: str, *parts: object) -> Callable[[object], str]:
-        """Return a function that returns the secret of a label, some parts, and a last one; for many secrets."""
-        begun = self._begun(":".join([label, *map(str, parts), ""]))
+        """Return a function that returns :meth:`derived` of a label, some parts, and a last one; for many secrets."""
+        begun = hmac.new(self._key, ":".join([label, *map(str, parts), ""]).encode(), "sha256")
 
         def derived(last: object) -> str:
             each = begun.copy()
             each.update(str(last).encode())
-            return self._text(each.digest())
+            return _text(each.digest())
 
         return derived
 
-    def _begun(self, text: str) -> hmac.HMAC:
-        return hmac.new(self._key, text.encode(), "sha256")
 
-    @staticmethod
-    def _text(digest: bytes) -> str:
-        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+def _text(digest: bytes) -> str:
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def load_master_key(folder: Path, *, read_only: bool = False) -> MasterKey:

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 
 from framedex.errors import Error
 from framedex.service.state import ServiceState
@@ -32,7 +33,7 @@ class Maintenance:
         self._thread.join(1.0)
 
     def _run(self) -> None:
-        self._state.workspace.load_engines()
+        self._run_step(self._state.workspace.load_engines)
         self.prepare_sign_on()
         while not self._stop.wait(_PERIOD_S):
             self.run_once()
@@ -49,9 +50,12 @@ class Maintenance:
         """Do each step; one that fails is logged and keeps no other from its turn."""
         workspace, hub = self._state.workspace, self._state.hub
         for step in (workspace.evaluate_views, hub.sweep):
-            try:
-                step()
-            except Error as error:
-                logger.warning("maintenance failed: %s", error)
-            except Exception:
-                logger.exception("maintenance failed")
+            self._run_step(step)
+
+    def _run_step(self, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except Error as error:
+            logger.warning("maintenance failed: %s", error)
+        except Exception:  # the thread goes on with other steps
+            logger.exception("maintenance failed")

@@ -24,7 +24,7 @@ from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
-from framedex.errors import Conflict, NotFound
+from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, check_brings_embeddings, check_thresholds
@@ -82,7 +82,12 @@ class Dataset(
 
         Args:
             make: returns a URI, given a media id and ``file``, ``thumbnail`` or ``video``.
+
+        Raises:
+            InvalidInput: *make* is no function.
         """
+        if not callable(make):
+            raise InvalidInput(f"make must be a function that returns a URI for (media_id, file), not {make!r}")
         return Dataset(replace(self._context, make_uri=make), self.id, self.task)
 
     @property
