@@ -5,7 +5,8 @@ writes a *layer* instead: a file in the folder ``_edits`` of the table, with the
 configuration of each table version lists its layers, oldest first; later ones win. So a version is still all that names
 a state, and snapshots, restores and clones need no further code. When a layer is written, smaller ones before it are
 merged into it, so there are never more than a few (the tiers of a log-structured merge tree: P. O'Neil et al., "The
-log-structured merge-tree", Acta Informatica 33, 1996).
+log-structured merge-tree", Acta Informatica 33, 1996). Very large ones are left as they are: few of them are reached
+before they are folded.
 """
 
 import hashlib
