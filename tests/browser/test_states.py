@@ -196,6 +196,7 @@ def test_keys__while_results_load(own_site: Site, open_page: Open) -> None:
     with held(page, "**/results") as requests:
         page.goto("/d/pets/pictures?sort=image_filename%3Aasc")
         requests()
+        expect(page.get_by_label("Order")).to_be_visible()
         page.keyboard.press("x")
         loading(page)
     first_image(page)
@@ -407,6 +408,30 @@ def test_creation__is_looked_at_early(own_site: Site, open_page: Open, monkeypat
     finally:
         first.opened.set()
         second.opened.set()
+
+
+@pytest.mark.slow
+def test_events__that_come_late(own_site: Site, open_page: Open) -> None:
+    """What happens after the page has read what there is, and before the server's events reach it, is shown too."""
+    page = open_page(own_site, allowed=("409",))
+    waiting: list[Route] = []
+    page.route("**/api/v1/events", lambda way: waiting.append(way))  # noqa: PLW0108 - it looks at the signature
+    with all_threads_busy(own_site.workspace):
+        dataset = own_site.workspace.create_dataset("new", own_site.gallery, wait=False)
+        with page.expect_request("**/api/v1/events"):
+            page.goto("/d/new")
+        expect(page.get_by_role("progressbar", name="Indexing")).to_be_visible()
+        task = dataset.task
+        assert task is not None
+        task.abort()
+        waiting.pop().continue_()
+        expect(page.get_by_role("alert")).to_contain_text("Creation of new was aborted.")
+    with page.expect_request("**/api/v1/events"):
+        page.goto("/d/pets/history")
+    expect(page.get_by_text("Nothing was changed yet")).to_be_visible()
+    own_site.dataset.tag([own_site.dataset.view.media_ids()[0]], "late")
+    waiting.pop().continue_()
+    expect(page.get_by_role("rowheader", name="Tag")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -141,3 +141,4 @@ def test_duplicates_of_a_video__are_aligned(tmp_path: Path, open_page: Open) -> 
             copies.locator("[aria-current=true]").press("Enter")
             expect(page.get_by_role("heading", level=1)).to_have_text("trimmed.webm")
             expect(copies).to_contain_text("film.webm: most like this frame at 0:05.000")
+            page.context.close()  # it may still read when the service stops

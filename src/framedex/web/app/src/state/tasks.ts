@@ -24,42 +24,57 @@ function put(task: Task): void {
   tasks.value = new Map(tasks.value).set(task.task_id, { ...tasks.value.get(task.task_id), ...task });
 }
 
-/** Read which tasks are in progress. */
+/** Take what is new about a task: say how it ended, and read its dataset again. */
+function take(task: Task): void {
+  const before = tasks.peek().get(task.task_id)?.status;
+  put(task);
+  const type = t.tasks.types[task.task_type] ?? task.task_type;
+  if (task.status === "FAILED" && before !== "FAILED")
+    say(t.tasks.failed(type, task.dataset_name, task.error_message ?? ""), "error");
+  if (task.status === "ABORTED" && before !== "ABORTED") say(t.tasks.aborted(type, task.dataset_name));
+  const isUnknown = !isShown(task.dataset_id);
+  if (isUnknown || ENDED.includes(task.status)) void refresh(task.dataset_id, isUnknown);
+}
+
+/** Read which tasks are in progress, and how those ended that were; an event that comes meanwhile is newer. */
 export async function loadTasks(): Promise<void> {
+  const known = tasks.peek();
   const page = await get<TaskPage>("/tasks", { page_size: 50 });
-  for (const task of page.tasks) if (!ENDED.includes(task.status)) put(task);
+  for (const task of page.tasks) {
+    const before = known.get(task.task_id);
+    if (tasks.peek().get(task.task_id) !== before) continue;
+    if (!ENDED.includes(task.status)) put(task);
+    else if (before && before.status !== task.status) take(task);
+  }
 }
 
 export async function abortTask(id: string): Promise<void> {
-  await post(`/tasks/${id}/abort`);
-  await loadTasks();
+  take(await post<Task>(`/tasks/${id}/abort`));
+}
+
+/** Read again what has changed between the first answers and the moment from which events come. */
+async function catchUp(): Promise<void> {
+  const before = dataset.peek();
+  await Promise.all([loadDatasets(), loadTasks()]);
+  const now = dataset.peek();
+  if (now && before && now.id === before.id && now.updated_at !== before.updated_at)
+    takeHead(now.id, now.updated_at ?? "");
+}
+
+function takeHead(id: string, generation: string): void {
+  heads.value = new Map(heads.value).set(id, generation);
+  void refresh(id, false);
 }
 
 /** Follow the events of the server. */
 export function startTasks(): void {
   listen((name, data) => {
-    if (name === "task") {
-      const task = data as unknown as Task;
-      const before = tasks.peek().get(task.task_id)?.status;
-      put(task);
-      if (task.status === "FAILED" && before !== "FAILED")
-        say(
-          t.tasks.failed(t.tasks.types[task.task_type] ?? task.task_type, task.dataset_name, task.error_message ?? ""),
-          "error",
-        );
-      if (task.status === "ABORTED" && before !== "ABORTED")
-        say(t.tasks.aborted(t.tasks.types[task.task_type] ?? task.task_type, task.dataset_name));
-      const isUnknown = !isShown(task.dataset_id);
-      if (isUnknown || ENDED.includes(task.status)) void refresh(task.dataset_id, isUnknown);
-    }
-    if (name === "head") {
-      const id = String(data.dataset_id);
-      heads.value = new Map(heads.value).set(id, String(data.generation ?? ""));
-      void refresh(id, false);
-    }
-    if (name === "open" && !hasOpened)
-      hasOpened = true; // all was just read
-    else if (name === "open" || name === "lost") {
+    if (name === "task") take(data as unknown as Task);
+    if (name === "head") takeHead(String(data.dataset_id), String(data.generation ?? ""));
+    if (name === "open" && !hasOpened) {
+      hasOpened = true;
+      void catchUp().catch(() => {});
+    } else if (name === "open" || name === "lost") {
       void loadDatasets().catch(() => {});
       void loadTasks().catch(() => {});
       editVersion.value++;
