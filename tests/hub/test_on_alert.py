@@ -3,16 +3,22 @@
 import json
 import signal
 import socket
+import ssl
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from framedex import InvalidInput, Workspace
 from framedex.errors import Unavailable
@@ -125,6 +131,37 @@ def test_calls__by_their_own_thread(tmp_path: Path) -> None:
         dataset.save_view("all")
         dataset.add_media(labelled(10, "a"))
         wait_until(lambda: len(receiver.taken) == 1)
+
+
+class Waiting(Receiver):
+    """A receiver that takes no alert before it is allowed to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.allowed = threading.Event()
+
+    def send(self, body: bytes, call_id: str) -> None:
+        """Wait, and take an alert."""
+        self.attempts.append(call_id)
+        self.allowed.wait(60)
+        self.taken.append(call_id)
+
+
+def test_calls__of_a_receiver_that_hangs(tmp_path: Path) -> None:
+    """A receiver that does not answer keeps no other one from its alerts."""
+    hanging, other = Waiting(), Receiver()
+    other.name = "url"
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace, Hub(workspace, on_alert=[hanging, other]) as hub:
+        dataset = workspace.create_dataset("pets", labelled(0, "abab"), thresholds=THRESHOLDS)
+        for name in ("one", "two"):
+            dataset.save_view(name)
+        hub.feed.start()
+        hub.calls.start()
+        dataset.add_media(labelled(10, "a"))
+        wait_until(lambda: len(other.taken) == 2)
+        assert (len(hanging.attempts), hanging.taken) == (1, [])
+        hanging.allowed.set()
+        wait_until(lambda: sorted(hanging.taken) == sorted(other.taken))
 
 
 KILLED = """
@@ -274,6 +311,95 @@ def test_url__connects_to_the_address_that_was_checked(
     assert got[0][1]["Host"] == f"hooks.test:{port}"
 
 
+def test_url__of_several_addresses(hook: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address of the host at which nobody listens is followed by the next one."""
+    url, got = hook
+    port = int(url.rpartition(":")[2])
+    target, found, real = (
+        UrlTarget(f"http://hooks.test:{port}/200", allow_private=True),
+        list[str](),
+        socket.getaddrinfo,
+    )
+
+    def resolve(name: str, *given: Any, **options: Any) -> Any:
+        if name != "hooks.test":
+            return real(name, *given, **options)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    found[:] = ["127.0.0.2", "127.0.0.3", "127.0.0.1"]
+    target.send(b"{}", "x")
+    assert len(got) == 1
+    found[:] = ["127.0.0.2", "127.0.0.3"]
+    with pytest.raises(Unavailable, match=r"hooks\.test cannot be reached"):
+        target.send(b"{}", "x")
+    assert len(got) == 1
+
+
+def test_url__has_its_time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for a connection is not that for the answer."""
+    monkeypatch.setattr("framedex.hub.alert_targets._CONNECT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            opened, _ = server.accept()
+            with opened:
+                opened.recv(2**16)
+                time.sleep(0.5)
+                opened.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        UrlTarget(f"http://127.0.0.1:{server.getsockname()[1]}/", allow_private=True).send(b"{}", "x")
+        thread.join()
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """Return a file with a key and a certificate of a host, which it signed itself."""
+    key, own = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder(own, own, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = folder / f"{name}.pem"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, *plain) + signed.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted", "refusal"),
+    [("localhost", True, ""), ("localhost", False, "CERTIFICATE_VERIFY_FAILED"), ("elsewhere.test", True, "mismatch")],
+)
+def test_url__with_a_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, trusted: bool, refusal: str
+) -> None:
+    """With https the certificate must be trusted and name the host of the URL."""
+    path = certificate(tmp_path, host)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path if trusted else tmp_path / "none"))
+    server = HTTPServer(("127.0.0.1", 0), _Handler)
+    server.got = []  # type: ignore[attr-defined]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.handle_request)
+    thread.start()
+    target = UrlTarget(f"https://localhost:{server.server_port}/200", allow_private=True)
+    if refusal:
+        with pytest.raises(Unavailable, match=f"(?i){refusal}"):
+            target.send(b"{}", "x")
+    else:
+        target.send(b"{}", "x")
+    thread.join()
+    server.server_close()
+    assert len(server.got) == (not refusal)  # type: ignore[attr-defined]
+
+
 def test_url__that_does_not_answer() -> None:
     """A server that takes a connection and says nothing is given up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -292,7 +418,8 @@ def test_url__that_does_not_answer() -> None:
         ("169.254.169.254", False), ("100.64.0.1", False), ("224.0.0.1", False), ("::1", False),
         ("fe80::1%eth0", False),
         ("fc00::1", False), ("::ffff:10.0.0.1", False), ("::ffff:8.8.8.8", True), ("64:ff9b::a00:1", False),
-        ("64:ff9b::808:808", True), ("2002:a00:1::", False), ("ff02::1", False),
+        ("64:ff9b::808:808", True), ("2002:a00:1::", False), ("ff02::1", False), ("::127.0.0.1", False),
+        ("fec0::1", False), ("64:ff9b:1::a00:1", False), ("::ffff:0:127.0.0.1", False), ("2a00:1450:4001::1", True),
     ],
 )  # fmt: skip
 def test_addresses__that_are_public(address: str, public: bool) -> None:

@@ -3,7 +3,8 @@
 import json
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid5
@@ -33,12 +34,14 @@ _KEPT = timedelta(days=7)
 _ATTEMPT = timedelta(seconds=120)  # longer than an attempt; a process that was killed in one is followed by another
 _LONGEST_S = 60.0
 _AFTER_FAILURE_S = 5.0
+_CLOSE_S = 1.0
 
 
 class AlertCalls:
-    """The calls of a hub. They are stored with the notifications of an alert, and made by a thread of their own.
+    """The calls of a hub. They are stored with the notifications of an alert, and made by a thread for each receiver.
 
-    An alert is passed at least once, under an id that is the same in each attempt.
+    So a receiver that is slow does not keep the others waiting. An alert is passed at least once, under an id that is
+    the same in each attempt.
 
     Args:
         context: the open parts of the hub.
@@ -47,9 +50,9 @@ class AlertCalls:
 
     def __init__(self, context: HubContext, targets: Sequence[AlertTarget]) -> None:
         self._context, self._targets = context, {each.name: each for each in targets}
-        self._woken, self._closed = threading.Event(), False
+        self._woken, self._closed = {name: threading.Event() for name in self._targets}, False
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def put(self, connection: Any, alert: Alert) -> None:
         """Store the calls for an alert, in the transaction of its notifications.
@@ -63,34 +66,39 @@ class AlertCalls:
             put_call(connection, call_id, name, body_of(alert, call_id), self._context.clock())
 
     def wake(self) -> None:
-        """Let the thread look for calls that are due."""
-        self._woken.set()
+        """Let the threads look for calls that are due."""
+        for each in self._woken.values():
+            each.set()
 
     def start(self) -> None:
-        """Start the thread, unless it runs or there are no receivers."""
+        """Start the threads, unless they run."""
         with self._lock:
-            if self._targets and self._thread is None and not self._closed and not self._context.database.read_only:
-                self._thread = threading.Thread(target=self._run, name="framedex-on-alert", daemon=True)
-                self._thread.start()
+            if self._threads or self._closed or self._context.database.read_only:
+                return
+            for each in self._targets:
+                thread = threading.Thread(target=self._run, args=(each,), name=f"framedex-on-alert-{each}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def close(self) -> None:
-        """End the thread; an attempt that has begun is awaited for up to a second, and else repeated later."""
+        """End the threads; attempts that have begun are awaited for up to a second, and else repeated later."""
         self._closed = True
-        self._woken.set()
-        if (thread := self._thread) is not None:
-            thread.join(1.0)
+        self.wake()
+        end = time.monotonic() + _CLOSE_S
+        for each in self._threads:
+            each.join(max(end - time.monotonic(), 0.0))
 
     def sweep(self) -> None:
         """Delete the calls that were done a week ago."""
         with self._context.database.write() as connection:
             delete_calls(connection, before=self._context.clock() - _KEPT)
 
-    def run_due(self) -> int:
-        """Make the calls that are due, and return the number of attempts."""
+    def run_due(self, *, besides: Collection[str] = ()) -> int:
+        """Make the calls that are due, but for some receivers, and return the number of attempts."""
         count = 0
         while not self._closed:
             with self._context.database.read() as connection:
-                call = due_call(connection, self._context.clock())
+                call = due_call(connection, self._context.clock(), besides=besides)
             if call is None:
                 break
             self._attempt(call)
@@ -119,23 +127,25 @@ class AlertCalls:
         with self._context.database.write() as connection:
             end_call(connection, call)
 
-    def _run(self) -> None:
+    def _run(self, name: str) -> None:
+        """Make the calls of a receiver, and end those of receivers that are gone."""
+        woken, others = self._woken[name], self._targets.keys() - {name}
         pause_s = 0.0
         while not self._closed:
-            self._woken.wait(pause_s)
-            self._woken.clear()
+            woken.wait(pause_s)
+            woken.clear()
             try:
-                self.run_due()
-                pause_s = self._pause_s()
+                self.run_due(besides=others)
+                pause_s = self._pause_s(others)
             except Exception as error:
                 is_own = isinstance(error, Error)
                 logger.error("alerts cannot be passed on: %s", error, exc_info=None if is_own else error)
                 pause_s = _AFTER_FAILURE_S
 
-    def _pause_s(self) -> float:
+    def _pause_s(self, besides: Collection[str]) -> float:
         with self._context.database.read() as connection:
-            time = next_time(connection)
-        seconds = _LONGEST_S if time is None else (time - self._context.clock()).total_seconds()
+            next_at = next_time(connection, besides=besides)
+        seconds = _LONGEST_S if next_at is None else (next_at - self._context.clock()).total_seconds()
         return min(max(seconds, 0.05), _LONGEST_S)
 
 

@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 from framedex.errors import InvalidInput, Unavailable
 
 _COMMAND_S, _CONNECT_S, _ANSWER_S = 60.0, 10.0, 20.0
+_MOST_ADDRESSES = 4
 _ERROR_BYTES = 500
+_UNICAST = ipaddress.ip_network("2000::/3")  # of IPv6, all that is assigned to the public network
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -103,8 +105,9 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 class UrlTarget:
     """An address that gets an alert as the JSON body of a POST, and takes it with a status from 200 to 299.
 
-    The name is resolved for each attempt. The connection goes to an address that was checked, so no second answer of
-    the name server can lead it elsewhere; certificates are checked for the name. Redirects are failures.
+    The name is resolved for each attempt. The connection goes to the first of the addresses that were checked that can
+    be reached, so no second answer of the name server can lead it elsewhere; certificates are checked for the name.
+    Redirects are failures.
 
     Args:
         url: the URL, with ``http`` or ``https``.
@@ -126,14 +129,19 @@ class UrlTarget:
         """Send a POST."""
         headers = {"Content-Type": "application/json", "User-Agent": "framedex", "Idempotency-Key": call_id}
         try:
-            connection = self._connect()
+            opened = self._open()
         except (OSError, UnicodeError) as error:
             if isinstance(error, Unavailable):
                 raise
             raise Unavailable(f"{self._host} cannot be reached: {error}") from None
-        timer = threading.Timer(self._limit_s, _cut, [connection.sock])
+        connection = http.client.HTTPConnection(self._host, self._port)
+        connection.default_port = 443 if self._is_tls else 80  # which the header Host leaves out
+        connection.sock = opened
+        timer = threading.Timer(self._limit_s, _cut, [opened])
         timer.start()
         try:
+            if isinstance(opened, ssl.SSLSocket):
+                opened.do_handshake()
             connection.request("POST", self._path, body=body, headers=headers)
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
@@ -144,27 +152,36 @@ class UrlTarget:
         if not 200 <= status < 300:
             raise Unavailable(f"{self._host} answered {status}")
 
-    def _connect(self) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(self._host, self._port)
-        connection.default_port = 443 if self._is_tls else 80  # which the header Host leaves out
-        opened = socket.create_connection((self._address(), self._port), timeout=_CONNECT_S)
+    def _open(self) -> socket.socket:
+        """Return a socket to the host; with TLS the handshake has not begun."""
+        opened = self._reached()
         try:
+            opened.settimeout(self._limit_s)
             if self._is_tls:
-                opened = ssl.create_default_context().wrap_socket(opened, server_hostname=self._host)
+                context = ssl.create_default_context()
+                return context.wrap_socket(opened, server_hostname=self._host, do_handshake_on_connect=False)
         except BaseException:
             opened.close()
             raise
-        connection.sock = opened
-        return connection
+        return opened
 
-    def _address(self) -> str:
-        """Return an address of the host to which alerts may be sent."""
+    def _reached(self) -> socket.socket:
+        """Return a socket that is connected to the first address that answers."""
+        addresses = self._addresses()
+        timeout_s = _CONNECT_S / len(addresses)
+        for address in addresses[:-1]:
+            with suppress(OSError):
+                return socket.create_connection((address, self._port), timeout=timeout_s)
+        return socket.create_connection((addresses[-1], self._port), timeout=timeout_s)
+
+    def _addresses(self) -> list[str]:
+        """Return the addresses of the host to which alerts may be sent, up to four."""
         found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         addresses = [str(address[0]) for *_, address in found]
         allowed = [each for each in addresses if self._allow_private or is_public(each)]
         if not allowed:
             raise Unavailable(f"{self._host} has no public address; FRAMEDEX_ON_ALERT_PRIVATE=true allows others, too")
-        return allowed[0]
+        return allowed[:_MOST_ADDRESSES]
 
 
 def _cut(opened: socket.socket) -> None:
@@ -181,4 +198,6 @@ def is_public(address: str) -> bool:
             carried = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if carried is not None:
             return is_public(str(carried))
+        if found not in _UNICAST:
+            return False
     return found.is_global and not found.is_multicast

@@ -1,5 +1,6 @@
 """Rows of alerts that are passed to a command or a URL. Each function takes a connection of the service's database."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -35,16 +36,23 @@ def put_call(connection: sa.Connection, call_id: str, target: str, body: dict[st
     connection.execute(insert(alert_calls).values(**row).on_conflict_do_nothing())
 
 
-def due_call(connection: sa.Connection, now: datetime) -> AlertCall | None:
-    """Return the call that is due for the longest time; None if there is none."""
-    query = alert_calls.select().where(alert_calls.c.next_at <= now).order_by(alert_calls.c.next_at, alert_calls.c.id)
-    row = connection.execute(query.limit(1)).one_or_none()
+def due_call(connection: sa.Connection, now: datetime, *, besides: Collection[str] = ()) -> AlertCall | None:
+    """Return the call that is due for the longest time; None if there is none.
+
+    Args:
+        connection: of the service's database.
+        now: the present time.
+        besides: the receivers whose calls are left out.
+    """
+    due = alert_calls.select().where(alert_calls.c.next_at <= now, alert_calls.c.target.not_in(besides))
+    row = connection.execute(due.order_by(alert_calls.c.next_at, alert_calls.c.id).limit(1)).one_or_none()
     return None if row is None else AlertCall(*row)
 
 
-def next_time(connection: sa.Connection) -> datetime | None:
-    """Return the time of the next attempt; None if no call waits."""
-    time: datetime | None = connection.execute(sa.select(sa.func.min(alert_calls.c.next_at))).scalar_one()
+def next_time(connection: sa.Connection, *, besides: Collection[str] = ()) -> datetime | None:
+    """Return the time of the next attempt, but for some receivers; None if no call waits."""
+    query = sa.select(sa.func.min(alert_calls.c.next_at)).where(alert_calls.c.target.not_in(besides))
+    time: datetime | None = connection.execute(query).scalar_one()
     return time
 
 
