@@ -25,9 +25,10 @@ from framedex.operations.searches import condition_for
 from framedex.storage import view_rows
 from framedex.storage.media import Media
 from framedex.vql import parse
+from tests.enrichments import ENCODE, Hues, paint, register_models
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, families, part
-from tests.objects import scenes
+from tests.objects import scenes, write_table
 from tests.videos import numbered, write_video
 
 ROWS = families(60)
@@ -386,6 +387,21 @@ def test_restore__takes_no_points_away_and_no_number_is_used_twice(dataset: Data
     dataset.add_media(labelled(20, "a"))
     assert counts_of(saved) == {1: 3, 2: 1}
     assert dataset.where(vql.batch(2)).count() == 1
+
+
+def test_batches__are_additions_alone(tmp_path: Path) -> None:
+    """An enrichment, added objects and a reindex are no batches; the enriched copy has no views."""
+    scenes(tmp_path / "scenes", 2)
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        register_models(workspace, Hues())
+        dataset = workspace.create_dataset("pets", tmp_path / "scenes")
+        saved, boxes = dataset.save_view("all"), dataset.save_view("boxes", dataset.objects)
+        assert dataset.enrich(ENCODE).views() == []
+        write_table(tmp_path / "more.csv", [("000.png", (1.0, 1.0, 20.0, 20.0), "owl")])
+        dataset.add_objects(tmp_path / "more.csv")
+        dataset.add_media(paint(tmp_path / "more", 1))
+        dataset.reindex()
+        assert (counts_of(saved), counts_of(boxes)) == ({1: 1}, {1: 0})
 
 
 def test_copies__have_no_saved_views(workspace: Workspace, dataset: Dataset) -> None:

@@ -248,6 +248,9 @@ def test_users_delete__asks(run: Run, at: Path) -> None:
     assert run("users", "delete", "bob", "--yes")[1] == "deleted bob\n"
     assert [each["username"] for each in printed(run, "users", "list")] == ["ann"]
     assert printed(run, "share", dataset_id) == [{"email": "ann", "role": "owner"}]
+    for role in ("owner", "admin"):
+        status, _, err = run("share", dataset_id, "ann", "--role", role)
+        assert (status, err) == (1, f"error: a dataset is shared with a viewer or an editor, not {role!r}\n")
 
 
 def test_users__sessions_end(run: Run, at: Path) -> None:

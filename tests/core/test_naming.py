@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from framedex.core.naming import check_dataset_name, check_name, copy_name
+from framedex.core.naming import check_dataset_name, check_line, check_name, copy_name
 from framedex.errors import Conflict, InvalidInput
 
 
@@ -48,6 +48,18 @@ def test_check_name__may_be_longer_where_its_kind_allows() -> None:
     check_name("snapshot", "x" * 400, max_length=400)
     with pytest.raises(InvalidInput, match="a snapshot has at most 400 characters; this has 1,000"):
         check_name("snapshot", "x" * 1000, max_length=400)
+
+
+def test_check_name__message_is_a_sentence() -> None:
+    """The message has the right article, and calls a text that is not the name of something by its own noun."""
+    with pytest.raises(InvalidInput, match=r"^the name of an organization is text that is not empty, not ''$"):
+        check_name("organization", "")
+    with pytest.raises(Conflict, match=r"^an organization named 'x' exists already"):
+        check_name("organization", "x", taken=["x"])
+    with pytest.raises(
+        InvalidInput, match=r"^a first name has no control characters, only printable ones; this is '\\n.'$"
+    ):
+        check_line("a first name", "\n.")
 
 
 def test_copy_name__is_free_and_short_enough() -> None:

@@ -86,6 +86,7 @@ def test_recipients__of_a_dataset_without_an_owner(hub: Hub, dataset: Dataset, p
     """The admins of its tenant stand in for the owner; batches without results and alerts that are off are none."""
     view = hub.views.create(LOCAL, dataset.id, "a", vql=vql.labels("a"))
     dataset.add_media(labelled(10, "b"))
+    assert [each.count for each in hub.views.trend(LOCAL, dataset.id, view.id).points] == [0]
     assert heard(hub, people) == {}
     dataset.add_media(labelled(12, "a"))
     assert heard(hub, people) == {"ann": [1], "local": [1]}
@@ -222,6 +223,9 @@ def test_deletion__of_views_and_datasets(hub: Hub, workspace: Workspace, dataset
     assert hub.notifications.deliver() == 1
     names = [each.metadata.view_name for each in hub.notifications.search(LOCAL).notifications]
     assert names == ["stays", "stays", "gone"]
+    dataset.add_media(labelled(13, "a"))
+    assert hub.notifications.deliver() == 1
+    assert hub.notifications.search(LOCAL).notifications[0].metadata.view_name == "stays"
     dataset.add_media(labelled(14, "a"))
     workspace.change_settings(delete_dataset_enabled=True)
     workspace.delete_dataset(dataset.id)

@@ -92,11 +92,18 @@ def test_demote__to_viewer_gives_datasets_to_the_admin(hub: Hub, workspace: Work
 
 
 def test_demote__by_the_operator(multi: Hub, workspace: Workspace) -> None:
-    """The operator owns nothing: the datasets of an admin who becomes a viewer go to another admin of the tenant."""
+    """The operator owns nothing: the datasets of an admin who becomes a viewer go to another admin of the tenant.
+
+    The former admin is logged out, without the roles of admins.
+    """
     ann = add_user(multi, "ann", "admin")
     add_user(multi, "bob", "admin")
     (dataset,) = drafts(multi, workspace, ann.id, 1)
+    session = multi.sessions.log_in("ann", PASSWORD)
     multi.tenants.set_role(OPERATOR, ann.id, Role.VIEWER)
+    with pytest.raises(NotAuthenticated):
+        multi.sessions.actor(session.token)
+    assert log_in(multi, "ann").realm_roles == frozenset()
     assert [each.email for each in multi.datasets.members(OPERATOR, dataset.id)] == ["bob"]
 
 

@@ -203,6 +203,14 @@ UNMENDED: dict[str, tuple[Change, str]] = {
         statements(f"UPDATE users SET created_at = 'once' WHERE id = '{BEN}'"),
         f"row '{BEN}' of table users: created_at: 'once' is no time in ISO 8601",
     ),
+    "wrong time of a deletion": (
+        statements(f"INSERT INTO user_deletions VALUES ('{BEN}', NULL, 1, 'soon')"),
+        f"row '{BEN}' of table user_deletions: begun_at: 'soon' is no time in ISO 8601",
+    ),
+    "no admin of one member": (
+        statements(f"DELETE FROM memberships WHERE user_id = '{ANN}'"),
+        "the workspace 'Default Workspace' has 1 member, but no admin who can log in",
+    ),
     "no admin": (
         statements("UPDATE memberships SET role = 'editor'"),
         "the workspace 'Default Workspace' has 2 members, but no admin who can log in",

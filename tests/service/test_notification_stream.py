@@ -15,7 +15,7 @@ import pytest
 
 from framedex import Dataset, Workspace
 from framedex.errors import WorkspaceError
-from framedex.hub import Hub
+from framedex.hub import Hub, feed
 from framedex.hub.notifications import Notifications
 from framedex.service import streams
 from framedex.service.settings import ServiceSettings
@@ -127,6 +127,16 @@ def test_stream__begins_at_once_and_tells_each_alert(live: Live) -> None:
         assert (found.data, found.event_id) == (listed, listed["id"])
         assert found.data["metadata"]["result_count"] == 2
         assert "metadata" in found.data
+
+
+def test_stream__needs_no_ping_for_a_notification(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notification comes when the feed sees it, which looks more often than pings come, not with the next ping."""
+    assert feed._PERIOD_S < streams.PING_S == 3
+    monkeypatch.setattr(streams, "PING_S", 3600.0)
+    with log_in(live, "vic") as client, opened(client) as events:
+        live.add("abc")
+        found = next(events)
+        assert (found.name, found.data["metadata"]["result_count"]) == ("notification", 3)
 
 
 def test_stream__has_nothing_of_reading(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

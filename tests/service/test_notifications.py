@@ -131,6 +131,17 @@ def test_pages__of_the_list(served: Serving, dataset: Dataset) -> None:
     assert get(served.local, "/unread-count", dataset_id=dataset.id) == {"count": 22}
 
 
+def test_notifications__are_made_by_alerts_alone(served: Serving, dataset: Dataset) -> None:
+    """No request makes a notification, changes one or deletes one."""
+    add(served, dataset, "a")
+    (found,) = get(served.ann)["notifications"]
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        for path, status in ((URL, 405), (f"{URL}/{found['id']}", 404)):
+            answer = served.ann.request(method, path, json={**found, "id": new_id()}, headers=OWN)
+            assert answer.status_code == status, (method, path)
+    assert get(served.ann)["notifications"] == [found]
+
+
 @pytest.mark.parametrize(
     "query",
     [{"limit": 0}, {"limit": 101}, {"limit": "x"}, {"offset": -1}, {"unread_only": "perhaps"}, {"dataset_id": "x"}],

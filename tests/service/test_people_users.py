@@ -260,6 +260,10 @@ def test_change__of_the_name(fresh: Serving) -> None:
     assert (status, user["username"], user["id"]) == (200, "victor", vic)
     assert fresh.vic.get("/api/v1/me").json()["username"] == "victor"
     assert [log_in(fresh.nobody, name)[0] for name in ("vic", "victor")] == [401, 200]
+    for name in ("bob", "y" * 255):
+        status, user = send(fresh.ann, "PATCH", f"/{vic}", {"username": name, "enabled": name == "bob"})
+        assert (status, user["username"], user["enabled"]) == (200, name, name == "bob")
+    assert log_in(fresh.nobody, name)[0] == 401
 
 
 def test_change__of_a_user_who_is_disabled(fresh: Serving) -> None:

@@ -21,11 +21,13 @@ def share(
     as_json: JsonOption = False,
 ) -> None:
     """Share a dataset with a user, stop it, or list with whom it is shared."""
-    from framedex.hub.tenants import checked_role
+    from framedex.access import Role
 
     if remove and user is None:
         raise InvalidInput("--remove needs a user")
-    chosen = checked_role(role)
+    if role not in (Role.VIEWER, Role.EDITOR):
+        raise InvalidInput(f"a dataset is shared with a viewer or an editor, not {role!r}")
+    chosen = Role(role)
     with open_workspace(workspace) as opened:
         dataset_id = opened.dataset(name).id
     with open_hub(workspace) as (hub, operator):

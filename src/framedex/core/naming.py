@@ -67,20 +67,33 @@ def check_name(
             joiners within an emoji are printable.
         Conflict: the name is taken.
     """
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(f"the name of a {kind} is text that is not empty, not {name!r}")
-    if len(name) > max_length:
-        raise InvalidInput(
-            f"the name of a {kind} has at most {max_length} characters; this has {len(name):,}: {name[:40]!r}…"
-        )
-    if not is_printable(name):
-        raise InvalidInput(f"the name of a {kind} has no control characters, only printable ones; this is {name!r}")
-    if not is_visible(name):
-        raise InvalidInput(f"the name of a {kind} has a character that can be seen; this is {name!a}")
+    noun = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    check_line(f"the name of {noun}", name, max_length=max_length)
     if name in reserved:
-        raise InvalidInput(f"a {kind} cannot be named {name!r}: that name is reserved")
+        raise InvalidInput(f"{noun} cannot be named {name!r}: that name is reserved")
     if name in taken:
-        raise Conflict(f"a {kind} named {name!r} exists already; choose another name or delete it first")
+        raise Conflict(f"{noun} named {name!r} exists already; choose another name or delete it first")
+
+
+def check_line(noun: str, text: Any, *, max_length: int = MAX_NAME) -> None:
+    """Check a line of text that people give, such as a name or an address.
+
+    Args:
+        noun: the text, for messages.
+        text: the text.
+        max_length: the maximum number of characters.
+
+    Raises:
+        InvalidInput: it is not printable text of 1 to *max_length* characters, or is blank.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"{noun} is text that is not empty, not {text!r}")
+    if len(text) > max_length:
+        raise InvalidInput(f"{noun} has at most {max_length} characters; this has {len(text):,}: {text[:40]!r}…")
+    if not is_printable(text):
+        raise InvalidInput(f"{noun} has no control characters, only printable ones; this is {text!r}")
+    if not is_visible(text):
+        raise InvalidInput(f"{noun} has a character that can be seen; this is {text!a}")
 
 
 def check_description(description: Any) -> None:

@@ -189,20 +189,31 @@ class ExternalAccounts:
                 raise NotAuthenticated(_INVALID)
             return actor_of_row(connection, row, Via.TOKEN)
 
-    def end_sessions(self, issuer: str, *, subject: str | None = None, session: str | None = None) -> int:
+    def end_sessions(
+        self,
+        issuer: str,
+        *,
+        subject: str | None = None,
+        session: str | None = None,
+        once: tuple[bytes, datetime] | None = None,
+    ) -> int:
         """End sessions that began at an identity provider, and return their number.
 
         Args:
             issuer: the provider.
             subject: the person there; None for whoever has the session.
             session: the one session there; None for all of the person.
+            once: the hash and the time of what may ask for it once, as for :meth:`use_once`; noted only if the
+                sessions end.
 
         Raises:
-            InvalidInput: neither a person nor a session is named.
+            InvalidInput: neither a person nor a session is named, or it was asked for before.
         """
         if not session and subject is None:
             raise InvalidInput("name the person or the session at the identity provider")
         with self._context.database.write() as connection:
+            if once is not None and not single_uses.use(connection, *once):
+                raise InvalidInput("the logout token was used before")
             if subject is not None:
                 user_id = accounts.user_of_identity(connection, issuer, subject)
                 users = [] if user_id is None else [user_id]

@@ -7,7 +7,7 @@ from typing import Any
 
 from framedex.access import Action, Actor, RealmRole, Role
 from framedex.core.checks import check_integer
-from framedex.core.naming import check_name
+from framedex.core.naming import check_line, check_name
 from framedex.errors import Conflict, Error, InvalidInput
 from framedex.hub import memberships
 from framedex.hub.context import HubContext
@@ -79,7 +79,7 @@ class Users:
         check_username(username)
         for kind, name in (("first name", first_name), ("last name", last_name)):
             if name is not None:
-                check_name(kind, name)
+                check_line(f"a {kind}", name)
         if email is not None:
             check_email(email)
         role, password_hash = checked_role(role), self._context.passwords.hash(password)
@@ -407,7 +407,7 @@ def check_email(email: str) -> None:
     Raises:
         InvalidInput: it is no e-mail address.
     """
-    check_name("e-mail address", email)
+    check_line("an e-mail address", email)
     name, _, domain = email.rpartition("@")
     if not name or not domain or any(character.isspace() for character in email):
         raise InvalidInput(f"{email!r} is no e-mail address")

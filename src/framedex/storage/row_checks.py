@@ -57,6 +57,8 @@ def check_columns(table: sa.Table, stored: Mapping[str, Any]) -> None:
         WrongValue: a value has another type.
     """
     row_id = _row_id(stored)
+    if row_id is None:
+        row_id = next((stored.get(column.name) for column in table.primary_key), None)
     for column in table.columns:
         if column.name in stored:
             _check_value(table, column, _parsed(table, column.name, stored[column.name], row_id), row_id)

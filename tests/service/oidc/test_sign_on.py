@@ -335,6 +335,22 @@ def test_back_channel__tokens_are_used_once(client: Client, provider: HostilePro
     assert client.get(ME).status_code == 200
 
 
+def test_back_channel__that_fails_may_be_repeated(client: Client, provider: HostileProvider, hub: Hub) -> None:
+    """A logout token whose sessions could not be ended is not used up: the provider sends it again."""
+    log_in(client, provider)
+    token = {"logout_token": provider.logout_token()}
+    with hub._database.write() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER broken BEFORE DELETE ON sessions BEGIN SELECT RAISE(ABORT, 'out of order'); END"
+        )
+    assert client.post(BACKCHANNEL, data=token).status_code == 500
+    assert client.get(ME).status_code == 200
+    with hub._database.write() as connection:
+        connection.exec_driver_sql("DROP TRIGGER broken")
+    assert client.post(BACKCHANNEL, data=token).json() == {"ended": 1}
+    assert client.get(ME).status_code == 401
+
+
 def test_back_channel__of_others(client: Client, provider: HostileProvider) -> None:
     """Nothing but a logout token of the provider ends a session."""
     log_in(client, provider)

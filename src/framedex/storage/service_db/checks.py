@@ -225,7 +225,7 @@ def _admins(connection: sqlite3.Connection, *, is_single: bool) -> Iterator[Serv
     rows = connection.execute(query, (Role.ADMIN, Role.ADMIN)).fetchall()
     for name, members, admins, enabled in rows:
         if not enabled:
-            text = f"the workspace {name!r} has {members:,} members, but no admin who can log in"
+            text = f"the workspace {name!r} has {members:,} member{'s' * (members != 1)}, but no admin who can log in"
             yield ServiceFault(text, _ADMIN)
         elif admins > 1 and is_single and len(rows) == 1:
             text = f"the workspace {name!r} has {admins:,} admins, and a single workspace has one"
