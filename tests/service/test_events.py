@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from framedex.hub.events import MOST_WAITING, Event, Listener
 from framedex.service import streams
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
+from tests.hub.people import Clock
 from tests.service.client import PASSWORD
 from tests.service.conftest import OPERATOR
 from tests.service.live import live_service
@@ -152,6 +154,27 @@ def test_events__end_with_the_session(
         heard(lines, "ping")
         assert client.post("/api/v1/logout").status_code == 200
         assert list(lines) is not None  # it ends
+
+
+def test_events__are_no_use_of_the_session(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session of which only a stream is open ends after 8 hours, and the stream with it."""
+    monkeypatch.setattr(streams, "CHECK_S", 0.05)
+    monkeypatch.setattr(streams, "PING_S", 0.1)
+    clock = Clock()
+    with (
+        Hub(workspace, clock=clock) as hub,
+        live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _),
+        log_in(url, "vic") as client,
+        client.stream("GET", "/api/v1/events") as stream,
+    ):
+        lines = stream.iter_lines()
+        for _ in range(2):
+            clock.move(hours=3)
+            for _ in range(3):
+                heard(lines, "ping")
+        clock.move(hours=2)
+        assert len(list(islice(lines, 400))) < 400, "it ends"
+        assert client.get("/api/v1/me").status_code == 401
 
 
 @pytest.mark.slow

@@ -24,6 +24,9 @@ class IdentityProvider(Protocol):
     The hub stores the id that the provider gives an account, and no password of it. It calls the provider outside of
     its own transactions, before it commits the change, and takes the call back if the change fails. Each method raises
     an :class:`framedex.Error` if it did nothing. All but ``create`` may be repeated without harm.
+
+    If the process is killed after ``create`` and before the user is stored, the account stays at the provider: nothing
+    here knows its id, and a search by its name could find the account of somebody else.
     """
 
     @property

@@ -123,8 +123,12 @@ class Sessions:
             audit.insert_entry(connection, None, "log_in", target=target, ip=ip, outcome="refused")
         raise NotAuthenticated(_REFUSED)
 
-    def actor(self, token: str) -> Actor:
+    def actor(self, token: str, *, is_use: bool = True) -> Actor:
         """Return the actor of a session.
+
+        Args:
+            token: the secret of the cookie.
+            is_use: whether the session is used, so that it lives on.
 
         Raises:
             NotAuthenticated: there is no such session, or it has ended.
@@ -133,7 +137,7 @@ class Sessions:
         with self._context.database.read() as connection:
             row = self._find(connection, token, now)
             actor = actor_of_row(connection, row, Via.SESSION, session_id=row.session_id)
-        if now - row.session_access > _NOTED and not self._context.database.read_only:
+        if is_use and now - row.session_access > _NOTED and not self._context.database.read_only:
             # A full disk does not log users out.
             with suppress(WorkspaceError), self._context.database.write() as connection:
                 sessions.note_access(connection, row.session_id, row.id, now)

@@ -14,7 +14,7 @@ from framedex.service.tokens import actor_of_token, is_own_token
 _BEARER = "bearer"
 
 
-def identify(request: Request, state: ServiceState, *, signed: bool = False) -> Actor:
+def identify(request: Request, state: ServiceState, *, signed: bool = False, is_use: bool = True) -> Actor:
     """Return the actor of a request: by the token, else by the session, else by the signature of the URI.
 
     The first that is there counts; none stands in for another that is not valid.
@@ -23,6 +23,7 @@ def identify(request: Request, state: ServiceState, *, signed: bool = False) -> 
         request: the request.
         state: the running service.
         signed: whether the signature of the URI stands for the user.
+        is_use: whether a session counts as used, so that it lives on.
 
     Raises:
         NotAuthenticated: there are no valid credentials.
@@ -40,7 +41,7 @@ def identify(request: Request, state: ServiceState, *, signed: bool = False) -> 
             token, state.hub.credentials, now=datetime.now(UTC), max_life_s=state.settings.max_token_s
         )
     if (cookie := request.cookies.get(COOKIE)) is not None:
-        return state.hub.sessions.actor(cookie)
+        return state.hub.sessions.actor(cookie, is_use=is_use)
     if signed and "sig" in request.query_params:
         query = request.query_params
         user_id = state.uris.user_of(

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Self
 
 import anyio
@@ -169,9 +170,10 @@ class EventStream(ABC):
         return [event("error", {"detail": INTERNAL})], True
 
     async def _is_over(self) -> bool:
-        """Return whether the credentials do not hold any more."""
+        """Return whether the credentials do not hold any more. An open stream is no use of its session."""
+        check = partial(identify, self._request, self.service, is_use=False)
         try:
-            self.actor = await anyio.to_thread.run_sync(identify, self._request, self.service)
+            self.actor = await anyio.to_thread.run_sync(check)
         except NotAuthenticated:
             return True
         except Error as error:  # they cannot be checked at present
