@@ -66,3 +66,35 @@ def test_settings__that_administrators_have_changed(
     settings, errors = shown(folder, capsys)
     assert settings["DATASET_SHARE_ENABLED"] == ("true", "DATASET_SHARE_ENABLED")
     assert "what administrators have changed is not shown" in errors
+
+
+def test_settings__are_changed_as_administrators_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What administrators of the service change is changed here, too, for all given keys; other keys are refused."""
+    folder = tmp_path / "ws"
+
+    def run(*changes: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main(["settings", "-w", str(folder), *(part for each in changes for part in ("--change", each))])
+        return exit_.value.code, *capsys.readouterr()
+
+    with Workspace(folder, settings=SETTINGS):
+        pass
+    status, _, errors = run("LOG_LEVEL=DEBUG")
+    assert (status, "has no users" in errors) == (1, True)
+    with Workspace(folder, settings=SETTINGS) as workspace, Hub(workspace) as hub:
+        assert run("log-level=debug", "DATASET_SHARE_ENABLED=no")[0] in (0, None)
+        hub.sweep()  # as a service does once a minute
+        assert (workspace.settings.log_level, workspace.settings.dataset_share_enabled) == ("DEBUG", False)
+        assert [each.target for each in hub.audit(operator_actor("me"))] == [
+            "DATASET_SHARE_ENABLED=false", "LOG_LEVEL=DEBUG",
+        ]  # fmt: skip
+    assert shown(folder, capsys)[0]["LOG_LEVEL"] == ("DEBUG", str(folder / "service.db"))
+    for change, reason in (
+        ("LOG_LEVEL", "as in LOG_LEVEL=DEBUG, not 'LOG_LEVEL'"),
+        ("LOG_LEVEL=loud", "no log level 'loud'"),
+        ("RUN_MODE=CLOUD", "RUN_MODE can be changed by environment only"),
+        ("OIDC_CLIENT_SECRET=x", "Unknown setting 'OIDC_CLIENT_SECRET'"),
+        ("DATASET_SHARE_ENABLED=", "dataset_share_enabled cannot be ''"),
+    ):
+        status, out, errors = run(change)
+        assert (status, out, reason in errors) == (1, "", True), change

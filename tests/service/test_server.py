@@ -203,6 +203,15 @@ def test_server__with_accounts(folder: Path) -> None:
             assert "correct horse" not in server.errors.read_text()
 
 
+def test_server__with_a_password_that_is_too_short(folder: Path) -> None:
+    """A password of the first admin that cannot be used is an error that names the setting, and not the password."""
+    environment = {**ENVIRONMENT, "DISABLE_AUTH": "false", "FRAMEDEX_ADMIN_PASSWORD": "planted"}
+    command = [*PROGRAM, "-w", str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    reason = "a password has 8 to 1,024 characters"
+    assert (result.returncode, result.stderr) == (1, f"error: FRAMEDEX_ADMIN_PASSWORD cannot be used: {reason}\n")
+
+
 @pytest.mark.slow
 def test_server__reads_alone(folder: Path, tmp_path: Path) -> None:
     """A workspace that is served read-only answers, and says that it is not ready for changes."""

@@ -1,26 +1,38 @@
-"""The command that shows the settings."""
+"""The command that shows the settings, and changes those that administrators of the service change."""
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from framedex.cli.options import JsonOption, WorkspaceOption, workspace_folder
 from framedex.cli.output import print_json, print_table, printable
-from framedex.errors import WorkspaceError
+from framedex.cli.people import open_hub
+from framedex.errors import InvalidInput, WorkspaceError
 
 if TYPE_CHECKING:
     from framedex.settings.registry import StoredSettings
 
 
-def settings(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+def settings(
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Change a setting as administrators of the service do; may be repeated."
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show each setting, its value, and the variable or file that it comes from; secrets are not shown.
 
     Values that administrators of the service have changed hold in the service alone; they come from service.db.
     """
     from framedex.settings.registry import present_settings
 
+    if change:
+        _change(workspace, change)
     folder = workspace_folder(workspace)
     present = present_settings(folder, _stored(folder))
     if as_json:
@@ -40,6 +52,17 @@ def settings(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> 
         )
         return
     print_table(("setting", "value", "from"), [(each.definition.name, each.value, each.source) for each in present])
+
+
+def _change(workspace: Path | None, changes: list[str]) -> None:
+    """Change settings of the service, which a running one follows within a minute."""
+    pairs = [each.partition("=") for each in changes]
+    for pair, text in zip(pairs, changes, strict=True):
+        if not pair[1]:
+            raise InvalidInput(f"give a setting and its value, as in LOG_LEVEL=DEBUG, not {text!r}")
+    with open_hub(workspace) as (hub, operator):
+        for key, _, value in pairs:
+            hub.admin_settings.change(operator, key, value)
 
 
 def _stored(folder: Path) -> "StoredSettings | None":

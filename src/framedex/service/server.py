@@ -190,7 +190,10 @@ def _write_address(folder: Path, url: str) -> None:
 def _create_admin(settings: ServiceSettings, hub: Hub, *, auth_off: bool) -> None:
     """Create the first user with the password of the environment, if there is no user yet."""
     if settings.admin_password is not None and not auth_off:
-        hub.users.create_first_admin(settings.admin_password)
+        try:
+            hub.users.create_first_admin(settings.admin_password)
+        except InvalidInput as error:
+            raise InvalidInput(f"FRAMEDEX_ADMIN_PASSWORD cannot be used: {error}") from None
 
 
 def _invite_admin(state: ServiceState, url: str, warn: Callable[[str], None]) -> None:
