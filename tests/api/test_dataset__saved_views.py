@@ -389,6 +389,7 @@ def test_restore__takes_no_points_away_and_no_number_is_used_twice(dataset: Data
     assert dataset.where(vql.batch(2)).count() == 1
 
 
+@pytest.mark.slow
 def test_batches__are_additions_alone(tmp_path: Path) -> None:
     """An enrichment, added objects and a reindex are no batches; the enriched copy has no views."""
     scenes(tmp_path / "scenes", 2)

@@ -147,6 +147,7 @@ class Waiting(Receiver):
         self.taken.append(call_id)
 
 
+@pytest.mark.slow
 def test_calls__of_a_receiver_that_hangs(tmp_path: Path) -> None:
     """A receiver that does not answer keeps no other one from its alerts."""
     hanging, other = Waiting(), Receiver()

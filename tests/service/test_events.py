@@ -156,6 +156,7 @@ def test_events__end_with_the_session(
         assert list(lines) is not None  # it ends
 
 
+@pytest.mark.slow
 def test_events__are_no_use_of_the_session(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session of which only a stream is open ends after 8 hours, and the stream with it."""
     monkeypatch.setattr(streams, "CHECK_S", 0.05)

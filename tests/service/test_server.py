@@ -203,6 +203,7 @@ def test_server__with_accounts(folder: Path) -> None:
             assert "correct horse" not in server.errors.read_text()
 
 
+@pytest.mark.slow
 def test_server__with_a_password_that_is_too_short(folder: Path) -> None:
     """A password of the first admin that cannot be used is an error that names the setting, and not the password."""
     environment = {**ENVIRONMENT, "DISABLE_AUTH": "false", "FRAMEDEX_ADMIN_PASSWORD": "planted"}
