@@ -77,6 +77,15 @@ PINS = {
         "torch==2.13.0",
         "torchvision==0.28.0",
     ),
+    "lightly-studio": (
+        "lightly-studio==1.2.0",
+        "duckdb==1.5.6",
+        "numpy==2.4.6",
+        "pillow==13.0.0",
+        "torch==2.13.0",
+        "torchvision==0.28.0",
+    ),
+    "renumics-spotlight": ("renumics-spotlight==1.8.2", "numpy==2.4.6", "pandas==2.3.3", "pillow==13.0.0"),
     "onnxruntime": ("onnxruntime==1.31.1", "numpy==2.4.6", "onnx==1.23.2", "pillow==13.0.0", "protobuf==7.36.2"),
 }
 # fastdup reports usage over the network unless it is told not to.

@@ -2,7 +2,8 @@
 
 Each size has a workspace of clustered vectors whose rows name small photographs (``web_data.py``), served by a process
 of its own. Times are those of the page: from a key, or from the start of loading, to the frame that shows the result.
-Chromium must be on the PATH, and playwright installed.
+Then the app is measured beside other tools on photographs (``web_peers.py``). Chromium must be on the PATH, and
+playwright installed.
 """
 
 import gzip
@@ -21,8 +22,12 @@ from common import arguments, save, table
 from service import memory_mib, served
 from web_data import NAME, make
 from web_page import measure_page
+from web_peers import SIZES as PHOTOS
+from web_peers import measure_tools
 
 SIZES = (1000, 10_000, 1_000_000)
+# Requests of pages to other hosts fail, and are counted.
+_LOOPBACK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 # The most that each figure may be at each size.
 AIMS: dict[str, tuple[float, float, float]] = {
     "reopen to usable page, ms": (2000, 2000, 3000),
@@ -57,24 +62,30 @@ AIMS: dict[str, tuple[float, float, float]] = {
 
 def main() -> None:
     """Measure, print and write."""
-    parser = arguments(__doc__, peers=False, data=False)
-    parser.add_argument("--rows", type=int, nargs="+", default=list(SIZES), choices=SIZES)
+    parser = arguments(__doc__)
+    parser.add_argument("--rows", type=int, nargs="*", default=list(SIZES), choices=SIZES, help="of the app alone")
     parser.add_argument("--keep", type=Path, help="folder for the workspaces, which a later run uses again")
+    parser.add_argument("--photos", type=int, nargs="*", default=list(PHOTOS), help="photographs for all tools")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each tool")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit("Chromium is absent: install it, so that it is on the PATH")
     found: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-web-") as scratch, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", _LOOPBACK])
         for rows in options.rows:
             workspace = (options.keep or Path(scratch)) / f"rows-{rows}"
             if not workspace.exists():
                 make(workspace, rows)
             found[rows] = _measure(browser, workspace, rows)
+        if found:
+            _print(found)
+            save("web", {"sizes": {str(rows): figures for rows, figures in found.items()}})
+        if options.photos:
+            tools = measure_tools(browser, options.data, options.peers, options.photos, options.rounds)
+            save("web_peers", {"photographs": tools})
         browser.close()
-    _print(found)
-    save("web", {"sizes": {str(rows): figures for rows, figures in found.items()}})
 
 
 def _measure(browser: Browser, workspace: Path, rows: int) -> dict[str, Any]:

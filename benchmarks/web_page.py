@@ -12,11 +12,11 @@ from web_data import NAME
 WIDTH, HEIGHT = 1400, 900
 THUMBNAILS = 40
 _TILE = 96  # so that a screen has more than so many thumbnails
-_LIMIT_MS = 60_000
+LIMIT_MS = 60_000
 _SCROLL_MS = 4000
 
 _SMALL_TILES = f"localStorage.setItem('framedex.tile-size', '{_TILE}');"
-_SCRIPT = """
+SCRIPT = """
 window.bench = {
   // The time of the first frame in which something is true.
   until: (test) => new Promise((resolve, reject) => {
@@ -28,12 +28,13 @@ window.bench = {
     };
     look();
   }),
-  // The milliseconds from the next key to the first frame in which something is true.
-  key: (test) => new Promise((resolve, reject) => {
-    addEventListener('keydown', (event) => {
+  // The milliseconds from the next event of a kind to the first frame in which something is true.
+  after: (kind, test) => new Promise((resolve, reject) => {
+    addEventListener(kind, (event) => {
       bench.until(test).then((at) => resolve(at - event.timeStamp), reject);
     }, {capture: true, once: true});
   }),
+  key: (test) => bench.after('keydown', test),
   images: () => [...document.querySelectorAll('.cell img')].filter((each) => each.complete && each.naturalWidth).length,
   // Whether all tiles within the window of the grid have their image.
   settled: () => {
@@ -89,7 +90,7 @@ window.bench = {
     requestAnimationFrame(step);
   }),
 };
-""" % (_LIMIT_MS, _LIMIT_MS)  # noqa: UP031 - the script has many braces
+""" % (LIMIT_MS, LIMIT_MS)  # noqa: UP031 - the script has many braces
 
 
 @dataclass
@@ -136,8 +137,8 @@ def measure_page(browser: Browser, site: str, rows: int) -> dict[str, float]:
 
 def _context(browser: Browser, site: str, preferences: str = _SMALL_TILES) -> BrowserContext:
     context = browser.new_context(base_url=site, viewport={"width": WIDTH, "height": HEIGHT})
-    context.add_init_script(preferences + _SCRIPT)
-    context.set_default_timeout(_LIMIT_MS)
+    context.add_init_script(preferences + SCRIPT)
+    context.set_default_timeout(LIMIT_MS)
     return context
 
 
