@@ -52,6 +52,9 @@ def test_recover__a_new_admin(home: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert lines[0] == f"kept: {home / 'service.db.damaged-1'}"
     assert "`framedex users create --admin NAME` makes an admin again" in lines[1]
     assert len(lines) == 3
+    assert run("check", "--workspace", str(home)) == 1
+    remedy = capsys.readouterr().out.splitlines()[0].partition("(")[2]
+    assert ("`framedex users create --admin NAME`" in remedy, "recover" in remedy) == (True, False)
     read, write = os.pipe()
     os.write(write, b"a long password\n")
     os.close(write)

@@ -27,6 +27,10 @@ from framedex.storage.service_db.database import KEY_NAME, SERVICE_DB, open_serv
 _RECOVER = (
     "restore it from a backup with users; or stop the service and run `framedex recover`, which says what is lost"
 )
+_BEGIN_AGAIN = (
+    "restore it from a backup with users; or begin again without them: `framedex users create --admin NAME`, or the "
+    "next start of the service, makes it"
+)
 _KEY_BYTES = 32
 
 
@@ -42,7 +46,7 @@ def check_users(inspection: Inspection) -> None:
         remedy = "restore it, or delete it for a new one: then users need new secrets of API keys"
         inspection.add(key, f"has {size} bytes; a key has {_KEY_BYTES}", remedy)
     if not path.exists():
-        inspection.add(path, "is missing, while the key of the service is there", _RECOVER)
+        inspection.add(path, "is missing, while the key of the service is there", _BEGIN_AGAIN)
         return
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         _check_private(inspection, file)
