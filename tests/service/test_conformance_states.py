@@ -94,7 +94,20 @@ def test_operations__begin_in_their_states(served: Serving, dataset: Dataset, op
             assert str(status) in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TaskType if kind is not TaskType.MEDIA_DELETION])
+def test_operations__do_not_wait_for_a_map(served: Serving, dataset: Dataset) -> None:
+    """A task that makes a map keeps nothing else from starting; the dataset stays READY."""
+    with all_threads_busy(served.workspace):
+        assert served.local.post(f"{API}/dataset/{dataset.id}/map").status_code == 202
+        assert status_of(served.local, dataset.id) == READY
+        answer = begin(served.local, dataset, "snapshot")
+        assert answer.status_code == 200, answer.text
+        answer = begin(served.local, dataset, "enrich")
+        assert answer.status_code == 200, answer.text
+    settle(served)
+    assert status_of(served.local, dataset.id) == READY
+
+
+@pytest.mark.parametrize("kind", sorted({*TaskType} - {TaskType.MEDIA_DELETION, TaskType.MAP}))
 def test_operations__wait_for_each_task(served: Serving, dataset: Dataset, kind: TaskType) -> None:
     """While a task of any type runs, changes are a 409 with its type; reading goes on."""
     with served.workspace._context.catalog.write() as connection:

@@ -151,6 +151,7 @@ _clusters = st.one_of(
     st.sampled_from(_VIDEOS),
     names,
 )
+_coordinates = st.floats(-1e6, 1e6)
 _searched = st.sampled_from(("red car", "it's", "🐈‍⬛"))
 KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "labels": (_labels(), ("labels",)),
@@ -187,6 +188,14 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "text": (_elements("text", op=st.sampled_from(("fts", "semantic")), value=_searched), ()),
     "similarity": (
         _elements("similarity", op=st.sampled_from(("media", "upload")), value=_searched, threshold=st.floats(0, 2)),
+        (),
+    ),
+    "map_region": (
+        _elements(
+            "map_region",
+            op=st.just("inside"),
+            value=st.lists(st.tuples(_coordinates, _coordinates).map(list), min_size=3, max_size=5),
+        ),
         (),
     ),
 }

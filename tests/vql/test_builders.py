@@ -31,6 +31,10 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
     (vql.uniqueness(0.5), {"uniqueness": {"op": "uniqueness", "value": 0.5}}),
     (vql.text("fts", "red car"), {"text": {"op": "fts", "value": "red car"}}),
     (vql.text("semantic", "car", 0.25), {"text": {"op": "semantic", "value": "car", "threshold": 0.25}}),
+    (
+        vql.map_region([(0, 0), (1.5, 0), (0, 2)]),
+        {"map_region": {"op": "inside", "value": [[0, 0], [1.5, 0], [0, 2]]}},
+    ),
     (vql.similarity("media", "m", 0.4), {"similarity": {"op": "media", "value": "m", "threshold": 0.4}}),
     (vql.field("price", "lt", 5), {"field": {"name": "price", "op": "lt", "value": 5}}),
     (vql.field("price", "missing"), {"field": {"name": "price", "op": "missing"}}),

@@ -21,7 +21,7 @@ LABEL = {name: {"labels": {"op": "is", "value": name}} for name in "abc"}
 
 Case = tuple[Expression, Callable[[dict[str, Any]], bool]]
 """An expression, and the same by Python's own operators: a function of a row."""
-_plain = st.one_of(*(tests for kind, (tests, _) in KINDS.items() if kind not in ("text", "similarity")))
+_plain = st.one_of(*(tests for kind, (tests, _) in KINDS.items() if kind not in ("text", "similarity", "map_region")))
 
 
 def _leaf(element: dict[str, Any]) -> Case:

@@ -27,7 +27,7 @@ from framedex.errors import Conflict, Error, MissingDependency
 from framedex.operations.context import Context, open_media
 from framedex.operations.row_counts import count_rows, tests_of
 from framedex.operations.saved_views import filter_of
-from framedex.operations.searches import open_searcher
+from framedex.operations.searches import open_searcher, search_results
 from framedex.records import Alert, EntityType, ViewStats
 from framedex.search.conditions import condition_of, times_added
 from framedex.storage import datasets, view_rows
@@ -240,7 +240,7 @@ class _Evaluation:
     def _search(self, test: SearchTest) -> pa.Table:
         """Return the results of a search, which are kept while a further view needs them."""
         if test not in self._results:
-            self._results.update(self._searcher.results([test]))
+            self._results.update(search_results(self._context, self._searcher, [test]))
         return self._results[test]
 
     def _release(self, vql: Filter) -> None:

@@ -17,3 +17,4 @@ class Operation(StrEnum):
     ENRICH = "enrich"
     RESTORE = "restore"
     CLONE = "clone"
+    MAP = "map"

@@ -13,6 +13,7 @@ from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_image
 from framedex.operations.context import Context, check_indexed
+from framedex.operations.maps import rows_inside
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
 from framedex.search.query_images import Box, as_vector, crop, encode_image, encoder_of, is_file, read_pixels
@@ -24,7 +25,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, media_containing
 from framedex.storage.table_versions import ROW_ID
-from framedex.vql import Filter, leading_searches
+from framedex.vql import Filter, MapRegionTest, SearchTest, leading_searches
 from framedex.vql import searches as searches_in
 
 _UPLOAD, _MEDIA = "UPLOAD", "MEDIA"
@@ -63,7 +64,21 @@ def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
         nothing = pa.schema([pa.field(ROW_ID, pa.uint64())]).empty_table()
         condition_of(media, vql, dict.fromkeys(tests, nothing))
         return Condition("FALSE")
-    return condition_of(media, vql, open_searcher(context, media).results(tests) if tests else None)
+    return condition_of(media, vql, search_results(context, open_searcher(context, media), tests) if tests else None)
+
+
+def search_results(context: Context, searcher: Searcher, tests: Sequence[SearchTest]) -> dict[SearchTest, pa.Table]:
+    """Return the rows that the searches of a filter find, with the column ``_rowid``.
+
+    Raises:
+        InvalidInput: the dataset does not support a search.
+        NotFound: a query's media item or upload does not exist, or there is no map.
+    """
+    regions = [test for test in tests if isinstance(test, MapRegionTest)]
+    found = searcher.results(test for test in tests if test not in regions)
+    for test in regions:
+        found[test] = pa.table({ROW_ID: rows_inside(context, searcher.media, test.value)})
+    return found
 
 
 def order_of(context: Context, media: Media, vql: Filter, condition: Condition) -> Ranking | None:

@@ -17,6 +17,7 @@ class TaskType(StrEnum):
     CUSTOM_METADATA = "CUSTOM_METADATA"
     SNAPSHOT_RESTORE = "SNAPSHOT_RESTORE"
     SNAPSHOT_CLONE = "SNAPSHOT_CLONE"
+    MAP = "MAP"
 
 
 class TaskStatus(StrEnum):

@@ -83,6 +83,11 @@ class Layout:
         return self.root / "cache" / "keypoints"
 
     @property
+    def map_cache(self) -> Path:
+        """The folder that contains one folder of maps for each dataset; may be deleted at any time."""
+        return self.root / "cache" / "maps"
+
+    @property
     def caches(self) -> tuple[Path, ...]:
         """The cache folders, each with a folder for each dataset and for its objects; may be deleted at any time."""
         return (
@@ -92,6 +97,7 @@ class Layout:
             self.vector_cache,
             self.anchor_cache,
             self.keypoint_cache,
+            self.map_cache,
         )
 
     def cached(self, dataset_id: str) -> tuple[Path, ...]:
@@ -133,6 +139,10 @@ class Layout:
     def keypoints(self, dataset_id: str) -> Path:
         """Return the folder of a dataset's keypoints; may be deleted at any time."""
         return self.keypoint_cache / dataset_id
+
+    def maps(self, dataset_id: str) -> Path:
+        """Return the folder of a dataset's maps, by neighbour graph; may be deleted at any time."""
+        return self.map_cache / dataset_id
 
     def anchors(self, dataset_id: str) -> Path:
         """Return the folder of a dataset's query images; may be deleted at any time."""

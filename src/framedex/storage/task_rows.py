@@ -253,7 +253,11 @@ def fail_interrupted(connection: sa.Connection, *, every: bool = False) -> int:
 def list_interrupted(connection: sa.Connection) -> list[TaskRecord]:
     """Return the failed tasks whose process ended, oldest first, that are the last tasks of existing datasets."""
     later = tasks.alias()
-    newest = ~sa.exists().where(later.c.dataset_id == tasks.c.dataset_id, later.c.start_time > tasks.c.start_time)
+    newest = ~sa.exists().where(
+        later.c.dataset_id == tasks.c.dataset_id,
+        later.c.start_time > tasks.c.start_time,
+        later.c.task_type != TaskType.MAP,
+    )
     query = _select().where(
         tasks.c.status == TaskStatus.FAILED, tasks.c.status_message == INTERRUPTED, datasets.c.id.is_not(None), newest
     )
@@ -281,9 +285,14 @@ def forget_checkpoints(connection: sa.Connection) -> None:
 
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:
-    """Return the type of the task that runs on a dataset, or enriches it; None if no task does."""
+    """Return the type of the task that runs on a dataset, or enriches it; None if no task does.
+
+    Tasks that make a map change nothing of their dataset, and do not count.
+    """
     query = sa.select(tasks.c.task_type).where(
-        sa.or_(tasks.c.dataset_id == dataset_id, _enriches(dataset_id)), tasks.c.status.in_(_RUNNING)
+        sa.or_(tasks.c.dataset_id == dataset_id, _enriches(dataset_id)),
+        tasks.c.status.in_(_RUNNING),
+        tasks.c.task_type != TaskType.MAP,
     )
     return connection.execute(query.limit(1)).scalar()
 
@@ -339,6 +348,14 @@ def running_config(connection: sa.Connection, dataset_id: str, task_type: TaskTy
     )
     value: dict[str, Any] | None = connection.execute(query.limit(1)).scalar()
     return value
+
+
+def running_map(connection: sa.Connection, dataset_id: str, config: dict[str, Any]) -> str | None:
+    """Return the id of the task that makes a map of a dataset with some parameters; None if no task does."""
+    query = sa.select(tasks.c.id, tasks.c.config).where(
+        tasks.c.dataset_id == dataset_id, tasks.c.task_type == TaskType.MAP, tasks.c.status.in_(_RUNNING)
+    )
+    return next((row.id for row in connection.execute(query) if row.config == config), None)
 
 
 def is_busy(connection: sa.Connection, dataset_id: str) -> bool:

@@ -9,6 +9,7 @@ from framedex.vql.elements import Filter, leading_searches, searches, to_json
 from framedex.vql.expression import Expression
 from framedex.vql.key_test import SearchTest
 from framedex.vql.keys.duplicates import duplicate_level
+from framedex.vql.keys.map_region import MapRegionTest
 from framedex.vql.keys.similarity import SimilarityTest
 from framedex.vql.keys.tags import BASKET, UNTAGGED
 from framedex.vql.keys.text import TextTest
@@ -23,6 +24,7 @@ __all__ = [
     "CustomField",
     "Expression",
     "Filter",
+    "MapRegionTest",
     "Related",
     "Scope",
     "SearchResults",

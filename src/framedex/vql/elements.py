@@ -66,8 +66,8 @@ def searches(vql: Filter) -> tuple[SearchTest, ...]:
 
 
 def leading_searches(vql: Filter) -> tuple[SearchTest, ...]:
-    """Return the distinct searches that all rows of a filter are results of: those outside of other elements."""
-    return tuple(dict.fromkeys(element for element in vql if isinstance(element, SearchTest)))
+    """Return the distinct searches with an order that all rows of a filter are results of: those outside of others."""
+    return tuple(dict.fromkeys(element for element in vql if isinstance(element, SearchTest) and element.ranks))
 
 
 def to_json(vql: Filter) -> list[dict[str, Any]]:

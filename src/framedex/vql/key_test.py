@@ -59,6 +59,8 @@ class SearchTest(KeyTest):
     """A test whose rows a search returns; equal tests are one search."""
 
     is_costly = True
+    ranks: ClassVar[bool] = True
+    """Whether the results have an order, in which a filter shows them."""
     op: Any
     value: Any
 

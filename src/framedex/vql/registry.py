@@ -12,6 +12,7 @@ from framedex.vql.keys.folder import FolderTest, folder
 from framedex.vql.keys.ids import IdsTest, ids
 from framedex.vql.keys.issues import IssuesTest, issues
 from framedex.vql.keys.labels import LabelsTest, labels
+from framedex.vql.keys.map_region import MapRegionTest, map_region
 from framedex.vql.keys.media import MediaTest, media
 from framedex.vql.keys.objects import ObjectsTest, objects
 from framedex.vql.keys.quality import QualityTest, quality
@@ -34,6 +35,7 @@ __all__ = [
     "ids",
     "issues",
     "labels",
+    "map_region",
     "media",
     "objects",
     "quality",
@@ -65,6 +67,7 @@ TESTS: tuple[type[KeyTest], ...] = (
     ObjectsTest,
     ConfidenceTest,
     SourceTest,
+    MapRegionTest,
 )
 """The test of each key, in the order of the documents."""
 KEYS = {test.key: test for test in TESTS}

@@ -69,6 +69,8 @@ def _steps(loc: Sequence[int | str], content: Any, *, is_missing: bool) -> list[
     steps: list[str] = []
     for index, part in enumerate(loc):
         if isinstance(part, int) and isinstance(content, Sequence):
+            if part >= len(content):  # a list is too short
+                break
             steps.append(f"[{part}]")
             content = content[part]
         elif isinstance(content, Mapping) and (part in content or (is_missing and index == len(loc) - 1)):

@@ -16,6 +16,7 @@ from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.files import DatasetFiles
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.lookups import DatasetLookups
+from framedex.api.dataset.maps import DatasetMaps
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.dataset.views import DatasetViews
@@ -62,6 +63,7 @@ class Dataset(
     DatasetLifecycle,
     DatasetUploads,
     DatasetLookups,
+    DatasetMaps,
     DatasetViews,
     DatasetFiles,
 ):

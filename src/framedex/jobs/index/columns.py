@@ -333,6 +333,26 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
     return IndexedRows(rows, positions, graph, first, row_of[original[positions]].astype(np.int64), columns)
 
 
+def read_neighbours(table: Table) -> tuple[npt.NDArray[np.int32], Positions, Positions, Positions]:
+    """Read the neighbour lists of a table, without rows that were appended after indexing.
+
+    Returns:
+        neighbours: int32, shape (M, k): the lists of distinct vectors, by their numbers; -1 at the end of a list.
+        first: int64, shape (M,): the position of the first row of each distinct vector.
+        positions: int64, shape (K,), ascending: the indexed rows with an embedding.
+        inverse: int64, shape (K,): the distinct vector of each of them.
+    """
+    numbers = RowNumbers.of(table.overlay)
+    original = numbers.rows(_values(table.scan(["original"]).read_all().column(0)))
+    first = np.flatnonzero(original == np.arange(len(original)))
+    row_of = np.full(len(original) + 1, -1, dtype=np.int32)  # the last entry maps -1, the end of a list
+    row_of[first] = np.arange(len(first))
+    positions = np.flatnonzero(original >= 0)
+    positions = positions[row_of[original[positions]] >= 0]
+    lists, _ = _read_lists(table, row_of, len(first), numbers)
+    return lists, first, positions, row_of[original[positions]].astype(np.int64)
+
+
 def _read_lists(
     table: Table, row_of: npt.NDArray[np.int32], count: int, numbers: RowNumbers
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:

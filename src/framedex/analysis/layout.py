@@ -1,0 +1,283 @@
+"""Layout of rows in the plane, so that neighbours lie beside each other.
+
+This is t-SNE (L. van der Maaten & G. Hinton, "Visualizing Data using t-SNE", JMLR 2008) with two changes that make it
+fast without compiled code. The affinities are those of the neighbour graph, equal for all neighbours of a row
+(J. N. Böhm, P. Berens & D. Kobak, "Attraction-Repulsion Spectrum in Neighbor Embeddings", JMLR 2022). The repulsion of
+all rows by all others is the gradient of a potential, which two Fourier transforms compute on a grid, as in
+particle-mesh simulations (R. W. Hockney & J. W. Eastwood, "Computer Simulation Using Particles", 1981; for t-SNE:
+G. C. Linderman et al., "Fast interpolation-based t-SNE", Nature Methods 2019). The sizes of steps follow A. C. Belkina
+et al., Nature Communications 2019, and the start D. Kobak & P. Berens, ibid.: two principal components.
+"""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.fft
+
+from framedex.analysis.vector_sources import VectorSource
+from framedex.core.progress import ShareProgress
+
+NEIGHBOURS_USED = 10
+"""The number of neighbours that attract a row; more keep the arrangement of the whole no better, and fewer details."""
+Points = npt.NDArray[np.float32]
+_SAMPLE = 20_000  # rows for the principal components
+_BLOCK_ROWS = 16_384
+_CELL = 0.5  # side of a grid cell; the forces vary over a distance of 1
+_FEWEST_CELLS, _MOST_CELLS = 64, 1_536  # of a side of the grid
+_SIDE_STEP = 1.15  # sides grow by this factor, so that the kernel is rarely transformed again
+_LONGEST_STEP = 5.0
+_JITTER = 1e-3  # spread of rows that would begin at one place
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A part of the optimisation.
+
+    Attributes:
+        steps: the number of steps.
+        attraction: the factor of the attraction ("exaggeration").
+        momentum: the share of a step that the next one repeats.
+    """
+
+    steps: int
+    attraction: float
+    momentum: float
+
+
+_ARRANGE = _Stage(100, 12.0, 0.8)
+_SPREAD = _Stage(300, 1.0, 0.9)
+_ADJUST = _Stage(60, 1.0, 0.5)
+
+
+def place_rows(
+    neighbours: npt.NDArray[np.int32], start: Points, *, is_known: bool, seed: int = 0, progress: ShareProgress
+) -> Points:
+    """Return places of rows in the plane: float32, shape (N, 2), centred. The same input and seed give the same places.
+
+    Memory: some 100 bytes a row, beside the neighbours.
+
+    Args:
+        neighbours: int32, shape (N, k), most similar first; -1 at the end of a list. Up to 10 of them are used.
+        start: float32, shape (N, 2): the places to begin with.
+        is_known: whether these come from an earlier layout, which is only adjusted, so that it stays recognisable.
+        seed: seed of the jitter that moves equal places apart.
+        progress: called with the share that is done; raises to stop.
+    """
+    if len(start) < 2 or not neighbours.shape[1]:
+        return np.asarray(start - start.mean(axis=0) if len(start) else start, dtype=np.float32)
+    jitter = np.random.default_rng(seed).standard_normal(start.shape, dtype=np.float32)
+    places = np.ascontiguousarray((start + _JITTER * jitter).T, dtype=np.float32)
+    stages = (_ADJUST,) if is_known else (_ARRANGE, _SPREAD)
+    total, done = sum(each.steps for each in stages), 0
+    with ThreadPoolExecutor(os.cpu_count() or 1, "framedex-layout") as pool:
+        forces = _Forces(neighbours, pool)
+        for stage in stages:
+            for _ in _descend(places, stage, forces):
+                done += 1
+                progress(done / total)
+    return np.ascontiguousarray(places.T)
+
+
+def principal_components(vectors: VectorSource, *, seed: int = 0) -> Points:
+    """Return the first two principal components of vectors: float32, shape (N, 2), the first of standard deviation 1.
+
+    Args:
+        vectors: the rows; they are read once in blocks, and a sample of them before.
+        seed: seed of the sample.
+    """
+    if not len(vectors):
+        return np.empty((0, 2), dtype=np.float32)
+    random = np.random.default_rng(seed)
+    sample = vectors.take(np.sort(random.permutation(len(vectors))[:_SAMPLE])).astype(np.float64)
+    mean = sample.mean(axis=0)
+    axes = np.linalg.eigh((sample - mean).T @ (sample - mean))[1][:, ::-1][:, :2]
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])] < 0, -1, 1)  # signs are arbitrary
+    axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1]))).astype(np.float32)
+    out, centre = np.empty((len(vectors), 2), dtype=np.float32), mean.astype(np.float32) @ axes
+    for first, block in vectors.blocks():
+        np.subtract(block @ axes, centre, out=out[first : first + len(block)])
+    spread = float(out[:, 0].std())
+    return out / np.float32(spread) if spread > 0 else out
+
+
+def aligned(places: Points, onto: Points, rows: npt.NDArray[np.int64], onto_rows: npt.NDArray[np.int64]) -> Points:
+    """Return places moved, turned and mirrored, so that some rows are as near as possible to where they were.
+
+    The scale stays (Procrustes analysis without scaling).
+
+    Args:
+        places: float32, shape (N, 2).
+        onto: float32, shape (M, 2): earlier places.
+        rows: int64, shape (K,): rows that are in both.
+        onto_rows: int64, shape (K,): their rows in *onto*.
+    """
+    if len(rows) < 2:
+        return places
+    here, there = places[rows].astype(np.float64), onto[onto_rows].astype(np.float64)
+    here_mean, there_mean = here.mean(axis=0), there.mean(axis=0)
+    left, _, right = np.linalg.svd((here - here_mean).T @ (there - there_mean))
+    turned = (places - here_mean) @ (left @ right) + there_mean
+    return np.asarray(turned, dtype=np.float32)
+
+
+def _descend(places: Points, stage: _Stage, forces: "_Forces") -> Iterator[None]:
+    """Move places step by step: gradient descent with momentum, and gains as in van der Maaten's t-SNE.
+
+    Args:
+        places: float32, shape (2, N).
+        stage: the part of the optimisation.
+        forces: the forces on the places.
+    """
+    speed, gain = np.zeros_like(places), np.ones_like(places)
+    # With the usual rate, N / attraction, forces that are divided by N become steps; 1/4 while nothing is exaggerated.
+    rate = np.float32(4 / max(stage.attraction, 4))
+    for _ in range(stage.steps):
+        force = forces(places, stage.attraction)
+        force *= rate
+        with np.errstate(over="ignore"):
+            slows = (force > 0) != (speed > 0)
+        gain += np.float32(0.2)
+        gain[slows] = (gain[slows] - np.float32(0.2)) * np.float32(0.8)
+        np.maximum(gain, np.float32(0.01), out=gain)
+        force *= gain
+        speed *= np.float32(stage.momentum)
+        speed += force
+        np.clip(speed, -_LONGEST_STEP, _LONGEST_STEP, out=speed)
+        places += speed
+        places -= places.mean(axis=1, keepdims=True)
+        yield
+
+
+class _Forces:
+    """The forces on rows: neighbours attract each other, and all rows push each other away.
+
+    Args:
+        neighbours: int32, shape (N, k), most similar first; -1 at the end of a list.
+        pool: threads.
+    """
+
+    def __init__(self, neighbours: npt.NDArray[np.int32], pool: ThreadPoolExecutor) -> None:
+        used = neighbours[:, :NEIGHBOURS_USED]
+        own = np.arange(len(used), dtype=np.int32)[:, None]
+        # A row in the place of a missing neighbour pulls with no force.
+        self._columns = np.ascontiguousarray(np.where(used < 0, own, used).T)
+        self._pool, self._potential = pool, _Potential()
+        # Each of the two rows of a pair gets half of what either list says.
+        self._share = np.float32(0.5 / len(self._columns))
+
+    def __call__(self, places: Points, attraction: float) -> Points:
+        """Return the force on each row, times the number of rows: float32, shape (2, N)."""
+        force = self._attraction(places)
+        force *= np.float32(attraction)
+        total, gradient = self._potential(places, self._pool)
+        gradient *= np.float32(0.5 * places.shape[1] / max(total, 1e-12))
+        force -= gradient
+        return force
+
+    def _attraction(self, places: Points) -> Points:
+        """Return the sum of (place of the neighbour - own place) / (1 + distance²) over both directions."""
+        force = np.zeros_like(places)
+        pull = np.empty_like(places)
+        count = places.shape[1]
+        for column in self._columns:
+
+            def fill(first: int, column: npt.NDArray[np.int32] = column) -> None:
+                part = slice(first, first + _BLOCK_ROWS)
+                out = pull[:, part]
+                np.subtract(places[:, column[part]], places[:, part], out=out)
+                square = np.einsum("ij,ij->j", out, out)
+                square += 1
+                out *= np.divide(self._share, square, out=square)
+
+            def back(axis: int, column: npt.NDArray[np.int32] = column) -> None:
+                force[axis] += pull[axis]
+                force[axis] -= np.bincount(column, weights=pull[axis], minlength=count).astype(np.float32)
+
+            list(self._pool.map(fill, range(0, count, _BLOCK_ROWS)))
+            list(self._pool.map(back, range(2)))
+        return force
+
+
+class _Potential:
+    """The potential of the repulsion, Σ 1 / (1 + distance²), on a grid that covers all places."""
+
+    def __init__(self) -> None:
+        self._key: tuple[int, float] | None = None
+        self._kernel = np.empty((0, 0), np.float32)
+        self._near = (1.0, 1.0, 1.0)  # the potential on the own node, the next one, and the next one across
+        self._padded = 0
+
+    def __call__(self, places: Points, pool: ThreadPoolExecutor) -> tuple[float, Points]:
+        """Return the sum of the potential of all others at all places, and its gradient there: float32, shape (2, N).
+
+        Each place is spread over the four nodes around it; values between nodes are interpolated in the same way.
+        """
+        low, high = places.min(axis=1), places.max(axis=1)
+        cells, cell = self._fit(float((high - low).max()))
+        corner = (low + high - cell * cells) / 2
+        nodes = cells + 6
+        at = (places - corner[:, None]) * np.float32(1 / cell) + 2
+        whole = at.astype(np.int32)
+        at -= whole
+        first = whole[0] * nodes + whole[1]
+        rest = 1 - at
+        weights = (rest[0] * rest[1], rest[0] * at[1], at[0] * rest[1], at[0] * at[1])
+        offsets = (0, 1, nodes, nodes + 1)
+        spread = pool.map(
+            lambda each: np.bincount(first + each[1], weights=each[0], minlength=nodes * nodes),
+            zip(weights, offsets, strict=True),
+        )
+        mass = np.sum(list(spread), axis=0).astype(np.float32).reshape(nodes, nodes)
+        field = self._convolved(mass)[:nodes, :nodes]
+        slopes = _slope(field, cell), _slope(field.T, cell).T
+
+        def between(values: Points) -> Points:
+            flat = values.ravel()
+            out = weights[0] * flat[first]
+            for weight, offset in zip(weights[1:], offsets[1:], strict=True):
+                out += weight * flat[first + offset]
+            return np.asarray(out)
+
+        value, *gradient = pool.map(between, map(np.ascontiguousarray, (field, *slopes)))
+        # What a place contributes to its own potential, by the nodes over which it is spread.
+        same = rest * rest + at * at
+        own = same.prod(axis=0), (1 - same).prod(axis=0)
+        of_itself = own[0] * self._near[0] + (1 - own[0] - own[1]) * self._near[1] + own[1] * self._near[2]
+        return float((value - of_itself).sum(dtype=np.float64)), np.stack(gradient)
+
+    def _fit(self, extent: float) -> tuple[int, float]:
+        """Return the number of cells on a side, and their side, so that they cover an extent; prepare the kernel."""
+        side = _SIDE_STEP ** np.ceil(np.log(max(extent, 1e-3) * 1.001) / np.log(_SIDE_STEP))
+        cells = int(np.clip(np.ceil(side / _CELL), _FEWEST_CELLS, _MOST_CELLS))
+        cells = scipy.fft.next_fast_len(cells, real=True)
+        key = cells, float(side / cells)
+        if key != self._key:
+            self._key, self._padded = key, scipy.fft.next_fast_len(2 * (cells + 6), real=True)
+            steps = np.arange(self._padded)
+            squares = np.square(np.minimum(steps, self._padded - steps) * key[1])
+            kernel = scipy.fft.rfft2(1 / (1 + squares[:, None] + squares), workers=-1).real
+            # Spreading and interpolation smooth the potential; this sharpens it as much.
+            smoothing = [np.sinc(scipy.fft.fftfreq(self._padded)) ** 4, np.sinc(scipy.fft.rfftfreq(self._padded)) ** 4]
+            kernel /= smoothing[0][:, None] * smoothing[1]
+            near = scipy.fft.irfft2(kernel, (self._padded, self._padded), workers=-1)
+            self._near = float(near[0, 0]), float(near[0, 1]), float(near[1, 1])
+            self._kernel = kernel.astype(np.float32)
+        return key
+
+    def _convolved(self, mass: Points) -> Points:
+        shape = (self._padded, self._padded)
+        product = scipy.fft.rfft2(mass, shape, workers=-1)
+        product *= self._kernel
+        return np.asarray(scipy.fft.irfft2(product, shape, workers=-1), dtype=np.float32)
+
+
+def _slope(values: Points, step: float) -> Points:
+    """Return the derivative of values along the first axis by differences of fourth order; 0 at both ends."""
+    out = np.zeros_like(values)
+    near, far = values[3:-1] - values[1:-3], values[4:] - values[:-4]
+    out[2:-2] = near * np.float32(2 / (3 * step)) - far * np.float32(1 / (12 * step))
+    return out
