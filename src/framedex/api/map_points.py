@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.api.dataset import Dataset
-from framedex.api.result_set import PinnedView
+from framedex.api.view import PinnedView
 from framedex.core.checks import check_integer
 from framedex.core.forks import cached_property
 from framedex.errors import InvalidInput

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.api.dataset import Dataset
-from framedex.api.view import View
+from framedex.api.view import PinnedView, View
 from framedex.core.arrays import RowIds
 from framedex.core.checks import check_integer
 from framedex.errors import Conflict, Gone, InvalidInput, NotFound, WorkspaceError
-from framedex.operations.context import Context
 from framedex.operations.pinned_rows import PinnedRows, have_changed, media_at, rows_of_ids
-from framedex.operations.steps import SelectedRows, Sorted, Steps
+from framedex.operations.steps import SelectedRows, Sorted
 from framedex.search.ranking import Ranking
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
@@ -332,30 +331,6 @@ def view_of_ids(dataset: Dataset, ids: Sequence[str], *, generation: str) -> Vie
     distinct = list(dict.fromkeys(ids))
     rows = PinnedRows(media, rows_of_ids(media, distinct), f"{generation}/{len(ids)}/{hash(tuple(ids))}", True)
     return View(context, dataset.id, (rows,))
-
-
-class PinnedView(View):
-    """A view that reads one state of its dataset."""
-
-    _state: Media
-
-    @classmethod
-    def of(cls, context: Context, dataset_id: str, steps: Steps, state: Media, *, objects: bool) -> Self:
-        """Return the view of a state."""
-        view = cls(context, dataset_id, steps, objects=objects)
-        view._state = state
-        return view
-
-    def _media(self) -> Media:
-        return self._state
-
-    def _with(self, steps: Steps) -> Self:
-        return type(self).of(self._context, self._dataset_id, steps, self._state, objects=self._objects)
-
-    def _of(self, entity_type: str) -> Self:
-        if entity_type != self.entity_type:
-            raise InvalidInput(f"these results are of {self.entity_type}, not of {entity_type}")
-        return self
 
 
 def _no_embeddings(media: Media) -> pa.Table:

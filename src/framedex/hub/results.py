@@ -173,6 +173,12 @@ class Results:
         """
         return self._keep(actor, dataset, ResultSet(dataset.select(ids), new_id().replace("-", "")), None)
 
+    def of_view(self, actor: Actor, dataset: Dataset, view: View, name: str) -> ResultSet:
+        """Return the rows of a view as results; *name* is equal for equal rows of equal states."""
+        rid = hashlib.sha256(f"{dataset.id}\n{dataset.generation}\n{name}".encode()).hexdigest()[:_NAME_LENGTH]
+        found = self._sets.get(_user(actor), f"{dataset.id}/{rid}")
+        return self._keep(actor, dataset, ResultSet(view, rid), None) if found is None else found
+
     def _keep(self, actor: Actor, dataset: Dataset, results: ResultSet, query: ResultQuery | None) -> ResultSet:
         if query is not None:  # the dataset may have changed before the results were read
             results.name = _name(dataset, results.generation, query)

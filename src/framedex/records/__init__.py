@@ -55,7 +55,7 @@ from framedex.records.people import (
     User,
     UserSession,
 )
-from framedex.records.snapshots import Snapshot, SnapshotReason
+from framedex.records.snapshots import Snapshot, SnapshotReason, StateCounts
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
 from framedex.records.views import (
@@ -128,6 +128,7 @@ __all__ = [
     "Snapshot",
     "SnapshotReason",
     "SourceType",
+    "StateCounts",
     "Tag",
     "TaskFilters",
     "TaskPage",

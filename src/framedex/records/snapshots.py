@@ -30,3 +30,20 @@ class Snapshot(Record):
     training_model_name: str | None
     is_current: bool
     is_restoring: bool
+
+
+class StateCounts(Record):
+    """The counts of a dataset in one state: a snapshot, or the present state.
+
+    ``state`` is the id of the snapshot, or ``head``. ``issues`` counts media by issue type, ``labels`` by label, the
+    hundred most frequent.
+    """
+
+    state: str
+    name: str
+    created_at: datetime
+    n_images: int
+    n_videos: int
+    n_objects: int
+    issues: dict[str, int]
+    labels: dict[str, int]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from framedex.api.comparison import StateComparison
+from framedex.api.trends import trends
 from framedex.api.view import View, selected_ids
 from framedex.core.naming import check_dataset_name, check_description
 from framedex.jobs.remove import remove
@@ -11,7 +13,8 @@ from framedex.operations.context import Context
 from framedex.operations.integrity.check import check
 from framedex.operations.names import Operation
 from framedex.operations.starting import start, wait_for
-from framedex.records import CheckResult, Snapshot, TaskType
+from framedex.operations.states import PRESENT, state_of
+from framedex.records import CheckResult, Snapshot, StateCounts, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.tasks import Task
@@ -90,6 +93,34 @@ class DatasetLifecycle:
         if wait:
             wait_for(self.task, Operation.RESTORE)
         return self.task
+
+    def compare(self, before: Snapshot | str, after: Snapshot | str = PRESENT) -> StateComparison:
+        """Return what differs between two states: media that were added, removed, replaced, relabelled, and so on.
+
+        Args:
+            before: the earlier state: a snapshot's record, id or name, or ``current`` for the current snapshot; or the
+                id of a generation, which is kept for ten minutes after it was replaced.
+            after: the later state; by default the present one, ``head``.
+
+        Raises:
+            NotFound: there is no such state, or it was freed.
+            Conflict: the dataset has no index yet.
+        """
+        states = [state_of(self._context, self.id, each) for each in (before, after)]
+        key = "comparison", *(each.generation.id for each in states)
+        found: StateComparison | None = self._context.selections.get(key)
+        if found is None:
+            found = StateComparison(self._context, *states)
+            self._context.selections.put(key, found, weight=found.nbytes)
+        return found
+
+    def trends(self) -> list[StateCounts]:
+        """Return the counts of media, issues and labels of each snapshot, oldest first, and of the present state.
+
+        Raises:
+            Conflict: the dataset has no index yet.
+        """
+        return trends(self._context, self.id)
 
     def delete_media(self, selection: View | str | Sequence[str], *, wait: bool = True) -> Task:
         """Delete media from the dataset. Their files, and snapshots with these media, do not change.

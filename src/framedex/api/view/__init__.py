@@ -2,7 +2,8 @@
 
 from framedex.api.view.basket import Basket
 from framedex.api.view.browsing import ExploreSearch
+from framedex.api.view.pinned import PinnedView
 from framedex.api.view.reading import SCORES
 from framedex.api.view.view import RankedView, View, check_media, selected_ids
 
-__all__ = ["SCORES", "Basket", "ExploreSearch", "RankedView", "View", "check_media", "selected_ids"]
+__all__ = ["SCORES", "Basket", "ExploreSearch", "PinnedView", "RankedView", "View", "check_media", "selected_ids"]

@@ -1,0 +1,58 @@
+"""Commands that compare states print what Python returns."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from framedex import Workspace
+from framedex.cli import main
+from tests.gallery import SETTINGS, make_gallery
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command on a dataset that was changed since its snapshot ``before``; return its status and outputs."""
+    make_gallery(tmp_path / "gallery")
+    with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("pets", tmp_path / "gallery")
+        dataset.snapshot("before")
+        dataset.tag(dataset.view.media_ids()[:2], "keep")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main([*arguments, "--workspace", str(tmp_path / "w")])
+        captured = capsys.readouterr()
+        code = exit_.value.code
+        return code if isinstance(code, int) else 0, captured.out, captured.err
+
+    return call
+
+
+def test_compare__prints_changes(run: Run) -> None:
+    """Changes are a table and a line of counts, or JSON; what is no state or change is one line."""
+    code, shown, _ = run("compare", "pets", "before")
+    assert code == 0
+    assert "2 retagged" in shown
+    assert shown.count("keep") == 2
+    as_json = json.loads(run("compare", "pets", "before", "--json")[1])
+    assert as_json["counts"]["retagged"] == 2
+    assert len(as_json["rows"]) == 2
+    assert "nothing differs" in run("compare", "pets", "head")[1]
+    for wrong in (("never",), ("before", "never"), ("before", "--change", "moved")):
+        code, _, error = run("compare", "pets", *wrong)
+        assert code == 1
+        assert wrong[-1] in error
+
+
+def test_snapshots__lists_states(run: Run) -> None:
+    """Each snapshot and the present state is a row."""
+    code, shown, _ = run("snapshots", "pets")
+    assert code == 0
+    assert "before" in shown
+    assert "head" in shown
+    points = json.loads(run("snapshots", "pets", "--json")[1])
+    assert [each["name"] for each in points][1:] == ["before", "head"]
