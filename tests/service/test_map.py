@@ -124,6 +124,25 @@ def test_map_colours__of_texts_and_numbers(shared: tuple[Dataset, Client, Client
     assert local.get(url(dataset, "/colours")).status_code == 422
 
 
+def test_map_colours__of_changes(shared: tuple[Dataset, Client, Client]) -> None:
+    """Points have the colour of the first change of their image between two states."""
+    dataset, local, _ = shared
+    dataset.snapshot("before the changes")
+    ids = dataset.view.media_ids()
+    dataset.set_labels(ids[:2], ["new"])
+    dataset.tag(ids[1:4], "changed")
+    _, positions = points(local.get(url(dataset)).content)
+    answer = local.get(url(dataset, "/colours"), params={"before": "before the changes"})
+    meaning, codes = coloured(answer.content)
+    changes = [None, *(name for name, _ in meaning["names"])]
+    found = {ids[position]: changes[code] for position, code in zip(positions, codes, strict=True)}
+    assert [found[each] for each in ids[:5]] == ["relabelled", "relabelled", "retagged", "retagged", None]
+    assert meaning["names"] == [["relabelled", 2], ["retagged", 2]]
+    both = {"before": "before the changes", "column": "labels"}
+    for wrong, status in (({"before": "never"}, 404), (both, 422), ({**both, "entity_type": "OBJECTS"}, 422)):
+        assert local.get(url(dataset, "/colours"), params=wrong).status_code == status
+
+
 def test_map_labels__are_clusters(shared: tuple[Dataset, Client, Client]) -> None:
     """Each of the largest clusters has its name, its size, and the median place of its members."""
     dataset, local, _ = shared

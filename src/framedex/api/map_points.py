@@ -8,13 +8,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.api.comparison import CHANGES
 from framedex.api.dataset import Dataset
 from framedex.api.view import PinnedView
 from framedex.core.checks import check_integer
 from framedex.core.forks import cached_property
 from framedex.errors import InvalidInput
 from framedex.operations.maps import PlacedRows
-from framedex.records import CLUSTER_LEVELS, EntityType
+from framedex.operations.states import PRESENT
+from framedex.records import CLUSTER_LEVELS, EntityType, Snapshot
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import is_empty_object_view
 
@@ -73,7 +75,7 @@ class MapPoints:
     def __init__(self, dataset: Dataset, entity_type: str = EntityType.IMAGES) -> None:
         if entity_type not in (EntityType.IMAGES, EntityType.OBJECTS):
             raise InvalidInput(f"the points of a map are IMAGES or OBJECTS, not {entity_type!r}")
-        self._objects = entity_type == EntityType.OBJECTS
+        self._dataset, self._objects = dataset, entity_type == EntityType.OBJECTS
         self._media: Media
         self._placed: PlacedRows
         self._media, self._placed = dataset.placed_media(objects=self._objects)
@@ -136,6 +138,35 @@ class MapPoints:
         if pa.types.is_floating(kind) or pa.types.is_integer(kind):
             return _of_numbers(np.asarray(pc.fill_null(values.cast(pa.float64()), np.nan)))
         raise InvalidInput(f"points cannot be coloured by {column!r}: its values are of type {kind}")
+
+    def changes(self, before: Snapshot | str, after: Snapshot | str = PRESENT) -> MapColours:
+        """Return the colours of the points by what happened to the media between two states.
+
+        An item with several changes has the colour of the first one in the order of
+        :data:`framedex.api.comparison.CHANGES`; one without any has none. Removed media are on no map.
+
+        Args:
+            before: the earlier state, as for :meth:`framedex.Dataset.compare`.
+            after: the later one.
+
+        Raises:
+            InvalidInput: the points are objects.
+            NotFound: there is no such state, or it was freed.
+        """
+        if self._objects:
+            raise InvalidInput("states are compared by media, not by objects")
+        found = self._dataset.compare(before, after)
+        codes = np.zeros(len(self), np.uint8)
+        names: list[tuple[str, int]] = []
+        rows = self._placed.row_ids[self._order]
+        for change in CHANGES:
+            if change == "removed" or not found.counts[change]:
+                continue
+            view = found.view(change)
+            changed = np.isin(rows, view._selection(self._media).row_ids()) & (codes == 0)
+            names.append((change, int(changed.sum())))
+            codes[changed] = len(names)
+        return MapColours(codes, names)
 
     def labels(self, level: int) -> list[MapLabel]:
         """Return the names of the 100 largest clusters of a level, each at the median place of its members.

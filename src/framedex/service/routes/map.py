@@ -9,6 +9,8 @@ from fastapi import Query, Request, Response
 
 from framedex.access import Action
 from framedex.api.map_points import MapPoints
+from framedex.errors import InvalidInput
+from framedex.operations.states import PRESENT
 from framedex.records import TaskRecord
 from framedex.service.actions import needs, routes
 from framedex.service.models_map import MapColourNames, MapEntities, MapLabels, MapPlace
@@ -64,17 +66,27 @@ def get_map_colours(
     dataset_id: str,
     dataset: OpenedDataset,
     request: Request,
-    column: _Column,
+    column: _Column | None = None,
+    before: _Column | None = None,
+    after: _Column = PRESENT,
     entity_type: MapEntities = MapEntities.IMAGES,
 ) -> Response:
-    """Return a byte for each point of the map by the values of a column, and what the bytes mean.
+    """Return a byte for each point of the map, and what the bytes mean.
+
+    The bytes are of the values of a column; or of what happened between two states, as for a comparison: the first
+    change of an image that has several.
 
     First the number of bytes of a JSON text (uint32), then that text: ``names`` with their counts, or ``low`` and
     ``high`` of numbers. Then a byte for each point: 0 without a value; of names 1 for the first one, and 255 for those
     without a name; of numbers 1 for ``low`` to 254 for ``high``.
     """
     points = MapPoints(dataset, entity_type)
-    found = points.colours(column)
+    if column is not None and before is None:
+        found = points.colours(column)
+    elif before is not None and column is None:
+        found = points.changes(before, after)
+    else:
+        raise InvalidInput("colours are those of a column, or of the changes since a state: give column, or before")
     names = MapColourNames(names=found.names, low=found.low, high=found.high).model_dump_json().encode()
     return _answer(request, _COLOURS.pack(len(names)) + names + found.codes.tobytes(), points)
 
