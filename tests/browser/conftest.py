@@ -36,7 +36,14 @@ def browser() -> Iterator[Browser]:
     ):
         if problem is not None:
             (pytest.fail if MUST_RUN else pytest.skip)(problem)
-    arguments = ["--no-sandbox", "--disable-quic", "--disable-background-networking", "--disable-component-update"]
+    arguments = [
+        "--no-sandbox",
+        "--disable-quic",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--use-angle=swiftshader",
+        "--enable-unsafe-swiftshader",
+    ]
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield running

@@ -224,7 +224,7 @@ def _boxes_of_the_grid(keyboard: Keyboard) -> None:
     expect(keyboard.page.locator(".tile svg.boxes rect")).to_have_count(0)
 
 
-_PAGES = "overview pictures clusters duplicates labels issues cleanup history views tasks home notifications"
+_PAGES = "overview pictures clusters map duplicates labels issues cleanup history views tasks home notifications"
 
 
 @checks(*(f"global go.{each}" for each in _PAGES.split()))
@@ -233,9 +233,9 @@ def _pages(keyboard: Keyboard) -> None:
     if keyboard.keys == "g h":
         keyboard.at("/d/pets", keyboard.page.get_by_role("heading", level=1, name="pets"))
     names = {
-        "g o": "/d/pets$", "g p": "/pictures$", "g c": "/clusters", "g d": "/duplicates$", "g l": "/labels$",
-        "g i": "/issues$", "g x": "/cleanup$", "g h": "/history$", "g v": "/views$", "g t": "/tasks$", "g a": r":\d+/$",
-        "g n": "/notifications$",
+        "g o": "/d/pets$", "g p": "/pictures$", "g c": "/clusters", "g m": "/map$", "g d": "/duplicates$",
+        "g l": "/labels$", "g i": "/issues$", "g x": "/cleanup$", "g h": "/history$", "g v": "/views$",
+        "g t": "/tasks$", "g a": r":\d+/$", "g n": "/notifications$",
     }  # fmt: skip
     keyboard.goes(names[keyboard.keys])
     expect(keyboard.page.get_by_role("heading", level=1).first).to_be_attached()
@@ -620,6 +620,64 @@ def _basket_of_a_cluster(keyboard: Keyboard) -> None:
     _clusters(keyboard)
     keyboard.says("^Put .* into the basket")
     keyboard.undo()
+
+
+def _map(keyboard: Keyboard) -> None:
+    """Show a part of the map, without a box on it."""
+    keyboard.page.goto("/d/pets/map?x=0.5&y=0.5&z=1")
+    keyboard.page.locator(".map-canvas[data-drawn]:not([data-drawn='0'])").focus()
+
+
+def _on_map(change: str) -> Check:
+    """Return a check that a key changes what is shown, an expression of ``shown.x``, ``shown.y`` and ``shown.zoom``."""
+
+    def check(keyboard: Keyboard) -> None:
+        _map(keyboard)
+        keyboard.press()
+        keyboard.until(f"(shown => {change})(document.querySelector('.map-view').dataset)")
+
+    return check
+
+
+CHECKS |= {
+    "map left": _on_map("shown.x < 0.5"),
+    "map right": _on_map("shown.x > 0.5"),
+    "map up": _on_map("shown.y > 0.5"),
+    "map down": _on_map("shown.y < 0.5"),
+    "map zoom.in": _on_map("shown.zoom > 1"),
+    "map zoom.out": _on_map("shown.zoom < 1"),
+    "map fit": _on_map("shown.zoom == 0"),
+    "map into": _on_map("shown.zoom == 2"),
+}
+
+
+@checks("map region")
+def _box_on_the_map(keyboard: Keyboard) -> None:
+    _map(keyboard)
+    box = keyboard.page.locator(".map-drawing")
+    keyboard.press()
+    expect(box).to_have_count(1)
+    before = box.bounding_box()
+    keyboard.press("ArrowRight")
+    assert before is not None
+    left = before["x"]
+    keyboard.until(f"document.querySelector('.map-drawing').getBoundingClientRect().left > {left + 1}")
+    keyboard.press("Enter")
+    expect(keyboard.page.get_by_role("button", name="On the map: region")).to_be_visible()
+    expect(box).to_have_count(0)
+
+
+@checks("map size.left", "map size.right", "map size.up", "map size.down")
+def _size_of_the_box(keyboard: Keyboard) -> None:
+    _map(keyboard)
+    keyboard.press("o")
+    box = keyboard.page.locator(".map-drawing").bounding_box()
+    assert box is not None
+    keyboard.press()
+    side = "width" if keyboard.keys.endswith(("Left", "Right")) else "height"
+    sign = "<" if keyboard.keys.endswith(("Left", "Up")) else ">"
+    new = f"document.querySelector('.map-drawing').getBoundingClientRect().{side}"
+    keyboard.until(f"{new} {sign} {box[side]}")  # type: ignore[literal-required] # it is one of two keys
 
 
 def _notifications(keyboard: Keyboard) -> tuple[Locator, Locator]:

@@ -11,7 +11,7 @@ from tests.browser.site import Site, first_image
 
 Open = Callable[..., Page]
 PATHS = ["/", "/tasks", "/import", "/d/pets", *(f"/d/pets/{page}" for page in (
-    "pictures", "clusters", "duplicates", "labels", "issues/dark", "cleanup", "history", "views", "settings",
+    "pictures", "clusters", "map", "duplicates", "labels", "issues/dark", "cleanup", "history", "views", "settings",
 ))]  # fmt: skip
 NARROW = {"width": 320, "height": 640}  # a window of 1280 pixels at 400 %
 ENLARGED = {"width": 640, "height": 400}  # one of 1280 × 800 at 200 %

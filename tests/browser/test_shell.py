@@ -10,7 +10,7 @@ from tests.browser.site import Site, first_image
 
 Open = Callable[..., Page]
 PATHS = ["/", "/tasks", "/import", "/notifications", "/d/pets", *(f"/d/pets/{page}" for page in (
-    "pictures", "clusters", "duplicates", "labels", "issues/dark", "cleanup", "history", "views", "settings",
+    "pictures", "clusters", "map", "duplicates", "labels", "issues/dark", "cleanup", "history", "views", "settings",
 ))]  # fmt: skip
 
 

@@ -47,6 +47,8 @@ def url(dataset: Dataset, rest: str = "") -> str:
 def made(client: Client, dataset: Dataset) -> dict[str, Any]:
     """Let the service make the map; return the task."""
     assert client.get(url(dataset)).status_code == 404
+    absent = client.get(url(dataset), params={"required": "false"})
+    assert (absent.status_code, absent.content) == (204, b"")
     answer = client.post(url(dataset), headers=OWN)
     assert answer.status_code == 202, answer.text
     task: dict[str, Any] = answer.json()

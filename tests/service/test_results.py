@@ -111,6 +111,20 @@ def test_rows__of_the_app(shared: tuple[Dataset, Client, Client]) -> None:
     assert len(everything) == len(ids)
 
 
+def test_rows__at_positions(shared: tuple[Dataset, Client, Client]) -> None:
+    """Rows at some positions come in their order; those beyond the end are left out, and limits hold."""
+    dataset, local, _ = shared
+    rid = opened(local, dataset, sort={"column": "image_filename"})["rid"]
+    rows = url(dataset, f"/results/{rid}/rows?columns=media_id")
+    ids = [row["media_id"] for row in local.get(rows + "&limit=500").json()["rows"]]
+    answer = local.get(rows + "&at=3&at=0&at=1000000&at=3")
+    assert [row["media_id"] for row in answer.json()["rows"]] == [ids[3], ids[0], ids[3]]
+    assert local.get(rows + "&at=3").headers["ETag"] != answer.headers["ETag"]
+    assert local.get(rows + "&at=-1").status_code == 422
+    assert local.get(rows + "&at=1" * 501).status_code == 422
+    assert local.get(rows + "&at=1", headers=ARROW).status_code == 422
+
+
 def test_rows__limits(shared: tuple[Dataset, Client, Client]) -> None:
     """Limits hold to the number, and unknown columns are named."""
     dataset, local, _ = shared

@@ -12,7 +12,7 @@ _NAMES = {
 }  # fmt: skip
 SCOPE_NAMES = {
     "global": "everywhere", "grid": "images", "viewer": "one image", "duplicates": "duplicates", "labels": "labels",
-    "issues": "issues", "clusters": "clusters", "cleanup": "clean-up",
+    "issues": "issues", "clusters": "clusters", "map": "map", "cleanup": "clean-up",
     "views": "saved views",
     "notifications": "notifications", "dialog": "dialogs",
 }  # fmt: skip

@@ -112,6 +112,18 @@ class ResultSet:
         with self._reading():
             return self._table(np.arange(min(offset, stop), stop), columns)
 
+    def rows_at(self, positions: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows at some positions, in their order, as a table; those beyond the end are left out.
+
+        Raises:
+            InvalidInput: a position is negative, or a column does not exist.
+            Gone: the state was freed.
+        """
+        for position in positions:
+            check_integer("position", position, minimum=0)
+        with self._reading():
+            return self._table(np.array([each for each in positions if each < len(self)], np.int64), columns)
+
     def embedding_blocks(self) -> Iterator[pa.Table]:
         """Yield tables with the columns ``id`` and ``embedding``, some thousand rows each, the first one empty.
 

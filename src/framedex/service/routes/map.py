@@ -9,7 +9,7 @@ from fastapi import Query, Request, Response
 
 from framedex.access import Action
 from framedex.api.map_points import MapPoints
-from framedex.errors import InvalidInput
+from framedex.errors import InvalidInput, NotFound
 from framedex.operations.states import PRESENT
 from framedex.records import TaskRecord
 from framedex.service.actions import needs, routes
@@ -40,16 +40,27 @@ def post_map(dataset_id: str, dataset: OpenedDataset, entity_type: MapEntities =
 @router.get("/dataset/{dataset_id}/map", response_class=Response, responses=_ANSWER)
 @needs(Action.DATASET_VIEW, heavy=True)
 def get_map(
-    dataset_id: str, dataset: OpenedDataset, request: Request, entity_type: MapEntities = MapEntities.IMAGES
+    dataset_id: str,
+    dataset: OpenedDataset,
+    request: Request,
+    entity_type: MapEntities = MapEntities.IMAGES,
+    required: bool = True,
 ) -> Response:
     """Return the points of the map; those of any beginning are a fair sample of all.
+
+    While there is no map of the present index this is an error, or with ``required=false`` an empty answer (204).
 
     All numbers are little-endian. First 64 bytes: the text FDXMAP01, the number of points N and that of all rows
     (uint32), the left, lower, right and upper end of the square that holds the points (float64), and 16 bytes without
     meaning. Then x and y of each point (uint16, 0 to 65535 across the square), and at the end the position of each
     point among all rows in the order of ingestion (uint32), to which the mask of results refers.
     """
-    points = MapPoints(dataset, entity_type)
+    try:
+        points = MapPoints(dataset, entity_type)
+    except NotFound:
+        if required:
+            raise
+        return Response(status_code=204)
     body = b"".join(
         [
             _HEADER.pack(_MAGIC, len(points), points.total, *points.bounds),

@@ -35,6 +35,7 @@ _BLOCK_ROWS = 4096
 _ONE = "/dataset/{dataset_id}/results/{rid}"
 _FILE_PATH, _PATH, _URL = "file_path", "path", "url"
 _CACHED = "private, no-cache"
+_Positions = Annotated[list[Annotated[int, Query(ge=0, le=2**31)]] | None, Query(max_length=MOST_JSON_ROWS)]
 _Names = Annotated[list[Annotated[str, Query(max_length=1000)]] | None, Query(max_length=200)]
 
 
@@ -63,22 +64,27 @@ def results_rows(
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_ARROW_ROWS)] = 100,
     columns: _Names = None,
+    at: _Positions = None,
 ) -> Any:
     """Return rows of results: up to 500 as JSON, or up to 100,000 as an Arrow stream.
+
+    With ``at`` these are the rows at some positions, as JSON; those beyond the end are left out.
 
     The columns are those of a table in Python, and on request ``url``, the path of the file in this API, and ``v``,
     which changes with the content of the file, and ``in_basket``. ``file_path`` is the path within the source.
     """
     results, as_arrow = service.hub.results.get(actor, dataset, rid), wants_arrow(request)
+    if at is not None and as_arrow:
+        raise InvalidInput(f"rows at some positions come as JSON, not as {ARROW}")
     if not as_arrow and limit > MOST_JSON_ROWS:
         raise InvalidInput(f"limit is 1 to {MOST_JSON_ROWS} for JSON, not {limit}; {ARROW} takes more")
-    etag = _etag(rid, offset, limit, columns, as_arrow)
+    etag = _etag(rid, offset, limit, columns, at, as_arrow)
     headers = {"ETag": etag, "Cache-Control": _CACHED, "Vary": "Accept"}
     if etag in re.split(r",\s*", request.headers.get("if-none-match", "")):
         return Response(status_code=304, headers=headers)
     if as_arrow:
         return _stream_of(dataset.id, results, offset, limit, columns, headers)
-    rows = _rows_of(dataset.id, results, offset, limit, columns).to_pylist()
+    rows = _rows_of(dataset.id, results, offset, limit, columns, at).to_pylist()
     page = ResultRows(offset=offset, count=len(results), generation=results.generation, rows=rows)
     return Response(page.model_dump_json(), media_type="application/json", headers=headers)
 
@@ -197,11 +203,18 @@ def _after(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield from rest
 
 
-def _rows_of(dataset_id: str, results: ResultSet, offset: int, limit: int, columns: Sequence[str] | None) -> pa.Table:
+def _rows_of(
+    dataset_id: str,
+    results: ResultSet,
+    offset: int,
+    limit: int,
+    columns: Sequence[str] | None,
+    at: Sequence[int] | None = None,
+) -> pa.Table:
     """Return rows in which ``file_path`` is the path within the source, so that no folder of the server is told."""
     names = results.columns if columns is None else list(dict.fromkeys(columns))
     needed = {_PATH if name == _FILE_PATH else "media_id" if name == _URL else name for name in names}
-    table = results.rows(offset, limit, sorted(needed))
+    table = results.rows(offset, limit, sorted(needed)) if at is None else results.rows_at(at, sorted(needed))
     ids = table["media_id"].to_pylist() if _URL in names else []
     urls = pa.array([f"/api/v1/dataset/{dataset_id}/media/{each}/file" for each in ids], pa.string())
     columns_of = {name: urls if name == _URL else table[_PATH if name == _FILE_PATH else name] for name in names}

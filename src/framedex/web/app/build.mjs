@@ -59,13 +59,30 @@ async function licences(metafile) {
   return `${parts.join(`\n${"-".repeat(80)}\n\n`)}\n`;
 }
 
+/** Bundle the worker of the map, and return the name of its file. */
+async function buildWorker(outdir) {
+  const { metafile } = await build({
+    ...shared,
+    entryPoints: { "map-index": "src/map/index.worker.ts" },
+    outdir,
+    entryNames: "[name]-[hash]",
+    minify: true,
+    legalComments: "none",
+    metafile: true,
+  });
+  const [path] = Object.keys(metafile.outputs);
+  return relative(outdir, join(here, path));
+}
+
 async function buildApp() {
   const target = join(here, "..", "static");
   const made = `${target}.new`;
   await rm(made, { recursive: true, force: true });
   await mkdir(made, { recursive: true });
+  const worker = await buildWorker(made);
   const { metafile } = await build({
     ...shared,
+    define: { MAP_WORKER: JSON.stringify(worker) },
     entryPoints: { app: "src/main.tsx" },
     outdir: made,
     entryNames: "[name]-[hash]",

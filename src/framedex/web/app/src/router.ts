@@ -15,6 +15,7 @@ export interface Route {
 export const PAGES = [
   "pictures",
   "clusters",
+  "map",
   "duplicates",
   "labels",
   "issues",

@@ -4,6 +4,7 @@
 export const SCOPES = [
   "dialog",
   "viewer",
+  "map",
   "grid",
   "duplicates",
   "labels",
@@ -44,6 +45,7 @@ export const KEYS: readonly Key[] = [
   row("global", "go.overview", "g o", "Go to the overview"),
   row("global", "go.pictures", "g p", "Go to the images"),
   row("global", "go.clusters", "g c", "Go to the clusters"),
+  row("global", "go.map", "g m", "Go to the map"),
   row("global", "go.duplicates", "g d", "Go to the duplicates"),
   row("global", "go.labels", "g l", "Go to the labels"),
   row("global", "go.issues", "g i", "Go to the issues"),
@@ -165,6 +167,20 @@ export const KEYS: readonly Key[] = [
   row("clusters", "label", "l", "Label the members"),
   row("clusters", "basket", "x", "Put the members into the basket"),
   row("clusters", "export", "e", "Export the members"),
+
+  row("map", "left", "ArrowLeft", "Move the view, or the box, to the left"),
+  row("map", "right", "ArrowRight", "Move the view, or the box, to the right"),
+  row("map", "up", "ArrowUp", "Move the view, or the box, upwards"),
+  row("map", "down", "ArrowDown", "Move the view, or the box, downwards"),
+  row("map", "zoom.in", "+, =", "Zoom in"),
+  row("map", "zoom.out", "-", "Zoom out"),
+  row("map", "fit", "0", "Show all of the map"),
+  row("map", "into", "Enter", "Zoom in: to the name that Tab has reached, or to the middle; with a box, filter by it"),
+  row("map", "region", "o", "Draw a region: drag around images, or move a box by the arrows, and press Enter"),
+  row("map", "size.left", "Shift+ArrowLeft", "Make the box narrower"),
+  row("map", "size.right", "Shift+ArrowRight", "Make the box wider"),
+  row("map", "size.up", "Shift+ArrowUp", "Make the box shorter"),
+  row("map", "size.down", "Shift+ArrowDown", "Make the box taller"),
 
   row("cleanup", "apply", "Enter", "Apply the plan"),
 

@@ -5,6 +5,7 @@ import { useKeys } from "../keys/dispatcher";
 import { number } from "../lib/format";
 import { describe } from "../lib/vql";
 import { Button } from "../parts/Button";
+import { ChangedBar } from "../parts/ChangedBar";
 import { currentFilter, FilterBar, setFilter } from "../parts/FilterBar";
 import { Grid } from "../parts/Grid";
 import { Inspector } from "../parts/Inspector";
@@ -19,11 +20,11 @@ import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf, dataset } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { editVersion } from "../state/edits";
-import { pendingChanges, say } from "../state/notices";
+import { say } from "../state/notices";
 import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
 import { changeTileSize, fillsTiles, showsBoxes, showsInspector, TILE_SIZES, tileSize } from "../state/preferences";
 import type { Results } from "../state/results";
-import { heads, taskOfDataset } from "../state/tasks";
+import { taskOfDataset } from "../state/tasks";
 import { t } from "../texts";
 import { askSaveView } from "./Views";
 
@@ -41,7 +42,6 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   const address = query.value;
   const wanted = queryOf(address);
   const text = JSON.stringify(wanted);
-  const generation = heads.value.get(of.id);
   // A creation shows what it has read so far; until then there is nothing, and each change of its state is a new try.
   const isCreation = of.updated_at === null;
   const progress = isCreation ? (taskOfDataset.value?.progress_percentage ?? of.progress) : 0;
@@ -62,13 +62,6 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
     before.current = edits;
   }, [edits]);
   const info = results.info.value;
-  const isOther = info !== null && generation !== undefined && generation !== "" && generation !== info.generation;
-  // What this page changes itself is shown by itself.
-  const hasChanged = isOther && pendingChanges.value === 0 && !results.isLoading.value;
-  const known = useRef({ generation: "", images: of.n_images });
-  if (info && (known.current.generation !== info.generation || !isOther)) {
-    known.current = { generation: info.generation, images: of.n_images };
-  }
   useKeptFocus(results);
   useSelectionKeys(results);
   usePageKeys(of, results);
@@ -76,14 +69,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
   return (
     <div class="pictures">
       <StateBar dataset={of} />
-      {hasChanged && (
-        <div class="bar" role="status">
-          {t.status.changed(of.n_images - known.current.images)}
-          <Button kind="quiet" onClick={() => void results.reopen()}>
-            {t.status.show}
-          </Button>
-        </div>
-      )}
+      <ChangedBar dataset={of} results={results} />
       <NoMatch results={results} />
       <header class="pictures-head">
         <h1 class="visually-hidden">{t.pictures.title}</h1>

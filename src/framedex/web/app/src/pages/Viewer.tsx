@@ -71,7 +71,12 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
     wantsFocus.value = true; // of the grid, to which this page leads back
   }, []);
   const name = addressOf(of);
-  const back = (): void => navigate(pathOf(name, "pictures", null, query.peek().toString()));
+  const back = (): void => {
+    const from = new URLSearchParams(query.peek());
+    const page = from.get("from") === "map" ? "map" : "pictures";
+    from.delete("from");
+    navigate(pathOf(name, page, null, from.toString()));
+  };
   const go = (by: number): void => {
     const to = focus.peek() + by;
     if (placed.peek() !== mediaId || to < 0 || to >= results.count) return;
@@ -100,7 +105,7 @@ function Viewer({ dataset: of }: { dataset: DatasetStatus }) {
     <div class="viewer">
       <header class="viewer-head">
         <Button hint="Esc" kind="quiet" onClick={back}>
-          ← {t.viewer.back}
+          ← {query.value.get("from") === "map" ? t.viewer.backToMap : t.viewer.back}
         </Button>
         <h1>{item.value?.file_name ?? ""}</h1>
         <span class="grow" role="status">

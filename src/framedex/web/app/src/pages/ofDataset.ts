@@ -7,6 +7,7 @@ export { default as Duplicates } from "./Duplicates";
 export { default as History } from "./History";
 export { default as Issues } from "./Issues";
 export { default as Labels } from "./Labels";
+export { default as MapPage } from "./Map";
 export { default as Overview } from "./Overview";
 export { default as Pictures } from "./Pictures";
 export { default as Settings } from "./Settings";

@@ -4,6 +4,7 @@ const PATHS = {
   pictures: "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z",
   clusters:
     "M5 5m-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0M11.5 6m-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0M9 12m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0",
+  map: "M3 12h.01M5.5 9h.01M4 6.5h.01M8 4h.01M10.5 5.5h.01M12.5 3.5h.01M9.5 11h.01M12 12.5h.01M11.5 9h.01M7 12.5h.01",
   duplicates: "M2 2h8v8H2zM6 10v4h8V6h-4",
   labels: "M2 7V2h5l7 7-5 5zM5 5h.01",
   issues: "M8 2l6.5 12h-13zM8 6.5v3.5M8 12h.01",

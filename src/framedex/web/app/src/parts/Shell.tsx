@@ -14,6 +14,7 @@ const OF_DATASET = [
   "overview",
   "pictures",
   "clusters",
+  "map",
   "duplicates",
   "labels",
   "issues",

@@ -3,7 +3,7 @@ import type { DatasetStatus, Task } from "../api/types";
 import { t } from "../texts";
 import { dataset } from "./datasets";
 import { profile } from "./session";
-import { runningTasks } from "./tasks";
+import { isHolding, runningTasks } from "./tasks";
 
 export type Permission = DatasetStatus["permissions"][number];
 
@@ -17,7 +17,7 @@ const UNINDEXED: readonly Permission[] = ["dataset.edit", "dataset.enrich", "dat
 
 /** Return the task in progress of a dataset, which others wait for. */
 export const taskHolding = (datasetId: string): Task | undefined =>
-  runningTasks.value.find((each) => each.dataset_id === datasetId);
+  runningTasks.value.find((each) => each.dataset_id === datasetId && isHolding(each));
 
 /** Return why the user may not do something with a dataset, as a sentence; null if the user may. */
 export function whyNotWith(found: DatasetStatus | null, permission: Permission): string | null {

@@ -19,7 +19,7 @@ export function shownQuery(): ResultQuery {
   if (told.peek()?.page === pageName()) return told.peek()!.query;
   const { page, rest } = route.peek();
   const address = query.peek();
-  if (page === "pictures") return queryOf(address);
+  if (page === "pictures" || page === "map") return queryOf(address);
   if (page === "m" && rest) return { ids: [rest] };
   if (page === "clusters") {
     const inside = lastStep(address.get("in"));

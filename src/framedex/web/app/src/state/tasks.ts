@@ -17,8 +17,12 @@ export const tasks = signal<ReadonlyMap<string, Task>>(new Map());
 /** Changes with each generation that events name; the ids are those of datasets. */
 export const heads = signal<ReadonlyMap<string, string>>(new Map());
 export const runningTasks = computed(() => [...tasks.value.values()].filter((task) => !ENDED.includes(task.status)));
+/** Return whether a task holds its dataset: all but that of a map, which changes nothing. */
+export const isHolding = (task: Task): boolean => task.task_type !== "MAP";
 /** The task in progress of the present dataset. */
-export const taskOfDataset = computed(() => runningTasks.value.find((task) => task.dataset_id === dataset.value?.id));
+export const taskOfDataset = computed(() =>
+  runningTasks.value.find((task) => task.dataset_id === dataset.value?.id && isHolding(task)),
+);
 
 function put(task: Task): void {
   tasks.value = new Map(tasks.value).set(task.task_id, { ...tasks.value.get(task.task_id), ...task });

@@ -1,10 +1,11 @@
 /** All texts of the app, by part. */
 import { edits } from "./edits";
 import { exports } from "./exports";
+import { map } from "./map";
 import { pages } from "./pages";
 import { people } from "./people";
 import { places } from "./places";
 import { queues } from "./queues";
 import { shell } from "./shell";
 
-export const t = { edits, ...exports, ...pages, ...people, ...places, ...queues, ...shell } as const;
+export const t = { edits, map, ...exports, ...pages, ...people, ...places, ...queues, ...shell } as const;

@@ -141,6 +141,7 @@ export const pages = {
   viewer: {
     title: "Image",
     back: "Back to the images",
+    backToMap: "Back to the map",
     position: (n: number, all: number) => `${n.toLocaleString()} of ${all.toLocaleString()}`,
   },
   videos: {
@@ -204,6 +205,7 @@ export const pages = {
       SNAPSHOT_RESTORE: "Restore",
       SNAPSHOT_CLONE: "Copy",
       CUSTOM_METADATA: "Custom field",
+      MAP: "Map",
     } as Record<string, string>,
   },
 } as const;

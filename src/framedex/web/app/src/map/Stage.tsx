@@ -1,0 +1,224 @@
+/** The map on a page: its canvas with what lies over it, and what is said where there is none. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { call } from "../api/http";
+import type { DatasetStatus, Field } from "../api/types";
+import { Button } from "../parts/Button";
+import { pathOf, query, setQuery } from "../router";
+import { addressOf, stats } from "../state/datasets";
+import { sayError } from "../state/notices";
+import { whyNot } from "../state/permissions";
+import type { Results } from "../state/results";
+import { abortTask, heads, tasks } from "../state/tasks";
+import { t } from "../texts";
+import { Legend } from "./Legend";
+import { MapModel } from "./model";
+import type { Point } from "./polygon";
+import { Surface } from "./Surface";
+
+const LEVELS = [4, 3, 2, 1, 0] as const;
+const WITHOUT_VALUES = ["corrupted"];
+
+export interface StageProps {
+  dataset: DatasetStatus;
+  results: Results;
+  /** The regions of the filter, in the coordinates of the map. */
+  regions: readonly (readonly Point[])[];
+  onRegion: (corners: readonly Point[]) => void;
+  onFilter: (element: Record<string, unknown>) => void;
+  onOpen: (mediaId: string) => void;
+  thumbnail: (datasetId: string, mediaId: string, version: string | null, pixels: number) => string;
+}
+
+const hasGraphics = (): boolean => document.createElement("canvas").getContext("webgl2") !== null;
+
+export function Stage(props: StageProps) {
+  const isDrawable = useMemo(hasGraphics, []);
+  return isDrawable ? <MapOf {...props} /> : <NoGraphics dataset={props.dataset} />;
+}
+
+function NoGraphics({ dataset: of }: { dataset: DatasetStatus }) {
+  return (
+    <div class="empty map-empty" role="status">
+      <p>{t.map.noGraphics}</p>
+      <a href={pathOf(addressOf(of), "clusters")}>{t.map.clusters}</a>
+    </div>
+  );
+}
+
+function MapOf(props: StageProps) {
+  const { dataset: of, results } = props;
+  const model = useMemo(() => new MapModel(of.id), [of.id]);
+  useEffect(() => () => model.close(), [model]);
+  const isIndexed = of.updated_at !== null;
+  useEffect(() => {
+    if (isIndexed) void model.start();
+    else model.state.value = { kind: "unindexed", reason: t.map.unindexed };
+  }, [model, isIndexed]);
+  useRefresh(model, of);
+  const column = useColumn(of);
+  useEffect(() => void model.colour(column), [model, column]);
+  const info = results.info.value;
+  const isFiltered = Boolean(results.query.vql?.length || results.query.search);
+  useEffect(() => {
+    if (info) void model.filter(isFiltered ? info.rid : null).catch(sayError);
+  }, [model, info?.rid, isFiltered]);
+  const state = model.state.value;
+  const points = model.points.value;
+  return (
+    <section class="map-stage" aria-label={t.navigation.map}>
+      <Choices dataset={of} column={column} />
+      {model.isStale.value && (
+        <div class="bar" role="status">
+          {t.map.stale}
+          <Button onClick={() => void model.make()}>{t.map.again}</Button>
+        </div>
+      )}
+      {state.kind === "making" && points && <Making task={state.task} />}
+      {points?.count ? (
+        <Surface {...props} model={model} points={points} column={column}>
+          <Legend dataset={of} model={model} column={column} onFilter={props.onFilter} />
+        </Surface>
+      ) : (
+        <Nothing model={model} dataset={of} />
+      )}
+      {points && points.total > points.count && state.kind === "ready" && (
+        <p class="map-note hint" title={t.map.notPlacedWhy}>
+          {t.map.notPlaced(points.total - points.count)}. {t.map.notPlacedWhy}
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** Look at the map again once the dataset has changed. */
+function useRefresh(model: MapModel, of: DatasetStatus): void {
+  const generation = heads.value.get(of.id) ?? of.updated_at;
+  const first = useMemo(() => ({ generation }), [model]);
+  useEffect(() => {
+    if (generation === first.generation || of.updated_at === null) return;
+    const timer = setTimeout(() => void model.refresh(), 300);
+    return () => clearTimeout(timer);
+  }, [model, generation]);
+}
+
+/** Return the column by which points are coloured; by default the labels, else the coarsest clusters. */
+function useColumn(of: DatasetStatus): string | null {
+  const chosen = query.value.get("colour");
+  if (chosen === "none") return null;
+  if (chosen) return chosen;
+  if (stats.value === null) return null;
+  return stats.value.labels.length > 0 && of.updated_at !== null ? "labels" : "cluster_4";
+}
+
+function Choices({ dataset: of, column }: { dataset: DatasetStatus; column: string | null }) {
+  const fields = useSignal<string[]>([]);
+  useEffect(() => {
+    call<Field[]>("GET", `/dataset/${of.id}/fields`)
+      .then((found) => {
+        fields.value = found.map((each) => each.field_name);
+      })
+      .catch(() => {});
+  }, [of.id]);
+  const issues = (stats.value?.issues ?? []).map((each) => each.issue_type).filter((e) => !WITHOUT_VALUES.includes(e));
+  const others = ["labels", "uniqueness_score"];
+  return (
+    <div class="map-choices">
+      <label class="inline">
+        {t.map.colour}
+        <select
+          value={column ?? "none"}
+          onChange={(event) => setQuery({ colour: event.currentTarget.value }, { replace: true })}
+        >
+          <option value="none">{t.map.noColour}</option>
+          {LEVELS.map((level) => (
+            <option key={level} value={`cluster_${level}`}>
+              {t.map.levelColour(level)}
+            </option>
+          ))}
+          {others.map((name) => (
+            <option key={name} value={name}>
+              {t.map.columns[name]}
+            </option>
+          ))}
+          {issues.map((name) => (
+            <option key={name} value={name}>
+              {t.map.issueValue(t.issueNames[name] ?? name)}
+            </option>
+          ))}
+          {fields.value.map((name) => (
+            <option key={`field ${name}`} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="inline">
+        {t.map.names}
+        <select
+          value={query.value.get("level") ?? ""}
+          onChange={(event) => setQuery({ level: event.currentTarget.value || null }, { replace: true })}
+        >
+          <option value="">{t.map.namesAuto}</option>
+          {LEVELS.map((level) => (
+            <option key={level} value={String(level)}>
+              {t.map.namesLevel(level)}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+function Making({ task: id }: { task: string }) {
+  const task = tasks.value.get(id);
+  return (
+    <div class="bar" role="status">
+      {t.map.making}
+      <progress max={100} value={task?.progress_percentage ?? 0} aria-label={t.tasks.types.MAP ?? ""} />
+      <Button disabledReason={whyNot("task.abort")} onClick={() => void abortTask(id).catch(sayError)}>
+        {t.map.abort}
+      </Button>
+    </div>
+  );
+}
+
+/** What is said where there are no points. */
+function Nothing({ model, dataset: of }: { model: MapModel; dataset: DatasetStatus }) {
+  const state = model.state.value;
+  switch (state.kind) {
+    case "making":
+      return (
+        <div class="map-empty">
+          <Making task={state.task} />
+          <div class="map-blank skeleton" aria-hidden="true" />
+        </div>
+      );
+    case "unindexed":
+      return (
+        <div class="empty map-empty" role="status">
+          <p>{t.map.unindexed}</p>
+        </div>
+      );
+    case "ended":
+    case "failed":
+      return (
+        <div class="empty map-empty problem" role="alert">
+          <p>{state.kind === "ended" ? t.map.ended(state.reason) : t.map.failed(state.reason)}</p>
+          <Button onClick={() => void (state.kind === "ended" ? model.make() : model.start())}>
+            {state.kind === "ended" ? t.map.make : t.map.retry}
+          </Button>
+          <a href={pathOf(addressOf(of), "clusters")}>{t.map.clusters}</a>
+        </div>
+      );
+    case "empty":
+      return (
+        <div class="empty map-empty" role="status">
+          <p>{t.map.empty}</p>
+        </div>
+      );
+    default:
+      return <div class="map-blank skeleton" aria-busy="true" aria-label={t.loading} />;
+  }
+}

@@ -1,0 +1,416 @@
+"""The map: made on demand, looked at, coloured, and filtered by regions."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.browser.site import Site
+from tests.gallery import fill
+
+Open = Callable[..., Page]
+pytestmark = pytest.mark.slow
+NO_GRAPHICS = """
+const get = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+    return kind === 'webgl2' ? null : get.call(this, kind, ...rest);
+};
+"""
+COLOURED = """(canvas) => {
+    const copy = document.createElement('canvas');
+    [copy.width, copy.height] = [canvas.width, canvas.height];
+    const context = copy.getContext('2d');
+    context.drawImage(canvas, 0, 0);
+    const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
+    const found = new Map();
+    for (let at = 0; at < pixels.length; at += 4) {
+        if (pixels[at + 3] < 200) continue;
+        const name = [pixels[at], pixels[at + 1], pixels[at + 2]].map((each) => each >> 4).join(' ');
+        found.set(name, (found.get(name) ?? 0) + 1);
+    }
+    return Object.fromEntries(found);
+}"""
+"""The number of drawn pixels by colour, in steps of 16."""
+
+
+def drawn(page: Page, count: int) -> Locator:
+    """Return the canvas once it has so many points."""
+    canvas = page.locator(f".map-canvas[data-drawn='{count}']")
+    expect(canvas).to_be_visible()
+    return canvas
+
+
+def placed(site: Site) -> int:
+    """Return the number of media on the map, which is made."""
+    return len(site.dataset.map())
+
+
+def lasso(page: Page, corners: list[tuple[float, float]]) -> None:
+    """Draw a region, whose corners are shares of the canvas."""
+    box = page.locator(".map-canvas").bounding_box()
+    assert box is not None
+    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+    page.keyboard.press("o")
+    expect(page.locator(".map-drawing")).to_have_count(1)
+    page.mouse.move(*points[0])
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*point, steps=12)
+    page.mouse.up()
+
+
+def filter_of(page: Page) -> list[dict[str, Any]]:
+    """Return the filter in the address."""
+    found: list[dict[str, Any]] = json.loads(parse_qs(urlsplit(page.url).query)["f"][0])
+    return found
+
+
+def test_map__is_made_when_it_is_asked_for(own_site: Site, open_page: Open) -> None:
+    """The first look at the map has it made; all media with an embedding are drawn, and the others are counted."""
+    page = open_page(own_site, "/d/pets/map")
+    canvas = page.locator(".map-canvas[data-drawn]")
+    expect(canvas).to_be_visible()
+    count = placed(own_site)
+    drawn(page, count)
+    expect(page.get_by_role("img", name=f"Map of {count} images")).to_be_visible()
+    expect(page.get_by_text(f"{len(own_site.dataset.view) - count} images are not on the map")).to_be_visible()
+    assert [task.task_type for task in own_site.workspace.tasks().tasks if task.task_type == "MAP"] == ["MAP"]
+    page.goto("/d/pets/overview")
+
+
+def test_lasso__is_a_filter(site: Site, open_page: Open) -> None:
+    """A region that is drawn has the images of its polygon: in the grid, in the count and in the library."""
+    count = placed(site)
+    page = open_page(site, "/d/pets/map")
+    drawn(page, count)
+    lasso(page, [(0.1, 0.05), (0.5, 0.05), (0.5, 0.95), (0.1, 0.9)])
+    chip = page.get_by_role("button", name="Remove the filter “On the map: region”")
+    expect(chip).to_be_visible()
+    [element] = filter_of(page)
+    inside = site.dataset.where([element]).count()
+    assert 0 < inside < count
+    expect(page.locator(".count")).to_have_text(re.compile(f"^{inside} of "))
+    columns = int(page.get_by_role("grid").get_attribute("aria-colcount") or 0)
+    expect(page.get_by_role("grid", name="Images of the region")).to_have_attribute(
+        "aria-rowcount", str(-(-inside // columns))
+    )
+    expect(page.locator(".map-region")).to_have_count(1)
+    page.goto(f"/d/pets/pictures?{urlsplit(page.url).query}")
+    expect(chip).to_be_visible()
+    expect(page.locator(".count")).to_have_text(re.compile(f"^{inside} of "))
+
+
+def test_region__with_other_filters(site: Site, open_page: Open) -> None:
+    """A region and another filter hold together; Escape clears the region first, and a new one takes its place."""
+    count = placed(site)
+    page = open_page(site, "/d/pets/map?f=" + json.dumps([{"labels": {"op": "is", "value": "animal"}}]))
+    drawn(page, count)
+    lasso(page, [(0.1, 0.1), (0.9, 0.1), (0.9, 0.5), (0.1, 0.5)])
+    region, labels = (page.get_by_role("button", name=f"Remove the filter “{each}”") for each in (
+        "On the map: region", "label is animal",
+    ))  # fmt: skip
+    expect(region).to_be_visible()
+    both = site.dataset.where(filter_of(page)).count()
+    expect(page.locator(".count")).to_have_text(re.compile(f"^{both} of "))
+    lasso(page, [(0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)])
+    expect(page.locator(".count")).to_have_text("12 of 35 images")
+    expect(region).to_have_count(1)
+    page.locator(".map-canvas").focus()
+    page.keyboard.press("Escape")
+    expect(region).to_have_count(0)
+    expect(labels).to_be_visible()
+
+
+def test_region__that_encloses_nothing(site: Site, open_page: Open) -> None:
+    """A click is no region: the page says so, and the filter stays; Escape ends the drawing."""
+    page = open_page(site, "/d/pets/map")
+    drawn(page, placed(site))
+    lasso(page, [(0.5, 0.5)])
+    expect(page.get_by_text("This region is too small")).to_be_visible()
+    page.keyboard.press("o")
+    expect(page.locator(".map-drawing")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.locator(".map-drawing")).to_have_count(0)
+    assert "f=" not in page.url
+
+
+def test_filter__dims_the_other_points(site: Site, open_page: Open) -> None:
+    """Points that do not pass the filter have the colour of what is left out; the others keep theirs."""
+    page = open_page(site, "/d/pets/map?colour=none&level=0")
+    canvas = drawn(page, placed(site))
+    before = canvas.evaluate(COLOURED)
+    page.goto("/d/pets/map?colour=none&level=0&f=" + json.dumps([{"labels": {"op": "is", "value": "town"}}]))
+    canvas = drawn(page, placed(site))
+    expect(page.locator(".count")).to_have_text("12 of 35 images")
+    plain = max(before, key=lambda each: before[each])
+    for _ in range(100):
+        after = canvas.evaluate(COLOURED)
+        if after.get(plain, 0) < before[plain] * 0.6:
+            break
+        page.wait_for_timeout(50)
+    assert 0 < after[plain] < before[plain] * 0.6
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours__have_a_legend(site: Site, open_page: Open, theme: str) -> None:
+    """Labels, clusters and measured values colour the points; the legend has the words, and filters by them."""
+    page = open_page(site, "/d/pets/map", color_scheme=theme)
+    canvas = drawn(page, placed(site))
+    legend = page.locator(".map-legend")
+    expect(legend.get_by_role("button", name="town, 12 images: filter by it")).to_be_visible()
+    expect(legend.get_by_text("No value")).to_be_visible()
+    assert len([each for each, pixels in canvas.evaluate(COLOURED).items() if pixels > 100]) >= 2
+    page.get_by_role("combobox", name="Colour").select_option("blur")
+    expect(page).to_have_url(re.compile("colour=blur"))
+    expect(legend.locator(".map-ramp-bar")).to_be_visible()
+    page.get_by_role("combobox", name="Colour").select_option("cluster_4")
+    expect(legend.get_by_role("button").first).to_have_accessible_name(re.compile(r"\d+ images?: filter by it$"))
+    legend.get_by_role("button").first.click()
+    expect(page.get_by_role("button", name="Remove the filter “cluster is")).to_be_visible()
+    assert "cluster" in filter_of(page)[0]
+
+
+def test_colours__of_a_column_that_has_none(site: Site, open_page: Open) -> None:
+    """A column in the address by which points cannot be coloured is said, and the points stay."""
+    page = open_page(site, "/d/pets/map?colour=bboxes", allowed=("422",))
+    drawn(page, placed(site))
+    expect(page.get_by_text(re.compile("bboxes"))).to_be_visible()
+
+
+def test_names__follow_the_zoom(site: Site, open_page: Open) -> None:
+    """Names are those of finer clusters the nearer the map is; Tab reaches them, and Enter zooms to one."""
+    page = open_page(site, "/d/pets/map", reduced_motion="reduce")
+    drawn(page, placed(site))
+    names = page.get_by_role("list", name="Clusters in view")
+    expect(names).to_have_attribute("data-level", "4")
+    first = names.get_by_role("button").first
+    expect(first).to_have_accessible_name(re.compile("zoom in$"))
+    page.locator(".map-canvas").focus()
+    page.keyboard.press("Tab")
+    assert names.evaluate("(list) => list.contains(document.activeElement)")
+    page.keyboard.press("Enter")
+    view = page.locator(".map-view")
+    expect(view).not_to_have_attribute("data-zoom", "0.00")
+    expect(names).not_to_have_attribute("data-level", "4")
+    page.get_by_role("combobox", name="Names").select_option("2")
+    expect(names).to_have_attribute("data-level", "2")
+
+
+def test_names__do_not_cover_each_other(site: Site, open_page: Open) -> None:
+    """No name lies over another one, at any zoom."""
+    page = open_page(site, "/d/pets/map")
+    drawn(page, placed(site))
+    expect(page.locator(".map-name").first).to_be_visible()
+    for zoom in (0, 1, 2.5):
+        page.goto(f"/d/pets/map?z={zoom}&level=1")
+        drawn(page, placed(site))
+        page.wait_for_load_state("networkidle")
+        overlap = page.evaluate("""() => {
+            const boxes = [...document.querySelectorAll('.map-name')].map((each) => each.getBoundingClientRect());
+            return boxes.flatMap((one, index) => boxes.slice(index + 1).filter((other) => one.left < other.right
+                && other.left < one.right && one.top < other.bottom && other.top < one.bottom)).length;
+        }""")
+        assert overlap == 0, zoom
+
+
+def test_pointer__looks_at_images(site: Site, open_page: Open) -> None:
+    """The wheel zooms and a drag pans; an image below the pointer has its name, and a click opens it."""
+    page = open_page(site, "/d/pets/map")
+    canvas = drawn(page, placed(site))
+    expect(page.locator(".map-tiles img").first).to_be_visible()
+    view = page.locator(".map-view")
+    canvas.hover(position={"x": 200, "y": 200})
+    page.mouse.wheel(0, -480)
+    expect(view).to_have_attribute("data-zoom", "2.00")
+    expect(page).to_have_url(re.compile("z=2.00"))
+    before = float(view.get_attribute("data-x") or 0)
+    page.mouse.down()
+    page.mouse.move(400, 300, steps=5)
+    page.mouse.up()
+    assert float(view.get_attribute("data-x") or 0) != before
+    page.get_by_role("button", name="Show all").click()
+    expect(view).to_have_attribute("data-zoom", "0.00")
+    tile = page.locator(".map-tiles img").first
+    box = tile.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 24, box["y"] + 24)
+    name = page.locator(".map-tip span").first
+    expect(name).to_have_text(re.compile(r"\.(jpg|png)$"))
+    shown = name.inner_text()
+    page.mouse.down()
+    page.mouse.up()
+    expect(page.get_by_role("heading", level=1, name=shown.rpartition("/")[2])).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile("/d/pets/map"))
+    drawn(page, placed(site))
+
+
+def test_address__is_the_view(site: Site, open_page: Open) -> None:
+    """An address shows the same part of the map, colours and names; one with other numbers shows what it can."""
+    page = open_page(site, "/d/pets/map?x=0.25&y=0.75&z=1.5&colour=dark&level=3")
+    drawn(page, placed(site))
+    view = page.locator(".map-view")
+    for name, value in (("x", "0.2500"), ("y", "0.7500"), ("zoom", "1.50")):
+        expect(view).to_have_attribute(f"data-{name}", value)
+    expect(page.get_by_role("combobox", name="Colour")).to_have_value("dark")
+    expect(page.get_by_role("combobox", name="Names")).to_have_value("3")
+    page.goto("/d/pets/map?x=NaN&y=9&z=1e9&colour=none&level=x")
+    drawn(page, placed(site))
+    expect(view).to_have_attribute("data-zoom", "8.00")
+
+
+def test_map__that_is_made_with_progress(own_site: Site, open_page: Open) -> None:
+    """While the map is made its progress is shown; when that is aborted the page says so, and offers to make it."""
+    page = open_page(own_site, "/")
+    task = {"task_id": "held", "task_type": "MAP", "status": "IN PROGRESS", "progress_percentage": 40}
+    record = {"dataset_id": own_site.dataset.id, "dataset_name": "pets", "status_message": "stopped by tester"}
+    ended = {"status": "ABORTED", "error_message": None}
+    is_aborted = False
+
+    def tasks(route: Route) -> None:
+        route.fulfill(json={"tasks": [{**task, **record, **(ended if is_aborted else {})}], "total": 1})
+
+    def made(route: Route) -> None:
+        if route.request.method != "POST":
+            route.continue_()
+        else:
+            route.fulfill(status=202, json={**task, **record})
+
+    def abort(route: Route) -> None:
+        nonlocal is_aborted
+        is_aborted = True
+        route.fulfill(json={**task, **record, **ended})
+
+    page.route("**/api/v1/tasks?*", tasks)
+    page.route("**/api/v1/tasks/held/abort", abort)
+    page.route("**/api/v1/dataset/*/map", made)
+    page.goto("/d/pets/map")
+    stage = page.get_by_role("region", name="Map")
+    expect(stage.get_by_text("The map is being made")).to_be_visible()
+    expect(stage.get_by_role("progressbar")).to_have_attribute("value", "40")
+    expect(page.get_by_role("gridcell").first).to_be_visible()
+    stage.get_by_role("button", name="Abort").click()
+    expect(stage.get_by_text("The map was not made: stopped by tester")).to_be_visible()
+    page.unroute("**/api/v1/tasks?*")
+    page.unroute("**/api/v1/dataset/*/map")
+    stage.get_by_role("button", name="Make the map").click()
+    expect(page.locator(".map-canvas[data-drawn]")).to_be_visible()
+
+
+def test_map__that_cannot_be_read(site: Site, open_page: Open) -> None:
+    """Points that do not come, or break off, are said; trying again shows them."""
+    count = placed(site)
+    page = open_page(site, "/", allowed=("500",))
+    page.route("**/api/v1/dataset/*/map?*", lambda route: route.fulfill(status=500, json={"detail": "no disk"}))
+    page.goto("/d/pets/map")
+    expect(page.get_by_text("The map cannot be shown: no disk")).to_be_visible()
+    page.unroute("**/api/v1/dataset/*/map?*")
+    page.route("**/api/v1/dataset/*/map?*", lambda route: route.fulfill(body=b"FDXMAP01"))
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("the points of the map did not all come")).to_be_visible()
+    page.unroute("**/api/v1/dataset/*/map?*")
+    page.get_by_role("button", name="Try again").click()
+    drawn(page, count)
+
+
+def test_map__after_another_index(own_site: Site, open_page: Open, tmp_path: Path) -> None:
+    """After an addition and after an index the map stays, and a new one is offered, which has the new images."""
+    count = placed(own_site)
+    page = open_page(own_site, "/d/pets/map")
+    drawn(page, count)
+    own_site.dataset.add_media(fill(tmp_path / "more", 2))
+    again = page.get_by_role("button", name="Make it again")
+    expect(again).to_be_visible()
+    drawn(page, count)
+    again.click()
+    drawn(page, count + 2)
+    expect(page.get_by_text(re.compile("^3 images are not on the map"))).to_be_visible()
+    expect(again).to_have_count(0)
+    own_site.dataset.reindex()
+    again.click()
+    drawn(page, count + 2)
+    expect(again).to_have_count(0)
+
+
+def test_map__after_edits(own_site: Site, open_page: Open) -> None:
+    """Labels that others give change the colours; images that are deleted are not on the next map."""
+    count = placed(own_site)
+    page = open_page(own_site, "/d/pets/map", allowed=("404",))
+    drawn(page, count)
+    town = page.get_by_role("button", name="town, 12 images: filter by it")
+    expect(town).to_be_visible()
+    towns = own_site.dataset.where([{"labels": {"op": "is", "value": "town"}}]).media_ids()
+    own_site.dataset.set_labels(towns, ["city"])
+    expect(page.get_by_role("button", name="city, 12 images: filter by it")).to_be_visible()
+    own_site.dataset.delete_media(towns)
+    expect(page.get_by_text("This dataset has changed: −12.")).to_be_visible()
+    page.get_by_role("button", name="Make it again").click()
+    drawn(page, count - 12)
+
+
+def test_map__without_graphics(site: Site, open_page: Open) -> None:
+    """Without WebGL2 the page says so and leads to the clusters; the grid and its filters work."""
+    page = open_page(site, "/")
+    page.add_init_script(NO_GRAPHICS)
+    page.goto("/d/pets/map")
+    expect(page.get_by_text("it has no WebGL2")).to_be_visible()
+    expect(page.get_by_role("gridcell").first).to_be_visible()
+    page.get_by_role("link", name="Go to the clusters").click()
+    expect(page).to_have_url(re.compile("/d/pets/clusters"))
+
+
+def test_graphics__that_are_lost(site: Site, open_page: Open) -> None:
+    """A lost context is restored with its points and colours."""
+    page = open_page(site, "/d/pets/map?colour=none", allowed=("CONTEXT_LOST",))
+    canvas = drawn(page, placed(site))
+    before = sum(canvas.evaluate(COLOURED).values())
+    assert before > 0
+    canvas.evaluate("""async (canvas) => {
+        const lost = canvas.getContext('webgl2').getExtension('WEBGL_lose_context');
+        const heard = new Promise((resolve) => canvas.addEventListener('webglcontextlost', resolve));
+        lost.loseContext();
+        await heard;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        lost.restoreContext();
+    }""")
+    for _ in range(100):
+        if sum(canvas.evaluate(COLOURED).values()) == before:
+            break
+        page.wait_for_timeout(50)
+    assert sum(canvas.evaluate(COLOURED).values()) == before
+
+
+def test_names__that_are_hostile(own_site: Site, open_page: Open) -> None:
+    """Labels with markup, and very long ones, are text in the names and in the legend."""
+    dataset = own_site.dataset
+    hostile = "<img src=x onerror=alert(1)>" + "x" * 100
+    dataset.set_labels(dataset.where([{"labels": {"op": "is", "value": "town"}}]), [hostile])
+    dataset.map()
+    page = open_page(own_site, "/d/pets/map")
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    drawn(page, placed(own_site))
+    expect(page.locator(".map-legend-name", has_text="<img src=x")).to_be_visible()
+    width = page.evaluate("document.scrollingElement.scrollWidth")
+    assert width <= 1280
+    assert page.locator(".map-view img[src$='/x']").count() == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_map__is_accessible(site: Site, open_page: Open, theme: str) -> None:
+    """Checks by axe find nothing, with points, names, images, a legend, a region and a box."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = open_page(site, "/d/pets/map", color_scheme=theme)
+    drawn(page, placed(site))
+    expect(page.get_by_role("list", name="Clusters in view").get_by_role("button").first).to_be_visible()
+    expect(page.locator(".map-legend")).to_be_visible()
+    lasso(page, [(0.1, 0.05), (0.9, 0.05), (0.9, 0.95), (0.1, 0.9)])
+    expect(page.locator(".map-region")).to_have_count(1)
+    page.keyboard.press("o")
+    found: Any = Axe().run(page)
+    assert found.response["violations"] == [], found.generate_report()
