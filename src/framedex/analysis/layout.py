@@ -58,7 +58,7 @@ def place_rows(
 ) -> Points:
     """Return places of rows in the plane: float32, shape (N, 2), centred. The same input and seed give the same places.
 
-    Memory: some 100 bytes a row, beside the neighbours.
+    Memory: some 200 bytes a row, beside the neighbours.
 
     Args:
         neighbours: int32, shape (N, k), most similar first; -1 at the end of a list. Up to 10 of them are used.
@@ -166,6 +166,7 @@ class _Forces:
         # A row in the place of a missing neighbour pulls with no force.
         self._columns = np.ascontiguousarray(np.where(used < 0, own, used).T)
         self._pool, self._potential = pool, _Potential()
+        self._pulls = np.empty((len(self._columns), 2, len(used)), dtype=np.float32)
         # Each of the two rows of a pair gets half of what either list says.
         self._share = np.float32(0.5 / len(self._columns))
 
@@ -180,25 +181,23 @@ class _Forces:
 
     def _attraction(self, places: Points) -> Points:
         """Return the sum of (place of the neighbour - own place) / (1 + distance²) over both directions."""
-        force = np.zeros_like(places)
-        pull = np.empty_like(places)
-        count = places.shape[1]
-        for column in self._columns:
+        force, count = np.zeros_like(places), places.shape[1]
 
-            def fill(first: int, column: npt.NDArray[np.int32] = column) -> None:
-                part = slice(first, first + _BLOCK_ROWS)
-                out = pull[:, part]
-                np.subtract(places[:, column[part]], places[:, part], out=out)
+        def pull(first: int) -> None:
+            part = slice(first, first + _BLOCK_ROWS)
+            for column, out in zip(self._columns[:, part], self._pulls[:, :, part], strict=True):
+                np.subtract(places[:, column], places[:, part], out=out)
                 square = np.einsum("ij,ij->j", out, out)
                 square += 1
-                out *= np.divide(self._share, square, out=square)
+                np.multiply(out, np.divide(self._share, square, out=square), out=out)
+                force[:, part] += out
 
-            def back(axis: int, column: npt.NDArray[np.int32] = column) -> None:
-                force[axis] += pull[axis]
-                force[axis] -= np.bincount(column, weights=pull[axis], minlength=count).astype(np.float32)
+        def pull_back(axis: int) -> None:
+            for column, pulls in zip(self._columns, self._pulls[:, axis], strict=True):
+                force[axis] -= np.bincount(column, weights=pulls, minlength=count)
 
-            list(self._pool.map(fill, range(0, count, _BLOCK_ROWS)))
-            list(self._pool.map(back, range(2)))
+        list(self._pool.map(pull, range(0, count, _BLOCK_ROWS)))
+        list(self._pool.map(pull_back, range(2)))
         return force
 
 
