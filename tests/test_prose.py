@@ -67,6 +67,7 @@ _PROMPT = "a prompt: other words give other vectors or captions, and it is part 
 EXCEPTIONS = {
     "a picture of a {}": _PROMPT,
     "Describe this picture in one sentence.": _PROMPT,
+    "/pictures": "the address of a page of the app",
 }
 """Texts that contain such a word, with the reason."""
 _FORMAT = "each format of annotations has it"

@@ -40,6 +40,7 @@ STOPPED = """
             return super().encode_images(batch)
 
     ingest._ENCODED, ingest._COMMITTED = 4, 8
+    ingest._FIRST_COMMITTED_S = ingest._COMMITTED_S  # checkpoints come by rows alone
     registry.register("averages", lambda name: Stops())
     with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
         if sys.argv[4] == "create":

@@ -71,7 +71,7 @@ def test_datasets__none(empty: str, open_page: Open, site: Site) -> None:
     """Without datasets the first page says how to make one."""
     page = open_page(Site(empty, site.workspace, site.dataset, site.gallery, site.state), "/")
     expect(page.get_by_text("There are no datasets yet.")).to_be_visible()
-    expect(page.get_by_text("framedex create pets ~/photos")).to_be_visible()
+    expect(page.get_by_text("framedex open ~/photos")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from framedex.cli.enrich import enrich, models
 from framedex.cli.inspect import duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
+from framedex.cli.open import open_folder
 from framedex.cli.options import NAMESPACE
 from framedex.cli.output import printable, say
 from framedex.cli.people import organizations, workspaces
@@ -37,6 +38,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("open")(open_folder)
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
     withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,

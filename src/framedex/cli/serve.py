@@ -2,14 +2,15 @@
 
 import gc
 import sys
-import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from framedex.cli.browser import show_in_browser
 from framedex.cli.options import WorkspaceOption, existing_folder, open_workspace, workspace_folder
 from framedex.cli.output import say
 from framedex.errors import MissingDependency, WorkspaceError
@@ -27,12 +28,38 @@ def serve(
 
     In a terminal the app opens in a browser.
     """
-    with _without_collection() as started:
+    with without_collection() as started:
         _serve(workspace, host, port, started, read_only=read_only, no_browser=no_browser)
 
 
 @contextmanager
-def _without_collection() -> Iterator[Callable[[], None]]:
+def needing_http() -> Iterator[None]:
+    """Raise MissingDependency instead of an ImportError within the block."""
+    try:
+        yield
+    except MissingDependency:
+        raise
+    except ImportError as error:
+        raise MissingDependency(f"the service needs {error.name}: pip install 'framedex[http]'") from None
+
+
+def load_server() -> Callable[..., None]:
+    """Return the function that serves a workspace, with the settings of the environment.
+
+    Raises:
+        MissingDependency: the extra ``http`` is not installed.
+        InvalidInput: a setting is invalid.
+    """
+    with needing_http():
+        from framedex.service.server import serve as run
+    from framedex.service.settings import load_oidc_settings, load_service_settings
+
+    options: dict[str, Any] = {"settings": load_service_settings(), "oidc": load_oidc_settings()}
+    return partial(run, **options, warn=lambda sentence: say(f"warning: {sentence}"))
+
+
+@contextmanager
+def without_collection() -> Iterator[Callable[[], None]]:
     """Look for no garbage until the yielded function is called: of what a start loads, which takes a tenth of it."""
 
     def end() -> None:
@@ -50,12 +77,7 @@ def _without_collection() -> Iterator[Callable[[], None]]:
 def _serve(
     workspace: Path | None, host: str, port: int, started: Callable[[], None], *, read_only: bool, no_browser: bool
 ) -> None:
-    try:
-        from framedex.service.server import serve as run
-    except ImportError as error:
-        raise MissingDependency(f"the service needs {error.name}: pip install 'framedex[http]'") from None
-    from framedex.service.settings import load_oidc_settings, load_service_settings
-
+    run = load_server()
     folder, is_new = workspace_folder(workspace), False
     try:
         existing_folder(workspace)
@@ -71,15 +93,6 @@ def _serve(
         if not AppPages().exist:
             say(f"warning: {BUILD_HINT}")
         elif sys.stdout.isatty() and not no_browser:
-            webbrowser.open(url)
+            show_in_browser(url)
 
-    run(
-        folder,
-        load_service_settings(),
-        host=host,
-        port=port,
-        oidc=load_oidc_settings(),
-        read_only=read_only,
-        announce=announce,
-        warn=lambda sentence: say(f"warning: {sentence}"),
-    )
+    run(folder, host=host, port=port, read_only=read_only, announce=announce)

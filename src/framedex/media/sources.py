@@ -342,3 +342,18 @@ def open_source(source: str | os.PathLike[str], allowed: AllowedFolders | None =
     if not exists:
         raise InvalidInput(f"there is nothing at {str(path)!r}; a source is {what}")
     raise InvalidInput(f"{str(path)!r} is not {what}")
+
+
+def check_not_empty(source: Source, path: Path) -> None:
+    """Check that a source has an image or a video.
+
+    Args:
+        source: the source.
+        path: its path, for the message.
+
+    Raises:
+        InvalidInput: it has none.
+    """
+    if next(iter(source.items()), None) is None:
+        skipped = ", ".join(f"{count} {reason}" for reason, count in source.skipped.items())
+        raise InvalidInput(f"no images in {str(path)!r}" + (f"; it holds {skipped}" if skipped else "; it is empty"))

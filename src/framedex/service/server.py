@@ -1,12 +1,9 @@
 """The server: one process that serves a workspace until it is stopped."""
 
-import json
 import logging
-import os
 import signal
-import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,22 +11,19 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
-from filelock import FileLock, Timeout
 
 from framedex.api.workspace import Workspace
-from framedex.core.atomic import atomic_file
-from framedex.errors import Conflict, InvalidInput
+from framedex.errors import InvalidInput
 from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.middleware import JsonFormatter
+from framedex.service.place import listening, only_server, write_address
 from framedex.service.protocol import MAX_HEAD_BYTES, JsonProtocol
 from framedex.service.settings import OidcSettings, ServiceSettings, alert_targets, auth_is_off, is_loopback
 from framedex.service.state import ServiceState
 
 logger = logging.getLogger("framedex.service")
 
-_ADDRESS = "service.json"
-_LOCK = "service.lock"
 _STOPPED = "the service stopped"
 _GRACE_S = 2
 _KEPT_S = 75  # longer than proxies keep their connections: else a request meets the end of its connection
@@ -56,8 +50,10 @@ def serve(
     port: int,
     oidc: OidcSettings | None = None,
     read_only: bool = False,
+    begin: Callable[[Workspace, str], None] = lambda _workspace, _url: None,
     announce: Callable[[str], None],
     warn: Callable[[str], None],
+    log_level: str | None = None,
 ) -> None:
     """Serve a workspace until a signal ends it.
 
@@ -70,8 +66,10 @@ def serve(
         port: the port; 0 for a free one.
         oidc: the settings of log-in by OpenID Connect; None for none.
         read_only: whether nothing in the workspace may be changed.
+        begin: called with the open workspace and the URL before the application is made. Requests wait from then on.
         announce: takes the URL once requests are answered.
         warn: takes a sentence about what may be unsafe.
+        log_level: of the logs, where the settings name none.
 
     Raises:
         Conflict: another server serves the workspace; the message has its address.
@@ -79,19 +77,20 @@ def serve(
         WorkspaceError: the folder or its databases cannot be used.
     """
     with (
-        _only_server(folder),
+        only_server(folder),
+        listening(host, port) as listener,
         Workspace(folder, read_only=read_only) as workspace,
+        _closing(workspace),
         Hub(workspace, ingest_path_role=settings.ingest_path_role, on_alert=alert_targets(settings)) as hub,
     ):
+        url = _url(settings, host, listener.getsockname()[1])
+        begin(workspace, url)
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
         app = create_app(workspace, hub, settings, host=host, oidc=oidc, on_stop=partial(_close, workspace, hub))
         config = server_config(app, host=host, port=port)
-        listener = _bind(config, host, port)
-        bound_port = listener.getsockname()[1]
-        url = _url(settings, host, bound_port)
-        _write_address(folder, url)
-        set_up_logs(workspace.settings.log_level)
+        write_address(folder, url)
+        set_up_logs(workspace.settings.log_level or log_level)
         if not workspace.read_only:
             workspace.retry_interrupted()
         _invite_admin(app.state.service, url, warn)
@@ -126,6 +125,15 @@ def _close(workspace: Workspace, hub: Hub) -> None:
 
 
 @contextmanager
+def _closing(workspace: Workspace) -> Iterator[None]:
+    """Close a workspace at the end, so that another server continues its tasks, whatever ended this one."""
+    try:
+        yield
+    finally:
+        workspace.close(_STOPPED)
+
+
+@contextmanager
 def _signals_end(server: uvicorn.Server) -> Iterator[None]:
     """Let a server return that is told to stop.
 
@@ -140,51 +148,12 @@ def _signals_end(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _bind(config: uvicorn.Config, host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With its protocol, asyncio sends short answers at once; without, each waits 40 ms for an acknowledgement.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(config.backlog)
-    except (OSError, OverflowError) as error:
-        listener.close()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidInput(f"cannot listen at {host}:{port}: {reason}") from None
-    listener.set_inheritable(False)
-    return listener
-
-
 def _url(settings: ServiceSettings, host: str, port: int) -> str:
     if settings.public_url is not None:
         return settings.public_url
     is_any = ip_address(host).is_unspecified if host.replace(".", "").isdigit() or ":" in host else False
     name = ("[::1]" if ":" in host else "127.0.0.1") if is_any else f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}"
-
-
-@contextmanager
-def _only_server(folder: Path) -> Iterator[None]:
-    """Hold the place of the one server of a workspace; it is free again when the process ends, however it ends."""
-    lock = FileLock(folder / _LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        address = "an address that is not known yet"
-        with suppress(OSError, ValueError, KeyError):
-            address = json.loads((folder / _ADDRESS).read_text(encoding="utf-8"))["url"]
-        raise Conflict(f"{folder} is served already, at {address}") from None
-    try:
-        yield
-    finally:
-        (folder / _ADDRESS).unlink(missing_ok=True)
-        lock.release()
-
-
-def _write_address(folder: Path, url: str) -> None:
-    with atomic_file(folder / _ADDRESS) as partial:
-        partial.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
 
 
 def _create_admin(settings: ServiceSettings, hub: Hub, *, auth_off: bool) -> None:

@@ -17,6 +17,9 @@ _KINDS = {"s3": SourceType.BUCKET, "blobs": SourceType.UPLOAD}
 _SCHEME = "s3://"
 
 
+_FOLDER = "folder"
+
+
 class Origin(NamedTuple):
     """The origin of a dataset.
 
@@ -27,6 +30,40 @@ class Origin(NamedTuple):
 
     type: SourceType
     uri: str | None
+
+
+class FolderOrigin(NamedTuple):
+    """The folders of a dataset whose media are files of folders.
+
+    Attributes:
+        dataset_id: the dataset.
+        folders: its source roots; before its first commit the folder of which it is made.
+        is_own: whether the dataset was made of a folder; False for a copy, and where that is unknown.
+    """
+
+    dataset_id: str
+    folders: tuple[str, ...]
+    is_own: bool
+
+
+def folder_origins(connection: sa.Connection, namespace: str) -> list[FolderOrigin]:
+    """Return the folders of the datasets of a namespace, newest first.
+
+    Datasets that were made of a list, a table, a single file, uploads or a bucket are left out. Datasets whose
+    creation is not recorded, as after a recovery, are there with their source roots.
+    """
+    query = sa.select(datasets.c.id, *origin_columns()).where(datasets.c.namespace == namespace)
+    found = []
+    for row in connection.execute(query.order_by(datasets.c.created_at.desc(), datasets.c.id)):
+        kind, _, path = _creation(row)
+        query = sa.select(source_roots.c.path).where(source_roots.c.dataset_id == row.id)
+        roots = [os.fsdecode(each) for each in connection.execute(query.order_by(source_roots.c.number)).scalars()]
+        folders = [
+            each for each in roots or [path or ""] if each and each != BLOBS_ROOT and not each.startswith(_SCHEME)
+        ]
+        if folders and kind in (_FOLDER, None):
+            found.append(FolderOrigin(row.id, tuple(folders), kind == _FOLDER))
+    return found
 
 
 def origin_columns() -> list[sa.ColumnElement[Any]]:
@@ -67,7 +104,13 @@ def origin_of(row: Any) -> Origin:
         if root == BLOBS_ROOT:
             return Origin(SourceType.UPLOAD, None)
         return Origin(SourceType.BUCKET if root.startswith(_SCHEME) else SourceType.LOCAL, root)
-    values = json.loads(row.creation) if isinstance(row.creation, str) else [None] * len(_PATHS)
-    kind, uri, path = (each if isinstance(each, str) else None for each in values)
+    kind, uri, path = _creation(row)
     default = SourceType.UPLOAD if row.has_files or row.status == DatasetStatus.DRAFT else SourceType.LOCAL
     return Origin(_KINDS.get(kind or "", default), uri or path)
+
+
+def _creation(row: Any) -> tuple[str | None, str | None, str | None]:
+    """Return the kind, the URI and the path of the source of which a dataset was made; None for what is unknown."""
+    values = json.loads(row.creation) if isinstance(row.creation, str) else [None] * len(_PATHS)
+    kind, uri, path = (each if isinstance(each, str) else None for each in values)
+    return kind, uri, path

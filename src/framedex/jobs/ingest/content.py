@@ -20,7 +20,7 @@ from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_ve
 from framedex.media.files import allowed_folders, object_store
 from framedex.media.remote import invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
-from framedex.media.sources import FileSource, FolderSource, Source, open_source
+from framedex.media.sources import FileSource, FolderSource, Source, check_not_empty, open_source
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 from framedex.storage.layout import Layout
@@ -139,11 +139,7 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
         return replace(open_vectors(source if path is None else path, allowed), config=config)
     encoder_object, reason = choose_encoder(encoder, settings)
     files = open_source(path, allowed)
-    if next(iter(files.items()), None) is None:
-        skipped_text = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
-        raise InvalidInput(
-            f"no images in {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "; it is empty")
-        )
+    check_not_empty(files, path)
     is_folder = isinstance(files, FolderSource)
     annotations = read_annotations(files.root, allowed) if is_folder else Annotations()
     boxes = tuple(find_box_sources(files.root, allowed=allowed)) if is_folder else ()

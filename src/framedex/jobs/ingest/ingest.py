@@ -43,7 +43,7 @@ _CHUNK = 16  # files per future: enough to make its cost negligible
 _ENCODED = 32  # default batch size of encoders
 _COMMITTED = 8192  # maximum rows per table version
 _COMMITTED_S = 20.0  # maximum time between table versions: the work that a crash can lose
-_FIRST_COMMITTED_S = 2.0  # the same at first, so that users see something
+_FIRST_COMMITTED_S = 0.25  # the same at first, so that users see something; then it doubles
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,7 @@ def ingest(
                 writer.add(rows.media(each, vector, of_copy))
             if video is not None:
                 writer.add_video(rows.video(video), None if video.kept_frames else rows.media(video.file, None))
+            writer.flush_if_due()
             meter.report()
     decoder.reader.check_any_read()
     writer.close(create=existing is None)
@@ -367,9 +368,13 @@ class _Writer:
     def add(self, row: dict[str, Any]) -> None:
         """Add a row of the media table."""
         self.pending.append(row)
-        now_s = time.monotonic()
+        if len(self.pending) >= _COMMITTED:
+            self.flush()
+
+    def flush_if_due(self) -> None:
+        """Write pending rows if the last version is some time ago: called after rows that belong together."""
         longest_s = min(max(self.flushed_s - self.started_s, _FIRST_COMMITTED_S), _COMMITTED_S)
-        if len(self.pending) >= _COMMITTED or now_s - self.flushed_s > longest_s:
+        if self.pending and time.monotonic() - self.flushed_s > longest_s:
             self.flush()
 
     def add_video(self, row: dict[str, Any], of_media: dict[str, Any] | None) -> None:

@@ -49,6 +49,8 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
     void openQuery(results, wanted).then(() => goTo(results, address.get("at")));
   }, [text, of.status_new]);
   const read = isCreation ? progress : null; // null once all is there
+  const wasCreation = useRef(isCreation);
+  wasCreation.current ||= isCreation;
   const looked = useRef(read);
   useEffect(() => {
     if (looked.current !== null && looked.current !== read) void results.reopen();
@@ -70,6 +72,14 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
     <div class="pictures">
       <StateBar dataset={of} />
       <ChangedBar dataset={of} results={results} />
+      {wasCreation.current && !isCreation && (
+        <div class="bar" role="status">
+          {t.pictures.indexed}
+          <a class="button main" href={pathOf(addressOf(of))}>
+            {t.overview.findings}
+          </a>
+        </div>
+      )}
       <NoMatch results={results} />
       <header class="pictures-head">
         <h1 class="visually-hidden">{t.pictures.title}</h1>
@@ -196,15 +206,8 @@ function clearLast(): void {
 
 function Content({ results, dataset: of }: { results: Results; dataset: DatasetStatus }) {
   const info = results.info.value;
-  if (results.error.value?.status === 409 && ["INDEXING", "DRAFT"].includes(of.status_new)) {
-    const isSearch = Boolean(results.query.search);
-    return (
-      <div class="empty" role="status">
-        <p>{isSearch ? t.pictures.noSearchYet : t.pictures.starting}</p>
-        <progress max={100} value={of.progress} aria-label={t.statuses.INDEXING} />
-      </div>
-    );
-  }
+  if (results.error.value?.status === 409 && ["INDEXING", "DRAFT"].includes(of.status_new))
+    return <Starting results={results} dataset={of} />;
   if (results.error.value) {
     return (
       <div class="empty problem" role="alert">
@@ -231,6 +234,27 @@ function Content({ results, dataset: of }: { results: Results; dataset: DatasetS
         onOpen={open}
       />
       <Scrubber results={results} onJump={(position) => (focus.value = position)} />
+    </div>
+  );
+}
+
+/** How often a page without images asks for the first ones. */
+const FIRST_MS = 250;
+
+/** Waits for the first images of a dataset that is being created, or for its index if a search needs that. */
+function Starting({ results, dataset: of }: { results: Results; dataset: DatasetStatus }) {
+  const isSearch = Boolean(results.query.search);
+  useEffect(() => {
+    if (isSearch || of.status_new !== "INDEXING") return;
+    const timer = setInterval(() => {
+      if (!results.isLoading.peek() && !document.hidden) void results.reopen();
+    }, FIRST_MS);
+    return () => clearInterval(timer);
+  }, [results, isSearch, of.status_new]);
+  return (
+    <div class="empty" role="status">
+      <p>{isSearch ? t.pictures.noSearchYet : t.pictures.starting}</p>
+      <progress max={100} value={of.progress} aria-label={t.statuses.INDEXING} />
     </div>
   );
 }

@@ -6,7 +6,7 @@ export const pages = {
     title: "Datasets",
     create: "New dataset",
     empty: "There are no datasets yet.",
-    emptyCommand: "framedex create pets ~/photos",
+    emptyCommand: "framedex open ~/photos",
     emptyHint: "Create one here, or on the command line:",
     counts: (n: number, videos: number) =>
       videos > 0 ? `${images(n)}, ${videos.toLocaleString()} ${videos === 1 ? "video" : "videos"}` : images(n),
@@ -71,6 +71,7 @@ export const pages = {
     emptyCommand: (name: string) => `framedex add ${/^[\w.-]+$/.test(name) ? name : JSON.stringify(name)} ~/photos`,
     stillLoading: "The images are still loading. Press the key again once they are shown.",
     starting: "The images are being read. They are shown here as soon as there are some.",
+    indexed: "All images are read and compared.",
     noSearchYet: "Searches come once the dataset is indexed; filters work already.",
     corrupted: "Damaged",
     missing: "The file is not there",
