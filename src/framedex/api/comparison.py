@@ -16,7 +16,7 @@ from framedex.export.table_columns import flag_name
 from framedex.issue_types import issue_types
 from framedex.operations.context import Context
 from framedex.operations.pinned_rows import PinnedRows
-from framedex.storage.id_index import id_halves
+from framedex.storage.id_index import find_halves, id_halves
 from framedex.storage.media import EVERYTHING, Media
 
 Change = Literal["added", "removed", "replaced", "relabelled", "retagged", "recaptioned", "newly_flagged", "resolved"]
@@ -204,12 +204,9 @@ def _read(context: Context, state: Media, columns: Sequence[str]) -> pa.Table:
 
 def _places(ids: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> Rows:
     """Return the row of each wanted id among ids; -1 for others."""
-    if not len(ids):
-        return np.full(len(wanted), -1, np.int64)
     order = np.argsort(ids[:, 0], kind="stable")
-    at = np.minimum(np.searchsorted(ids[order, 0], wanted[:, 0]), len(ids) - 1)
-    # Ids are hashes: two with equal first halves occur with a probability of 2⁻⁶⁰ a pair.
-    return np.where((ids[order[at]] == wanted).all(axis=1), order[at], -1)
+    found = find_halves(ids[order], wanted)
+    return np.where(found < 0, -1, np.append(order, -1)[found])
 
 
 def _differ(before: Any, after: Any) -> npt.NDArray[np.bool_]:

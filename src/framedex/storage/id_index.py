@@ -93,3 +93,20 @@ def id_halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
     digits = _HEX[text[:, _DIGITS]]
     octets = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2])
     return octets.view(">u8").astype(np.uint64)
+
+
+def find_halves(ids: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return the row of each of some UUIDs among others, -1 for those that are not there: int64, shape (M,).
+
+    Args:
+        ids: uint64, shape (N, 2), as from :func:`id_halves`, ascending by the first column.
+        wanted: uint64, shape (M, 2).
+    """
+    if not len(ids):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    order = np.argsort(wanted[:, 0], kind="stable")  # near ids are looked up one after another, in the caches
+    place = np.empty(len(wanted), dtype=np.int64)
+    place[order] = np.searchsorted(ids[:, 0], wanted[order, 0])
+    np.minimum(place, len(ids) - 1, out=place)
+    # Ids are hashes: two with equal first halves occur with a probability of 2⁻⁶⁰ a pair.
+    return np.where((ids[place] == wanted).all(axis=1), place, -1)

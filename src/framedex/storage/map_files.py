@@ -12,6 +12,7 @@ import numpy.typing as npt
 from framedex.core.atomic import atomic_file
 from framedex.core.regular_files import open_binary
 from framedex.storage.column_keys import files_key
+from framedex.storage.id_index import find_halves
 from framedex.storage.table_versions import Table
 
 _SUFFIX = ".npy"
@@ -38,14 +39,7 @@ class StoredMap:
 
     def rows_of(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """Return the row of each of some ids on the map; -1 for others: int64, shape (len(ids),)."""
-        if not len(self.ids):
-            return np.full(len(ids), -1, dtype=np.int64)
-        order = np.argsort(ids[:, 0], kind="stable")  # near ids are looked up one after another, in the caches
-        place = np.empty(len(ids), dtype=np.int64)
-        place[order] = np.searchsorted(self.ids[:, 0], ids[order, 0])
-        np.minimum(place, len(self.ids) - 1, out=place)
-        # Ids are hashes: two with equal first halves occur with a probability of 2⁻⁶⁰ a pair.
-        return np.where((self.ids[place] == ids).all(axis=1), place, -1)
+        return find_halves(self.ids, ids)
 
 
 def graph_key(table: Table) -> str:
