@@ -77,6 +77,9 @@ PINS = {
         "torch==2.13.0",
         "torchvision==0.28.0",
     ),
+    "umap-learn": ("umap-learn==0.5.12", "numba==0.68.1", "numpy==2.4.6", "scikit-learn==1.9.1", "scipy==1.17.1"),
+    "pacmap": ("pacmap==0.9.1", "numba==0.68.1", "numpy==2.4.6", "scikit-learn==1.9.1", "scipy==1.17.1"),
+    "openTSNE": ("openTSNE==1.0.4", "numpy==2.4.6", "scikit-learn==1.9.1", "scipy==1.17.1"),
     "lightly-studio": (
         "lightly-studio==1.2.0",
         "duckdb==1.5.6",

@@ -2,10 +2,12 @@ import { call, get, post } from "../api/http";
 import type { DatasetStatus, JournalPage, JournalStep, Snapshot } from "../api/types";
 import { count, date } from "../lib/format";
 import { Button } from "../parts/Button";
+import { Changes } from "../parts/Changes";
 import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
 import { Prompt } from "../parts/Prompt";
 import { Pending, type Resource, useResource } from "../parts/Resource";
+import { Trends } from "../parts/Trends";
 import { navigate } from "../router";
 import { loadDatasets } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
@@ -38,6 +40,18 @@ function History({ dataset: of }: { dataset: DatasetStatus }) {
           {t.history.take}
         </Button>
         {snapshots.value ? <Snapshots dataset={of} list={snapshots} /> : <Pending of={snapshots} />}
+      </section>
+      <section aria-labelledby="compare">
+        <h2 id="compare">{t.history.compare}</h2>
+        {snapshots.value ? (
+          <Changes dataset={of} snapshots={snapshots.value} version={version} />
+        ) : (
+          <Pending of={snapshots} />
+        )}
+      </section>
+      <section aria-labelledby="trends">
+        <h2 id="trends">{t.history.trends}</h2>
+        <Trends dataset={of} version={version} />
       </section>
       <section aria-labelledby="journal">
         <h2 id="journal">{t.history.journal}</h2>

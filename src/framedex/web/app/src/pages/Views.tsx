@@ -12,6 +12,7 @@ import { openExport } from "../parts/ExportDialog";
 import { currentFilter } from "../parts/FilterBar";
 import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
+import { Sparkline } from "../parts/Sparkline";
 import { navigate, pathOf, query } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
@@ -164,7 +165,7 @@ function Trend({ points, pathOfBatch }: { points: readonly TrendPoint[]; pathOfB
   return (
     <details class="trend">
       <summary>
-        {points.length > 1 && <Sparkline points={points} />}
+        {points.length > 1 && <Sparkline values={points.map((point) => point.cumulative)} />}
         <span class="hint">{t.views.trend(points.length, points.at(-1)!.cumulative)}</span>
       </summary>
       <table>
@@ -188,19 +189,6 @@ function Trend({ points, pathOfBatch }: { points: readonly TrendPoint[]; pathOfB
         </tbody>
       </table>
     </details>
-  );
-}
-
-/** How many results each addition brought, as a line. */
-function Sparkline({ points }: { points: readonly TrendPoint[] }) {
-  const most = Math.max(1, ...points.map((point) => point.cumulative));
-  const path = points.map(
-    (point, index) => `${(100 * index) / Math.max(1, points.length - 1)},${24 - (22 * point.cumulative) / most}`,
-  );
-  return (
-    <svg class="sparkline" viewBox="0 0 100 24" aria-hidden="true">
-      <polyline points={path.join(" ")} />
-    </svg>
   );
 }
 
