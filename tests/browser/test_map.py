@@ -2,6 +2,8 @@
 
 import json
 import re
+import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from tests.gallery import fill
 
 Open = Callable[..., Page]
 pytestmark = pytest.mark.slow
+PATIENCE_S = 15
 NO_GRAPHICS = """
 const get = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
@@ -36,6 +39,8 @@ COLOURED = """(canvas) => {
     return Object.fromEntries(found);
 }"""
 """The number of drawn pixels by colour, in steps of 16."""
+EMPTY = (b"FDXMAP01", 0, 3, 0.0, 0.0, 1.0, 1.0)
+"""The header of a map without points."""
 
 
 def drawn(page: Page, count: int) -> Locator:
@@ -48,6 +53,14 @@ def drawn(page: Page, count: int) -> Locator:
 def placed(site: Site) -> int:
     """Return the number of media on the map, which is made."""
     return len(site.dataset.map())
+
+
+def until(page: Page, check: Callable[[], bool]) -> None:
+    """Wait until something is true of what is drawn."""
+    end = time.monotonic() + PATIENCE_S
+    while not check():
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)
 
 
 def lasso(page: Page, corners: list[tuple[float, float]]) -> None:
@@ -117,7 +130,7 @@ def test_region__with_other_filters(site: Site, open_page: Open) -> None:
     expect(region).to_be_visible()
     both = site.dataset.where(filter_of(page)).count()
     expect(page.locator(".count")).to_have_text(re.compile(f"^{both} of "))
-    lasso(page, [(0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)])
+    lasso(page, [(0.02, 0.01), (0.98, 0.01), (0.98, 0.99), (0.02, 0.99)])
     expect(page.locator(".count")).to_have_text("12 of 35 images")
     expect(region).to_have_count(1)
     page.locator(".map-canvas").focus()
@@ -148,12 +161,7 @@ def test_filter__dims_the_other_points(site: Site, open_page: Open) -> None:
     canvas = drawn(page, placed(site))
     expect(page.locator(".count")).to_have_text("12 of 35 images")
     plain = max(before, key=lambda each: before[each])
-    for _ in range(100):
-        after = canvas.evaluate(COLOURED)
-        if after.get(plain, 0) < before[plain] * 0.6:
-            break
-        page.wait_for_timeout(50)
-    assert 0 < after[plain] < before[plain] * 0.6
+    until(page, lambda: 0 < canvas.evaluate(COLOURED).get(plain, 0) < before[plain] * 0.6)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -164,7 +172,7 @@ def test_colours__have_a_legend(site: Site, open_page: Open, theme: str) -> None
     legend = page.locator(".map-legend")
     expect(legend.get_by_role("button", name="town, 12 images: filter by it")).to_be_visible()
     expect(legend.get_by_text("No value")).to_be_visible()
-    assert len([each for each, pixels in canvas.evaluate(COLOURED).items() if pixels > 100]) >= 2
+    until(page, lambda: len([each for each, pixels in canvas.evaluate(COLOURED).items() if pixels > 100]) >= 2)
     page.get_by_role("combobox", name="Colour").select_option("blur")
     expect(page).to_have_url(re.compile("colour=blur"))
     expect(legend.locator(".map-ramp-bar")).to_be_visible()
@@ -179,7 +187,7 @@ def test_colours__of_a_column_that_has_none(site: Site, open_page: Open) -> None
     """A column in the address by which points cannot be coloured is said, and the points stay."""
     page = open_page(site, "/d/pets/map?colour=bboxes", allowed=("422",))
     drawn(page, placed(site))
-    expect(page.get_by_text(re.compile("bboxes"))).to_be_visible()
+    expect(page.get_by_text(re.compile("no columns .*bboxes"))).to_be_visible()
 
 
 def test_names__follow_the_zoom(site: Site, open_page: Open) -> None:
@@ -318,6 +326,64 @@ def test_map__that_cannot_be_read(site: Site, open_page: Open) -> None:
     drawn(page, count)
 
 
+def test_map__of_nothing(own_site: Site, open_page: Open) -> None:
+    """Before an index, and where no media has an embedding, the page says why there is no map."""
+    page = open_page(own_site, "/", allowed=("409",))
+    answers: list[dict[str, Any]] = [
+        {"status": 409, "json": {"detail": "no index yet"}},
+        {"body": struct.pack("<8sII4d16x", *EMPTY)},
+    ]
+    page.route("**/api/v1/dataset/*/map?*", lambda route: route.fulfill(**answers.pop(0)))
+    page.goto("/d/pets/map")
+    expect(page.get_by_text("The map comes once the dataset is indexed.")).to_be_visible()
+    expect(page.get_by_role("gridcell").first).to_be_visible()
+    page.goto("/d/pets/map")
+    expect(page.get_by_text("No image has an embedding")).to_be_visible()
+    page.unroute("**/api/v1/dataset/*/map?*")
+
+
+def test_colours__of_changes_basket_and_fields(own_site: Site, open_page: Open) -> None:
+    """What happened since a snapshot, the basket and custom fields colour the points, too; the history leads there."""
+    dataset = own_site.dataset
+    ids = dataset.map()["media_id"].to_pylist()
+    before = dataset.snapshot("start")
+    dataset.set_labels(ids[:4], ["new"])
+    dataset.tag(ids[4:6], "seen")
+    dataset.basket.add(ids[:3])
+    dataset.add_field("weather", "enum", enum_options=["rain", "sun"], values=dict.fromkeys(ids[:5], "rain"))
+    page = open_page(own_site, f"/d/pets/history?a={before.snapshot_id}")
+    page.get_by_role("link", name="Show these on the map").click()
+    drawn(page, placed(own_site))
+    legend = page.locator(".map-legend li")
+    expect(legend.filter(has_text="Labels")).to_have_text("Labels4")
+    expect(legend.filter(has_text="No change")).to_be_visible()
+    colour = page.get_by_role("combobox", name="Colour")
+    expect(colour.locator("option:checked")).to_have_text("Changes since start")
+    colour.select_option("weather")
+    expect(legend.filter(has_text="rain")).to_have_text("rain5")
+    colour.select_option("in_basket")
+    page.get_by_role("button", name="In the basket, 3 images: filter by it").click()
+    expect(page.locator(".count")).to_have_text("3 of 35 images")
+
+
+def test_splitter__by_keys(site: Site, open_page: Open) -> None:
+    """The line between map and images moves by arrows and by the pointer, and stays where it was."""
+    page = open_page(site, "/d/pets/map")
+    canvas = drawn(page, placed(site))
+    splitter = page.get_by_role("separator", name="Width of the images beside the map")
+    splitter.focus()
+    before = canvas.bounding_box()
+    page.keyboard.press("ArrowLeft")
+    expect(splitter).to_have_attribute("aria-valuenow", "37")
+    narrower = canvas.bounding_box()
+    assert before is not None
+    assert narrower is not None
+    assert narrower["width"] < before["width"]
+    page.reload()
+    expect(splitter).to_have_attribute("aria-valuenow", "37")
+    drawn(page, placed(site))
+
+
 def test_map__after_another_index(own_site: Site, open_page: Open, tmp_path: Path) -> None:
     """After an addition and after an index the map stays, and a new one is offered, which has the new images."""
     count = placed(own_site)
@@ -378,11 +444,7 @@ def test_graphics__that_are_lost(site: Site, open_page: Open) -> None:
         await new Promise((resolve) => setTimeout(resolve, 50));
         lost.restoreContext();
     }""")
-    for _ in range(100):
-        if sum(canvas.evaluate(COLOURED).values()) == before:
-            break
-        page.wait_for_timeout(50)
-    assert sum(canvas.evaluate(COLOURED).values()) == before
+    until(page, lambda: sum(canvas.evaluate(COLOURED).values()) == before)
 
 
 def test_names__that_are_hostile(own_site: Site, open_page: Open) -> None:

@@ -145,6 +145,22 @@ def test_map_colours__of_changes(shared: tuple[Dataset, Client, Client]) -> None
         assert local.get(url(dataset, "/colours"), params=wrong).status_code == status
 
 
+def test_map_colours__of_the_basket(shared: tuple[Dataset, Client, Client]) -> None:
+    """The basket is a column of truth values, before and after something is in it."""
+    dataset, local, _ = shared
+    rows = dataset.view.media_ids()
+    positions = points(local.get(url(dataset)).content)[1]
+    for chosen in ([], rows[3:5]):
+        if chosen:
+            dataset.basket.add(chosen)
+        meaning, codes = coloured(local.get(url(dataset, "/colours"), params={"column": "in_basket"}).content)
+        names = dict(meaning["names"])
+        assert names.get("true", 0) == len(chosen)
+        code = [name for name, _ in meaning["names"]].index("true") + 1 if chosen else -1
+        assert sorted(rows[each] for each in positions[codes == code]) == sorted(chosen)
+    dataset.basket.remove(rows[3:5])
+
+
 def test_map_labels__are_clusters(shared: tuple[Dataset, Client, Client]) -> None:
     """Each of the largest clusters has its name, its size, and the median place of its members."""
     dataset, local, _ = shared

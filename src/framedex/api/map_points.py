@@ -19,6 +19,7 @@ from framedex.operations.states import PRESENT
 from framedex.records import CLUSTER_LEVELS, EntityType, Snapshot
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import is_empty_object_view
+from framedex.storage.table_names import IN_BASKET
 
 Codes = npt.NDArray[np.uint8]
 MOST_NAMES = 24
@@ -125,12 +126,14 @@ class MapPoints:
     def colours(self, column: str) -> MapColours:
         """Return the colours of the points by a column of :meth:`framedex.View.to_arrow`; of lists the first value.
 
+        The column ``in_basket`` says whether a media item is in the basket.
+
         Raises:
             InvalidInput: the column does not exist, or has no values that can be told apart by colours.
         """
         if not len(self):
             return MapColours(np.empty(0, np.uint8), [])
-        values = self._view.to_arrow([column])[column].combine_chunks()
+        values = self._in_basket() if column == IN_BASKET else self._view.to_arrow([column])[column].combine_chunks()
         values = _first_values(values).take(pa.array(self.positions))
         kind = values.type
         if pa.types.is_string(kind) or pa.types.is_boolean(kind):
@@ -138,6 +141,13 @@ class MapPoints:
         if pa.types.is_floating(kind) or pa.types.is_integer(kind):
             return _of_numbers(np.asarray(pc.fill_null(values.cast(pa.float64()), np.nan)))
         raise InvalidInput(f"points cannot be coloured by {column!r}: its values are of type {kind}")
+
+    def _in_basket(self) -> pa.Array:
+        """Return whether rows are in the basket; a table has the column once something was put into it."""
+        if IN_BASKET not in self._media.table.schema.names:
+            return pa.array(np.zeros(self.total, np.bool_))
+        values = self._media.values_at(self._media.row_ids(EVERYTHING), IN_BASKET)
+        return pc.fill_null(values, fill_value=False)
 
     def changes(self, before: Snapshot | str, after: Snapshot | str = PRESENT) -> MapColours:
         """Return the colours of the points by what happened to the media between two states.

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { DatasetStatus } from "../api/types";
 import { count, number } from "../lib/format";
 import { t } from "../texts";
-import type { MapModel } from "./model";
+import { type MapModel, SINCE, shortName } from "./model";
 import { css, nameColours, noColour, otherColour, type Rgb, rampColour } from "./palette";
 import { presentTheme } from "./theme";
 
@@ -14,6 +14,7 @@ interface Props {
   onFilter: (element: Record<string, unknown>) => void;
 }
 
+const BASKET = "in_basket";
 const RAMP_STEPS = 12;
 
 export function Legend({ model, column, onFilter }: Props) {
@@ -30,11 +31,15 @@ export function Legend({ model, column, onFilter }: Props) {
   );
   const hues = nameColours(theme);
   const spelled = (value: string, n: number): string => {
+    if (column.startsWith(SINCE)) return (t.changes.names as Record<string, string>)[value] ?? value;
+    if (column === BASKET) return value === "true" ? t.map.inBasket : t.map.notInBasket;
     if (level === undefined) return value;
-    return names.get(value)?.name ?? t.map.size(n);
+    const name = names.get(value)?.name;
+    return name ? shortName(name) : t.map.size(n);
   };
   const elementOf = (value: string): Record<string, unknown> | null => {
     if (level !== undefined) return { cluster: { op: "is", value } };
+    if (column === BASKET && value === "true") return { tags: { op: "is", value: "basket" } };
     return column === "labels" ? { labels: { op: "is", value } } : null;
   };
   return (
@@ -64,7 +69,9 @@ export function Legend({ model, column, onFilter }: Props) {
           );
         })}
         {colours.hasOther && <Plain colour={otherColour(theme)} words={t.map.other} />}
-        {colours.hasNone && <Plain colour={noColour(theme)} words={t.map.noValue} />}
+        {colours.hasNone && (
+          <Plain colour={noColour(theme)} words={column.startsWith(SINCE) ? t.map.noChange : t.map.noValue} />
+        )}
       </ul>
     </details>
   );

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { call } from "../api/http";
-import type { DatasetStatus, Field } from "../api/types";
+import type { DatasetStatus, Field, Snapshot } from "../api/types";
 import { Button } from "../parts/Button";
 import { pathOf, query, setQuery } from "../router";
 import { addressOf, stats } from "../state/datasets";
@@ -12,7 +12,7 @@ import type { Results } from "../state/results";
 import { abortTask, heads, tasks } from "../state/tasks";
 import { t } from "../texts";
 import { Legend } from "./Legend";
-import { MapModel } from "./model";
+import { MapModel, SINCE } from "./model";
 import type { Point } from "./polygon";
 import { Surface } from "./Surface";
 
@@ -30,11 +30,14 @@ export interface StageProps {
   thumbnail: (datasetId: string, mediaId: string, version: string | null, pixels: number) => string;
 }
 
-const hasGraphics = (): boolean => document.createElement("canvas").getContext("webgl2") !== null;
-
 export function Stage(props: StageProps) {
-  const isDrawable = useMemo(hasGraphics, []);
-  return isDrawable ? <MapOf {...props} /> : <NoGraphics dataset={props.dataset} />;
+  // The canvas itself finds out: another context for that would take as long as the first points.
+  const isDrawable = useSignal(typeof WebGL2RenderingContext !== "undefined");
+  const onNoGraphics = (): void => {
+    isDrawable.value = false;
+  };
+  if (!isDrawable.value) return <NoGraphics dataset={props.dataset} />;
+  return <MapOf {...props} onNoGraphics={onNoGraphics} />;
 }
 
 function NoGraphics({ dataset: of }: { dataset: DatasetStatus }) {
@@ -46,7 +49,7 @@ function NoGraphics({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-function MapOf(props: StageProps) {
+function MapOf(props: StageProps & { onNoGraphics: () => void }) {
   const { dataset: of, results } = props;
   const model = useMemo(() => new MapModel(of.id), [of.id]);
   useEffect(() => () => model.close(), [model]);
@@ -116,12 +119,23 @@ function Choices({ dataset: of, column }: { dataset: DatasetStatus; column: stri
   useEffect(() => {
     call<Field[]>("GET", `/dataset/${of.id}/fields`)
       .then((found) => {
-        fields.value = found.map((each) => each.field_name);
+        fields.value = found.filter((each) => each.field_type !== "datetime").map((each) => each.field_name);
+      })
+      .catch(() => {});
+  }, [of.id]);
+  const snapshots = useSignal<Snapshot[]>([]);
+  useEffect(() => {
+    call<Snapshot[]>("GET", `/dataset/${of.id}/snapshot`)
+      .then((found) => {
+        snapshots.value = found;
       })
       .catch(() => {});
   }, [of.id]);
   const issues = (stats.value?.issues ?? []).map((each) => each.issue_type).filter((e) => !WITHOUT_VALUES.includes(e));
-  const others = ["labels", "uniqueness_score"];
+  const others = ["labels", "uniqueness_score", "in_basket"];
+  const known = [...LEVELS.map((level) => `cluster_${level}`), ...others, ...issues, ...fields.value];
+  const states = snapshots.value.map((each) => [SINCE + each.snapshot_id, t.map.since(each.snapshot_name)] as const);
+  const isOther = column !== null && !known.includes(column) && !states.some(([value]) => value === column);
   return (
     <div class="map-choices">
       <label class="inline">
@@ -151,6 +165,14 @@ function Choices({ dataset: of, column }: { dataset: DatasetStatus; column: stri
               {name}
             </option>
           ))}
+          {states.map(([value, words]) => (
+            <option key={value} value={value}>
+              {words}
+            </option>
+          ))}
+          {isOther && (
+            <option value={column}>{column.startsWith(SINCE) ? t.map.since(t.map.anotherState) : column}</option>
+          )}
         </select>
       </label>
       <label class="inline">

@@ -15,6 +15,7 @@ import { Motion } from "./motion";
 import { ClusterNames, Tiles } from "./overlays";
 import { Painter } from "./painter";
 import { colourTable, noColour } from "./palette";
+import type { Label } from "./placement";
 import { fromSquare, type Points, toSquare } from "./points";
 import { type Point, regionOf } from "./polygon";
 import type { StageProps } from "./Stage";
@@ -33,6 +34,8 @@ interface Props extends StageProps {
   model: MapModel;
   points: Points;
   column: string | null;
+  /** Called where the canvas cannot draw. */
+  onNoGraphics: () => void;
   children: ComponentChildren;
 }
 /** A box that keys move, in pixels. */
@@ -54,7 +57,7 @@ export function Surface(props: Props) {
   const motion = useMemo(() => new Motion(camera), [camera]);
   const drawing = useSignal<Drawing | null>(null);
   const found = useSignal<Found | null>(null);
-  const painter = usePainter(model, canvas, view, size, camera);
+  const painter = usePainter(model, canvas, view, size, camera, props.onNoGraphics);
   useAddress(camera, motion);
   useSignalEffect(() => {
     camera.value;
@@ -78,6 +81,7 @@ export function Surface(props: Props) {
     if (drawing.peek()) canvas.current?.focus(); // so that Enter means the box, and no button
   };
   useMapKeys({ size, drawing, motion, finish, toggleDrawing });
+  const taken = useTaken(view, model, props.column);
   const isDrawing = drawing.value !== null;
   return (
     <div
@@ -93,7 +97,7 @@ export function Surface(props: Props) {
       <Tiles {...{ model, camera, size, dataset: of, thumbnail: props.thumbnail }} />
       <Outlines {...{ regions, drawing, points, camera, size, found }} />
       <ClusterNames
-        {...{ model, camera, size, points, motion }}
+        {...{ model, camera, size, points, motion, taken }}
         onLook={(x, y) => void look(x, y, Number.POSITIVE_INFINITY)}
       />
       {found.value && !isDrawing && <Tip found={found.value} camera={camera.value} size={size.value} {...props} />}
@@ -106,6 +110,32 @@ export function Surface(props: Props) {
       {children}
     </div>
   );
+}
+
+/** Return where the legend and the buttons are, which names do not cover. */
+function useTaken(
+  view: { current: HTMLDivElement | null },
+  model: MapModel,
+  column: string | null,
+): Signal<readonly Label[]> {
+  const taken = useSignal<readonly Label[]>([]);
+  const colours = model.colours.value;
+  useEffect(() => {
+    const frame = view.current!;
+    const measure = (): void => {
+      const { left, top } = frame.getBoundingClientRect();
+      taken.value = [...frame.querySelectorAll(".map-legend, .map-controls")].map((each) => {
+        const box = each.getBoundingClientRect();
+        const [x, y] = [box.left + box.width / 2 - left, box.top + box.height / 2 - top];
+        return { x, y, width: box.width, height: box.height };
+      });
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(frame);
+    for (const each of frame.querySelectorAll(".map-legend, .map-controls")) observer.observe(each);
+    return () => observer.disconnect();
+  }, [colours, column]);
+  return taken;
 }
 
 function cameraOf(address: URLSearchParams): Camera {
@@ -152,13 +182,17 @@ function usePainter(
   view: { current: HTMLDivElement | null },
   size: Signal<Size>,
   camera: Signal<Camera>,
+  onNoGraphics: () => void,
 ): { current: Painter | null } {
   const painter = useRef<Painter | null>(null);
   const drawn = useSignal<PointsCanvas | null>(null);
   useLayoutEffect(() => {
     const [element, frame] = [canvas.current!, view.current!];
     const made = PointsCanvas.on(element);
-    if (!made) return;
+    if (!made) {
+      onNoGraphics();
+      return;
+    }
     painter.current = new Painter(made, () => ({ camera: camera.peek(), size: size.peek() }));
     const measure = (): void => {
       const ratio = Math.min(devicePixelRatio || 1, 2);

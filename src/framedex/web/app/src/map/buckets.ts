@@ -4,6 +4,9 @@ import type { Box } from "./camera";
 const STEPS = 65_535;
 const MOST_SIDE = 512;
 const POINTS_OF_BUCKET = 4;
+/** How far apart tiles are, in cells. */
+const LEAST_APART = 0.85;
+const NEIGHBOURS = [-1, 0, 1].flatMap((right) => [-1, 0, 1].map((up) => [right, up] as const));
 
 export interface Tile {
   index: number;
@@ -70,7 +73,8 @@ export class Buckets {
   }
 
   /**
-   * Return one point for each cell of a part of the map, the first of its points; null if the part has too many points.
+   * Return one point for each cell of a part of the map, the first of its points, unless it is too near that of another
+   * cell; null if the part has too many points.
    *
    * @param cell the side of a cell.
    * @param mostPoints the most points of the part.
@@ -92,7 +96,21 @@ export class Buckets {
       return ++count <= mostPoints;
     });
     if (count > mostPoints) return null;
-    const found = [...best.values()].sort((one, other) => one - other).slice(0, mostTiles);
-    return found.map((index) => ({ index, x: this.x(index), y: this.y(index) }));
+    const shown: Tile[] = [];
+    const inCell = new Map<string, Tile>();
+    for (const index of [...best.values()].sort((one, other) => one - other)) {
+      if (shown.length >= mostTiles) break;
+      const tile = { index, x: this.x(index), y: this.y(index) };
+      const [column, row] = [Math.floor(tile.x / cell), Math.floor(tile.y / cell)];
+      const isFree = NEIGHBOURS.every(([right, up]) => {
+        const other = inCell.get(`${column + right} ${row + up}`);
+        const apart = cell * LEAST_APART;
+        return !other || Math.abs(other.x - tile.x) >= apart || Math.abs(other.y - tile.y) >= apart;
+      });
+      if (!isFree) continue;
+      inCell.set(`${column} ${row}`, tile);
+      shown.push(tile);
+    }
+    return shown;
   }
 }

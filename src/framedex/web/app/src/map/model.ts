@@ -24,6 +24,19 @@ export interface ClusterName {
   y: number;
 }
 
+/** The beginning of a choice of colours that shows what happened between two states: `since:<before>:<after>`. */
+export const SINCE = "since:";
+
+/** Return the query of a choice of colours: a column, or two states. */
+function colouring(choice: string): Record<string, string> {
+  if (!choice.startsWith(SINCE)) return { column: choice };
+  const [before = "", after = ""] = choice.slice(SINCE.length).split(":");
+  return after ? { before, after } : { before };
+}
+
+/** Return the first part of a name of several labels with their shares. */
+export const shortName = (name: string): string => name.split(", ")[0]!;
+
 const MOST_ROWS = 4_000;
 const ROW_COLUMNS = ["media_id", "image_filename", "v", "labels", "caption"] as const;
 
@@ -151,12 +164,12 @@ export class MapModel {
     this.column = column;
     const turn = ++this.colouring;
     const points = this.points.peek();
-    if (!column || !points) {
+    if (!column || !points?.count) {
       this.colours.value = null;
       return;
     }
     try {
-      const response = await send("GET", `${this.path}/map/colours`, { query: { column } });
+      const response = await send("GET", `${this.path}/map/colours`, { query: colouring(column) });
       const found = parseColours(await response.arrayBuffer());
       if (turn === this.colouring) this.colours.value = found.codes.length === points.count ? found : null;
     } catch (error) {

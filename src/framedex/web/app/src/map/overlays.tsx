@@ -6,9 +6,9 @@ import { query } from "../router";
 import { t } from "../texts";
 import { type Camera, inView, levelOf, limited, type Size, side, toScreen } from "./camera";
 import type { Place } from "./index";
-import type { ClusterName, MapModel } from "./model";
+import { type ClusterName, type MapModel, shortName } from "./model";
 import type { Motion } from "./motion";
-import { placed } from "./placement";
+import { type Label, placed } from "./placement";
 import { type Points, toSquare } from "./points";
 import type { StageProps } from "./Stage";
 
@@ -36,6 +36,8 @@ interface Shared {
 
 interface NameProps extends Shared {
   points: Points;
+  /** What names do not cover, in pixels from the left and the upper edge. */
+  taken: Signal<readonly Label[]>;
   motion: Motion;
   onLook: (x: number, y: number) => void;
 }
@@ -56,7 +58,7 @@ function widthOf(words: string): number {
 }
 
 /** The names of the clusters in view: a list of buttons that zoom to them. */
-export function ClusterNames({ model, camera, size, points, motion, onLook }: NameProps) {
+export function ClusterNames({ model, camera, size, points, taken, motion, onLook }: NameProps) {
   const chosen = query.value.get("level");
   const level = chosen !== null && /^[0-4]$/.test(chosen) ? Number(chosen) : levelOf(camera.value.zoom);
   useEffect(() => void model.readNames(level).catch(() => {}), [model, level, points]);
@@ -65,7 +67,7 @@ export function ClusterNames({ model, camera, size, points, motion, onLook }: Na
   // Where the largest clusters of a level are elsewhere, those of the next coarser one that has names here are shown.
   let shown: PlacedName[] = [];
   for (let tried = level; tried <= 4 && shown.length === 0; tried++) {
-    shown = shownNames(names.get(tried) ?? [], tried, points, camera.value, size.value, widths);
+    shown = shownNames(names.get(tried) ?? [], tried, points, camera.value, size.value, widths, taken.value);
   }
   const goTo = (name: PlacedName): void => {
     const [x, y] = toSquare(points.bounds, name.x, name.y);
@@ -99,11 +101,14 @@ function shownNames(
   camera: Camera,
   size: Size,
   widths: Map<string, number>,
+  taken: readonly Label[],
 ): PlacedName[] {
   const least = points.count * (LEAST_SHARE[level] ?? 0);
-  const worth = names.filter((each) => each.size >= Math.max(least, each.name ? LEAST_NAMED : LEAST_UNNAMED));
+  const some = names.filter((each) => each.size >= (each.name ? LEAST_NAMED : LEAST_UNNAMED));
+  const large = some.filter((each) => each.size >= least);
+  const worth = large.length ? large : some;
   const labels = worth.map((each): PlacedName => {
-    const words = each.name?.split(", ")[0] ?? t.map.size(each.size);
+    const words = each.name ? shortName(each.name) : t.map.size(each.size);
     const width = widths.get(words) ?? widthOf(words);
     widths.set(words, width);
     const [left, top] = toScreen(camera, size, ...toSquare(points.bounds, each.x, each.y));
@@ -111,7 +116,7 @@ function shownNames(
   });
   const boxes = labels.map(({ left, top, width }) => ({ x: left, y: top, width, height: NAME_HEIGHT }));
   const most = Math.min(MOST_NAMES, Math.ceil((size.width * size.height) / PIXELS_OF_NAME));
-  return placed(boxes, size, most).map((index) => labels[index]!);
+  return placed(boxes, size, most, taken).map((index) => labels[index]!);
 }
 
 interface TileProps extends Shared {

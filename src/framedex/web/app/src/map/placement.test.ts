@@ -27,6 +27,11 @@ test("no two of many labels overlap, and all are in view", () => {
   }
 });
 
+test("labels cover nothing that is taken, and are not cut off", () => {
+  const labels = [label(100, 100), label(395, 100), label(220, 100)];
+  assert.deepEqual(placed(labels, VIEW, 10, [label(120, 110)]), [2]);
+});
+
 test("there are at most so many labels", () => {
   assert.equal(placed([label(50, 50), label(200, 50), label(50, 200)], VIEW, 2).length, 2);
 });

@@ -11,13 +11,19 @@ export interface Label {
 
 const GAP = 4;
 
-/** Return the positions in a list of the labels that are shown: each that covers none of those before, and is in view. */
-export function placed(labels: readonly Label[], view: Size, most: number): number[] {
+/**
+ * Return the positions in a list of the labels that are shown: each that covers none of those before, and is in view.
+ *
+ * @param taken what no label covers.
+ */
+export function placed(labels: readonly Label[], view: Size, most: number, taken: readonly Label[] = []): number[] {
   const found: number[] = [];
-  const shown: Label[] = [];
+  const shown = [...taken];
   for (const [index, label] of labels.entries()) {
     if (found.length >= most) break;
-    const isInView = label.x >= 0 && label.y >= 0 && label.x <= view.width && label.y <= view.height;
+    const [besides, above] = [label.width / 2, label.height / 2];
+    const isInView =
+      label.x >= besides && label.y >= above && label.x <= view.width - besides && label.y <= view.height - above;
     if (!isInView || shown.some((other) => overlap(label, other))) continue;
     shown.push(label);
     found.push(index);

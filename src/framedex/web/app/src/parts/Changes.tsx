@@ -89,6 +89,11 @@ function Counts({ dataset: of, before, after, version }: Between & { dataset: Da
           </li>
         ))}
       </ul>
+      <p>
+        <a href={pathOf(addressOf(of), "map", null, `colour=since:${before}${after === PRESENT ? "" : `:${after}`}`)}>
+          {t.changes.onMap}
+        </a>
+      </p>
       <Rows key={`${before} ${after} ${change}`} dataset={of} before={before} after={after} change={change} />
     </>
   );

@@ -134,6 +134,7 @@ export const queues = {
     choose: "Choose a state",
     present: "the present state",
     none: "Nothing differs.",
+    onMap: "Show these on the map",
     kinds: "Kinds of changes",
     names: {
       added: "Added",
