@@ -71,6 +71,23 @@ def fastdup(source: Path, work: Path) -> Answer:
     return {**clock.read(), "images": len(found.annotations(valid_only=True))}
 
 
+def fastdup_gallery(source: Path, work: Path) -> Answer:
+    """Run fastdup with its defaults, then write its gallery of outliers beside *source*; return the seconds of both.
+
+    They count from the start of the process, with imports.
+    """
+    clock = Clock()
+    import fastdup
+
+    found = fastdup.create(str(work / "fastdup"), str(source))
+    found.run(overwrite=True)
+    run_s = clock.read()["seconds"]
+    gallery = source.parent / "gallery"
+    found.vis.outliers_gallery(save_path=str(gallery), num_images=20)
+    images = len(found.annotations(valid_only=True))
+    return {**clock.read(), "run_s": run_s, "page": str(gallery / "outliers.html"), "images": images}
+
+
 def cleanvision(source: Path, work: Path) -> Answer:
     """Find issues with CleanVision's defaults."""
     times, lab = _find_issues(source)
@@ -140,6 +157,7 @@ TASKS: dict[str, Callable[[Path, Path], Answer]] = {
     "framedex_unverified": framedex_unverified,
     "framedex_warm": framedex_warm,
     "fastdup": fastdup,
+    "fastdup_gallery": fastdup_gallery,
     "cleanvision": cleanvision,
     "cleanvision_flags": cleanvision_flags,
     "cleanvision_scores": cleanvision_scores,

@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -218,6 +219,19 @@ def test_open__by_the_server_of_the_workspace(start: Open, photos: Path, tmp_pat
     assert server.rows() == IMAGES
     third = start("open", photos / "..", "--name", "all")
     assert (third.process.wait(60), "holds the workspace" in third.errors.read_text()) == (1, True)
+
+
+@pytest.mark.slow
+def test_open__twice_at_once(start: Open, photos: Path) -> None:
+    """Of two calls at the same moment one serves and the other one uses its server; there is one dataset."""
+    with ThreadPoolExecutor(2) as threads:
+        both = list(threads.map(lambda _: start("open", photos, "--port", 0), range(2)))
+    assert both[0].url.removesuffix("/pictures") == both[1].url.removesuffix("/pictures")
+    (serving,) = (each for each in both if "Ctrl-C stops it" in each.lines[0])
+    (other,) = (each for each in both if "served by another process" in each.lines[0])
+    assert other.end()[0] == 0
+    wait_until(is_ready(serving))
+    assert (serving.rows(), len(serving.ask("/datasets"))) == (IMAGES, 1)
 
 
 @pytest.mark.slow
