@@ -219,6 +219,8 @@ function usePainter(
       observer.disconnect();
       painter.current?.stop();
       painter.current = null;
+      drawn.value = null;
+      made.release();
       element.removeEventListener("webglcontextlost", lost);
       element.removeEventListener("webglcontextrestored", restored);
     };

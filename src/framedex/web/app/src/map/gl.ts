@@ -107,6 +107,12 @@ export class PointsCanvas {
     this.setColours(this.table, this.dimmed);
   }
 
+  /** Free the memory of the points; the drawing cannot be used any more. */
+  release(): void {
+    for (const name of ["places", "codes", "kept"] as const) this.gl.deleteBuffer(this.parts?.[name] ?? null);
+    this.parts = null;
+  }
+
   /** Take the places of all points, of which the first ones may have come. */
   setPoints(places: Uint16Array, count: number): void {
     [this.places, this.count, this.uploaded] = [places, count, 0];
