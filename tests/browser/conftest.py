@@ -24,6 +24,7 @@ from tests.service.live import live_service
 
 expect.set_options(timeout=15_000)  # machines are shared
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_READS_PIXELS = "GPU stall due to ReadPixels"  # a hint of graphics that the processor computes
 MUST_RUN = bool(os.environ.get("FRAMEDEX_TEST_BROWSER"))
 
 
@@ -43,6 +44,8 @@ def browser() -> Iterator[Browser]:
         "--disable-component-update",
         "--use-angle=swiftshader",
         "--enable-unsafe-swiftshader",
+        "--disable-gpu-compositing",
+        "--disable-gpu-rasterization",
     ]
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
@@ -77,7 +80,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         page.set_default_timeout(15_000)
 
         def log(message: ConsoleMessage) -> None:
-            if message.type in {"error", "warning"} and not any(each in message.text for each in allowed):
+            known = (*allowed, _READS_PIXELS)
+            if message.type in {"error", "warning"} and not any(each in message.text for each in known):
                 problems.append(message.text)
 
         page.on("console", log)

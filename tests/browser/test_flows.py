@@ -36,6 +36,7 @@ def test_thing__is_found_by_a_part_of_an_image(own_site: Site, open_page: Open) 
     expect(page.locator("rect.drawn")).to_be_attached()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"like={found[1]}&region="))
+    expect(page.locator(".count")).not_to_have_text(re.compile(rf"^{len(found)} of "))  # the region finds others
     first = page.locator("[data-position='0']")
     expect(first).to_have_accessible_name(re.compile("street"))
     page.keyboard.press("t")

@@ -19,7 +19,7 @@ export function Trends({ dataset: of, version }: { dataset: DatasetStatus; versi
   const courses = coursesOf(points.value);
   const columns = t.history.trendColumns;
   return (
-    <div class="table-box" role="region" tabIndex={0} aria-labelledby="trends">
+    <div class="table-box" role="region" tabIndex={0} aria-label={t.history.trendTable}>
       <table class="trends">
         <thead>
           <tr>
