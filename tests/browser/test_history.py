@@ -42,7 +42,7 @@ def test_compare__two_states_by_keys(own_site: Site, open_page: Open) -> None:
     dataset.set_labels(ids[2:4], ["new"])
     dataset.delete_media(ids[10])
     page = open_page(own_site, "/d/pets/history")
-    before = page.get_by_label("From")
+    before = page.locator(".compare-states select").first
     before.focus()
     before.select_option(label=before.get_by_role("option").filter(has_text="before").first.inner_text())
     kinds = page.get_by_role("list", name="Kinds of changes").get_by_role("button")

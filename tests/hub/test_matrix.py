@@ -301,6 +301,7 @@ UNCHECKED = {
     **{f"OwnSessions.{name}": "is about the actor alone" for name in ("live", "end", "end_all")},
     "Results.open": "takes a dataset that was opened for the actor, and keeps results apart for each actor",
     "Results.of_media": "as Results.open",
+    "Results.of_view": "as Results.open",
     "Results.get": "as Results.open",
     "Results.keep_plan": "as Results.open",
     "Results.plan": "as Results.open",

@@ -15,6 +15,7 @@ def test_operations__are_those_that_tasks_store() -> None:
         "create",
         "delete_media",
         "enrich",
+        "map",
         "reindex",
         "restore",
         "set_field",

@@ -67,7 +67,7 @@ def check_name(
             joiners within an emoji are printable.
         Conflict: the name is taken.
     """
-    noun = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    noun = f"{'a' if kind == 'user' or kind[0] not in 'aeiou' else 'an'} {kind}"
     check_line(f"the name of {noun}", name, max_length=max_length)
     if name in reserved:
         raise InvalidInput(f"{noun} cannot be named {name!r}: that name is reserved")

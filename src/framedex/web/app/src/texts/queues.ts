@@ -106,7 +106,7 @@ export const queues = {
     currentStays: "The last snapshot that was taken or restored cannot be deleted.",
     current: "the last one that was taken or restored",
     trends: "Trends",
-    trendTable: "Numbers from snapshot to snapshot",
+    trendTable: "Numbers of each snapshot",
     trendColumns: { what: "Number of", first: "First", now: "Now", change: "Change" },
     imagesOf: "Images",
     label: (name: string) => `Label ${name}`,
