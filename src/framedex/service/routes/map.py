@@ -37,7 +37,11 @@ def post_map(dataset_id: str, dataset: OpenedDataset, entity_type: MapEntities =
     return dataset.start_map(entity_type).record
 
 
-@router.get("/dataset/{dataset_id}/map", response_class=Response, responses=_ANSWER)
+@router.get(
+    "/dataset/{dataset_id}/map",
+    response_class=Response,
+    responses=_ANSWER | {204: {"description": "There is no map, and none is required"}},
+)
 @needs(Action.DATASET_VIEW, heavy=True)
 def get_map(
     dataset_id: str,
