@@ -81,7 +81,7 @@ def _images(folders: Sequence[str], home: Path) -> Path:
             raise InvalidInput(f"{_WHAT}, not the pattern {text!r}; name the folder that has the images")
         raise InvalidInput(f"{_WHAT}, and there is nothing at {str(path)!r}")
     if not path.is_dir():
-        raise InvalidInput(f"{_WHAT}, and {str(path)!r} is none; its folder is {str(path.parent)!r}")
+        raise InvalidInput(f"{_WHAT}, and {str(path)!r} is a file; its folder is {str(path.parent)!r}")
     _check_apart(path, home)
     allowed = allowed_folders(load_settings())
     if allowed is not None:

@@ -53,7 +53,7 @@ export function Legend({ model, column, onFilter }: Props) {
             <>
               <Swatch colour={hues[index]!} />
               <span class="map-legend-name">{words}</span>
-              <span class="number hint">{count(n)}</span>
+              {words !== t.map.size(n) && <span class="number hint">{count(n)}</span>}
             </>
           );
           return (
