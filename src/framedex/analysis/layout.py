@@ -138,8 +138,7 @@ def _descend(places: Points, stage: _Stage, forces: "_Forces") -> Iterator[None]
     for _ in range(stage.steps):
         force = forces(places, stage.attraction)
         force *= rate
-        with np.errstate(over="ignore"):
-            slows = (force > 0) != (speed > 0)
+        slows = (force > 0) != (speed > 0)
         gain += np.float32(0.2)
         gain[slows] = (gain[slows] - np.float32(0.2)) * np.float32(0.8)
         np.maximum(gain, np.float32(0.01), out=gain)
