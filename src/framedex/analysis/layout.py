@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.fft
 
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.progress import ShareProgress
@@ -28,6 +27,7 @@ _SAMPLE = 20_000  # rows for the principal components
 _BLOCK_ROWS = 16_384
 _CELL = 0.5  # side of a grid cell; the forces vary over a distance of 1
 _FEWEST_CELLS, _MOST_CELLS = 64, 1_536  # of a side of the grid
+_LINES = 64  # of the grid, for one thread at a time
 _SIDE_STEP = 1.15  # sides grow by this factor, so that the kernel is rarely transformed again
 _LONGEST_STEP = 5.0
 _JITTER = 1e-3  # spread of rows that would begin at one place
@@ -230,7 +230,7 @@ class _Potential:
             zip(weights, offsets, strict=True),
         )
         mass = np.sum(list(spread), axis=0).astype(np.float32).reshape(nodes, nodes)
-        field = self._convolved(mass)[:nodes, :nodes]
+        field = self._convolved(mass, pool)
         slopes = _slope(field, cell), _slope(field.T, cell).T
 
         def between(values: Points) -> Points:
@@ -251,26 +251,53 @@ class _Potential:
         """Return the number of cells on a side, and their side, so that they cover an extent; prepare the kernel."""
         side = _SIDE_STEP ** np.ceil(np.log(max(extent, 1e-3) * 1.001) / np.log(_SIDE_STEP))
         cells = int(np.clip(np.ceil(side / _CELL), _FEWEST_CELLS, _MOST_CELLS))
-        cells = scipy.fft.next_fast_len(cells, real=True)
         key = cells, float(side / cells)
         if key != self._key:
-            self._key, self._padded = key, scipy.fft.next_fast_len(2 * (cells + 6), real=True)
+            self._key, self._padded = key, _fast_length(2 * (cells + 6))
             steps = np.arange(self._padded)
             squares = np.square(np.minimum(steps, self._padded - steps) * key[1])
-            kernel = scipy.fft.rfft2(1 / (1 + squares[:, None] + squares), workers=-1).real
+            kernel = np.fft.rfft2(1 / (1 + squares[:, None] + squares)).real.T
             # Spreading and interpolation smooth the potential; this sharpens it as much.
-            smoothing = [np.sinc(scipy.fft.fftfreq(self._padded)) ** 4, np.sinc(scipy.fft.rfftfreq(self._padded)) ** 4]
+            smoothing = [np.sinc(np.fft.rfftfreq(self._padded)) ** 4, np.sinc(np.fft.fftfreq(self._padded)) ** 4]
             kernel /= smoothing[0][:, None] * smoothing[1]
-            near = scipy.fft.irfft2(kernel, (self._padded, self._padded), workers=-1)
+            near = np.fft.irfft2(kernel.T, (self._padded, self._padded))[:2, :2]
             self._near = float(near[0, 0]), float(near[0, 1]), float(near[1, 1])
-            self._kernel = kernel.astype(np.float32)
+            self._kernel = np.ascontiguousarray(kernel, dtype=np.float32)
         return key
 
-    def _convolved(self, mass: Points) -> Points:
-        shape = (self._padded, self._padded)
-        product = scipy.fft.rfft2(mass, shape, workers=-1)
-        product *= self._kernel
-        return np.asarray(scipy.fft.irfft2(product, shape, workers=-1), dtype=np.float32)
+    def _convolved(self, mass: Points, pool: ThreadPoolExecutor) -> Points:
+        """Return the potential at each node of the mass at all nodes: float32, shape (nodes, nodes).
+
+        The transforms go along lines that are beside each other in memory, and leave out lines that are known to be 0,
+        or that nobody reads.
+        """
+        nodes, padded = len(mass), self._padded
+        across = np.empty((nodes, padded // 2 + 1), np.complex64)
+        along = np.empty((padded // 2 + 1, nodes), np.complex64)
+        out = np.empty_like(mass)
+
+        def forward(part: slice) -> None:
+            across[part] = np.fft.rfft(mass[part], padded)
+
+        def convolve(part: slice) -> None:
+            spectrum = np.fft.fft(across[:, part].T, padded)
+            spectrum *= self._kernel[part]
+            along[part] = np.fft.ifft(spectrum)[:, :nodes]
+
+        def back(part: slice) -> None:
+            out[part] = np.fft.irfft(along[:, part].T, padded)[:, :nodes]
+
+        for transform, lines in ((forward, nodes), (convolve, len(along)), (back, nodes)):
+            list(pool.map(transform, (slice(at, at + _LINES) for at in range(0, lines, _LINES))))
+        return out
+
+
+def _fast_length(least: int) -> int:
+    """Return the smallest even number from *least* on that has no prime factor above 5, for fast transforms."""
+    length = least + least % 2
+    while 30**40 % length:
+        length += 2
+    return length
 
 
 def _slope(values: Points, step: float) -> Points:
