@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from framedex import Dataset
 from framedex.api.comparison import CHANGES
+from framedex.service.arrow import ARROW
 from tests.gallery import make_gallery
 from tests.service.client import Client
 from tests.service.serving import serving
@@ -38,7 +40,9 @@ def test_compare__equals_python(shared: tuple[Dataset, Client]) -> None:
     """Counts, and the rows of each change in pages, are those of ds.compare()."""
     dataset, _ = shared
     found = dataset.compare("before")
-    assert get(shared, "compare", before="before").json() == {"counts": found.counts}
+    earlier, later = found.generations
+    assert get(shared, "compare", before="before").json() == {"counts": found.counts, "before": earlier, "after": later}
+    assert get(shared, "compare", before=earlier, after=later).json()["counts"] == found.counts
     for change in CHANGES:
         expected = found.to_arrow(change).to_pylist()
         rows = []
@@ -47,6 +51,20 @@ def test_compare__equals_python(shared: tuple[Dataset, Client]) -> None:
             assert page["total"] == len(expected)
             rows += page["rows"]
         assert rows == expected
+
+
+def test_compare__rows_as_arrow(shared: tuple[Dataset, Client]) -> None:
+    """The rows of a change come as the table of ds.compare(), in pages of any size."""
+    dataset, client = shared
+    found = dataset.compare("before")
+    for change in CHANGES:
+        answer = client.get(
+            f"/api/v1/dataset/{dataset.id}/compare/rows",
+            params={"before": "before", "change": change, "offset": 1, "limit": 100_000},
+            headers={"Accept": ARROW},
+        )
+        table = pa.ipc.open_stream(answer.content).read_all()
+        assert table.equals(found.to_arrow(change, offset=1).combine_chunks())
 
 
 def test_compare__results_of_a_change(shared: tuple[Dataset, Client]) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 
 from framedex import Dataset, Workspace
 from framedex.access import Role
 from framedex.hub import Hub
+from framedex.service.arrow import ARROW
 from framedex.service.settings import ServiceSettings
 from tests.gallery import ANIMALS, SETTINGS, make_gallery
 from tests.pauses import wait_until
@@ -86,6 +88,18 @@ def test_map__equals_that_of_python(shared: tuple[Dataset, Client, Client]) -> N
     assert (np.diff(positions.astype(int)) < 0).sum() > len(positions) / 4
     assert HEADER.unpack(answer.content[:64])[2] == len(rows)
     assert local.get(url(dataset)).content == answer.content
+
+
+def test_map__as_arrow(shared: tuple[Dataset, Client, Client]) -> None:
+    """As an Arrow stream the map is the table of ds.map(); of videos it is only so."""
+    dataset, _, viewer = shared
+    for kind in ("IMAGES", "OBJECTS", "VIDEOS"):
+        answer = viewer.get(url(dataset), params={"entity_type": kind}, headers={"Accept": ARROW})
+        assert pa.ipc.open_stream(answer.content).read_all().equals(dataset.map(kind).combine_chunks())
+    for kind, words in (("VIDEOS", "the points of a map are IMAGES or OBJECTS"), ("CATS", "")):
+        answer = viewer.get(url(dataset), params={"entity_type": kind})
+        assert answer.status_code == 422
+        assert words in answer.json()["message"]
 
 
 def test_map__is_sent_once(shared: tuple[Dataset, Client, Client]) -> None:

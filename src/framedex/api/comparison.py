@@ -82,6 +82,11 @@ class StateComparison:
         """The number of media with each change; 0 for changes that did not happen."""
         return {change: len(found.rows) for change, found in self._found.items()}
 
+    @property
+    def generations(self) -> tuple[str, str]:
+        """The ids of the generations that are compared, the earlier one first."""
+        return self._before.generation.id, self._after.generation.id
+
     def to_arrow(self, change: Change | None = None, *, offset: int = 0, limit: int | None = None) -> pa.Table:
         """Return a row for each change of each media item.
 

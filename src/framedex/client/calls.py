@@ -71,6 +71,13 @@ RESTORE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/restore")
 CLONE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/clone")
 DELETE_SNAPSHOT = Call("DELETE", _D + "/snapshot/{snapshot_id}")
 
+COMPARISON = Call("GET", _D + "/compare", "before after")
+COMPARISON_ROWS = Call("GET", _D + "/compare/rows", "before after change offset limit")
+COMPARISON_RESULTS = Call("POST", _D + "/compare/results", fields="before after change")
+TRENDS = Call("GET", _D + "/trends")
+MAP = Call("GET", _D + "/map", "entity_type")
+MAKE_MAP = Call("POST", _D + "/map", "entity_type")
+
 TASKS = Call(
     "GET",
     "/tasks",

@@ -10,8 +10,10 @@ from typing import Any
 
 from framedex.client import calls
 from framedex.client.actions import upload_query
+from framedex.client.comparison import ClientComparison
 from framedex.client.connection import Connection
 from framedex.client.edits import ClientEdits
+from framedex.client.maps import ClientMaps
 from framedex.client.parts import ViewParts
 from framedex.client.saved_views import ClientSavedView, saved_view_records
 from framedex.client.sharing import ClientSharing
@@ -26,6 +28,7 @@ from framedex.records import (
     EnrichmentContext,
     EnrichmentModel,
     Snapshot,
+    StateCounts,
     TaskPage,
     TaskRecord,
     TaskType,
@@ -36,7 +39,7 @@ _ANNOTATIONS = frozenset({"annotations.json", "image_annotations.csv", "image_an
 _FOUND_S = 20.0
 
 
-class ClientDataset(ClientReading, ClientEdits, ClientSharing):
+class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps):
     """A dataset of a service; see :class:`framedex.Dataset`. It has the methods of a view of all its media.
 
     Attributes:
@@ -260,6 +263,26 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing):
     def delete_snapshot(self, snapshot: Snapshot | str) -> None:
         """Delete a snapshot; see :meth:`framedex.Dataset.delete_snapshot`."""
         self._connection.json(calls.DELETE_SNAPSHOT, dataset_id=self.id, snapshot_id=_snapshot_id(snapshot))
+
+    def compare(self, before: Snapshot | str, after: Snapshot | str = "head") -> ClientComparison:
+        """Return what differs between two states; see :meth:`framedex.Dataset.compare`.
+
+        Raises:
+            NotFound: there is no such state, or it was freed.
+            Conflict: the dataset has no index yet.
+        """
+        query = {"before": _snapshot_id(before), "after": _snapshot_id(after)}
+        body = self._connection.json(calls.COMPARISON, query=query, dataset_id=self.id)
+        return ClientComparison(self._connection, self.id, body)
+
+    def trends(self) -> list[StateCounts]:
+        """Return the counts of each snapshot, oldest first, and of the present state.
+
+        Raises:
+            Conflict: the dataset has no index yet.
+        """
+        body = self._connection.json(calls.TRENDS, dataset_id=self.id)
+        return [StateCounts.model_validate(each) for each in body]
 
     def restore(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> ClientTask:
         """Restore a snapshot; see :meth:`framedex.Dataset.restore`."""

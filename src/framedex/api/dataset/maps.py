@@ -44,7 +44,7 @@ class DatasetMaps:
         """
         objects = _is_of_objects(entity_type)
         media = open_entities(self._context, self.id, objects=objects)
-        return _table(media, self._placed(media, objects=objects), of_videos=entity_type == EntityType.VIDEOS)
+        return _table(media, self._placed(media, objects=objects), entity_type)
 
     def start_map(self, entity_type: str = EntityType.IMAGES) -> Task:
         """Start to make the map and return the task, or the one that makes it already; see :meth:`map`.
@@ -77,13 +77,26 @@ class DatasetMaps:
         return placed_rows(self._context, media)
 
 
+def stored_map(dataset: DatasetMaps, entity_type: str = EntityType.IMAGES) -> pa.Table:
+    """Return the table of :meth:`DatasetMaps.map` without making the map.
+
+    Raises:
+        NotFound: no map was made of the present index.
+        InvalidInput: the entity type is unknown.
+        Conflict: the dataset has no index yet.
+    """
+    media, placed = dataset.placed_media(objects=_is_of_objects(entity_type))
+    return _table(media, placed, entity_type)
+
+
 def _is_of_objects(entity_type: str) -> bool:
     if entity_type not in list(EntityType):
         raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
     return entity_type == EntityType.OBJECTS
 
 
-def _table(media: Media, placed: PlacedRows, *, of_videos: bool) -> pa.Table:
+def _table(media: Media, placed: PlacedRows, entity_type: str) -> pa.Table:
+    of_videos = entity_type == EntityType.VIDEOS
     if not len(placed.row_ids) or (of_videos and not media.has_videos):
         return _NAMES.empty_table()
     if of_videos:

@@ -2,26 +2,31 @@
 
 from typing import Annotated, Literal
 
-from fastapi import Query
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from framedex.access import Action
 from framedex.api.comparison import Change
+from framedex.errors import InvalidInput
 from framedex.records import StateCounts
 from framedex.service.actions import needs, routes
+from framedex.service.arrow import ARROW, ARROW_ANSWER, arrow_response, wants_arrow
 from framedex.service.models_results import ResultsInfo
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
 
 router = routes("comparison")
 
 _ONE = "/dataset/{dataset_id}/compare"
+_MOST_JSON_ROWS, _MOST_ARROW_ROWS = 500, 100_000
 _State = Annotated[str, Query(max_length=1000)]
 
 
 class ComparisonCounts(BaseModel):
-    """The number of media with each change between two states."""
+    """The number of media with each change between two states, and the generations of these states."""
 
     counts: dict[Change, int]
+    before: str
+    after: str
 
 
 class ChangedMedia(BaseModel):
@@ -58,23 +63,35 @@ def get_comparison(dataset_id: str, dataset: OpenedDataset, before: _State, afte
     A state is the id or the name of a snapshot, ``current`` for the current snapshot, ``head`` for the present state,
     or the id of a generation, which is kept for ten minutes after it was replaced.
     """
-    return ComparisonCounts.model_validate({"counts": dataset.compare(before, after).counts})
+    found = dataset.compare(before, after)
+    earlier, later = found.generations
+    return ComparisonCounts.model_validate({"counts": found.counts, "before": earlier, "after": later})
 
 
-@router.get(_ONE + "/rows")
+@router.get(_ONE + "/rows", response_model=ComparisonRows, responses=ARROW_ANSWER)
 @needs(Action.DATASET_VIEW, heavy=True)
 def get_comparison_rows(
     dataset_id: str,
     dataset: OpenedDataset,
     before: _State,
     change: Change,
+    request: Request,
     after: _State = "head",
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> ComparisonRows:
-    """Return some of the media with a change between two states, in the order of ingestion."""
+    limit: Annotated[int, Query(ge=1, le=_MOST_ARROW_ROWS)] = 100,
+) -> ComparisonRows | Response:
+    """Return some of the media with a change between two states, in the order of ingestion.
+
+    Up to 500 come as JSON, or up to 100,000 as an Arrow stream.
+    """
+    as_arrow = wants_arrow(request)
+    if not as_arrow and limit > _MOST_JSON_ROWS:
+        raise InvalidInput(f"limit is 1 to {_MOST_JSON_ROWS} for JSON, not {limit}; {ARROW} takes more")
     found = dataset.compare(before, after)
-    rows = found.to_arrow(change, offset=offset, limit=limit).to_pylist()
+    table = found.to_arrow(change, offset=offset, limit=limit)
+    if as_arrow:
+        return arrow_response(table.schema, [table])
+    rows = table.to_pylist()
     return ComparisonRows(total=found.counts[change], offset=offset, rows=[ChangedMedia(**row) for row in rows])
 
 

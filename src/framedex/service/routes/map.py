@@ -3,16 +3,18 @@
 import hashlib
 import re
 import struct
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from framedex.access import Action
+from framedex.api.dataset.maps import stored_map
 from framedex.api.map_points import MapPoints
 from framedex.errors import InvalidInput, NotFound
 from framedex.operations.states import PRESENT
-from framedex.records import TaskRecord
+from framedex.records import EntityType, TaskRecord
 from framedex.service.actions import needs, routes
+from framedex.service.arrow import ARROW_ANSWER, arrow_response, wants_arrow
 from framedex.service.models_map import MapColourNames, MapEntities, MapLabels, MapPlace
 from framedex.service.parameters import OpenedDataset
 
@@ -20,8 +22,11 @@ router = routes("map")
 
 _CACHED = "private, no-cache"
 _BINARY = "application/octet-stream"
-_ANSWER: dict[int | str, dict[str, object]] = {
+_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {_BINARY: {"schema": {"type": "string", "format": "binary"}}}}
+}
+_TWO_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {**_ANSWER[200]["content"], **ARROW_ANSWER[200]["content"]}}
 }
 _MAGIC = b"FDXMAP01"
 _HEADER = struct.Struct("<8sII4d16x")
@@ -32,22 +37,25 @@ _Level = Annotated[int, Query(ge=0, le=4)]
 
 @router.post("/dataset/{dataset_id}/map", status_code=202)
 @needs(Action.DATASET_VIEW, heavy=True)
-def post_map(dataset_id: str, dataset: OpenedDataset, entity_type: MapEntities = MapEntities.IMAGES) -> TaskRecord:
-    """Start to make the map of the present index, or return the task that makes it already."""
+def post_map(dataset_id: str, dataset: OpenedDataset, entity_type: EntityType = EntityType.IMAGES) -> TaskRecord:
+    """Start to make the map of the present index, or return the task that makes it already.
+
+    Videos are on the map of their frames, which is that of the images.
+    """
     return dataset.start_map(entity_type).record
 
 
 @router.get(
     "/dataset/{dataset_id}/map",
     response_class=Response,
-    responses=_ANSWER | {204: {"description": "There is no map, and none is required"}},
+    responses=_TWO_ANSWERS | {204: {"description": "There is no map, and none is required"}},
 )
 @needs(Action.DATASET_VIEW, heavy=True)
 def get_map(
     dataset_id: str,
     dataset: OpenedDataset,
     request: Request,
-    entity_type: MapEntities = MapEntities.IMAGES,
+    entity_type: EntityType = EntityType.IMAGES,
     required: bool = True,
 ) -> Response:
     """Return the points of the map; those of any beginning are a fair sample of all.
@@ -58,8 +66,14 @@ def get_map(
     (uint32), the left, lower, right and upper end of the square that holds the points (float64), and 16 bytes without
     meaning. Then x and y of each point (uint16, 0 to 65535 across the square), and at the end the position of each
     point among all rows in the order of ingestion (uint32), to which the mask of results refers.
+
+    As an Arrow stream these are the rows of a table in Python, in the order of ingestion: ``media_id``, ``x``, ``y``;
+    only so are there videos.
     """
     try:
+        if wants_arrow(request):
+            table = stored_map(dataset, entity_type)
+            return arrow_response(table.schema, [table], {"Vary": "Accept"})
         points = MapPoints(dataset, entity_type)
     except NotFound:
         if required:

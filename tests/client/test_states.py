@@ -1,0 +1,113 @@
+"""Comparisons of states, trends and the map through the client, and what is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from framedex import Client, Dataset, Workspace
+from framedex.client import ClientDataset, calls, comparison
+from framedex.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
+from framedex.hub import Hub
+from tests.service.client import BASE
+from tests.service.conftest import OPERATOR
+
+Keys = tuple[object, dict[str, tuple[str, str]]]
+
+
+@pytest.fixture
+def pets(client: Client) -> ClientDataset:
+    """The dataset of the service, of which 20 media have a tag since the snapshot ``before``."""
+    dataset = client.dataset("pets")
+    dataset.snapshot("before")
+    dataset.tag(dataset.view.limit(20), "seen")
+    return dataset
+
+
+def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that come in several pages are those of the library, from any offset and up to any limit."""
+    monkeypatch.setattr(comparison, "_PAGE_ROWS", 7)
+    found, own = pets.compare("before"), dataset.compare("before")
+    for offset, limit in ((0, None), (3, None), (0, 14), (5, 9), (19, 5), (20, None), (50, 3), (0, 0)):
+        pages = found.to_arrow("retagged", offset=offset, limit=limit)
+        assert pages.to_pylist() == own.to_arrow("retagged", offset=offset, limit=limit).to_pylist()
+        assert pages.schema == own.to_arrow().schema
+
+
+def test_compare__stays_as_it_is(pets: ClientDataset) -> None:
+    """A comparison with the present state does not change with the dataset."""
+    found = pets.compare("before")
+    rows = found.to_arrow()
+    pets.tag(pets.view.limit(30), "again")
+    assert found.to_arrow() == rows
+    assert found.view("retagged").count() == found.counts["retagged"] == 20
+    assert pets.compare("before").counts["retagged"] == 30
+
+
+def test_compare__refuses(pets: ClientDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States and changes that do not exist are refused, and what no view of a service can hold."""
+    for before, after in (("never", "head"), ("before", "never")):
+        with pytest.raises(NotFound, match="'never'"):
+            pets.compare(before, after)
+    found = pets.compare("before")
+    for call in (found.to_arrow, found.view):
+        with pytest.raises(InvalidInput, match=r"a change is one of added, removed, .*, not 'tagged'"):
+            call("tagged")
+    with pytest.raises(InvalidInput, match=r"to_arrow\('removed'\)"):
+        found.view("removed")
+    with pytest.raises(InvalidInput, match="offset"):
+        found.to_arrow("added", offset=-1)
+    monkeypatch.setattr(comparison, "MOST_IDS", 19)
+    with pytest.raises(InvalidInput, match="up to 19 rows, not 20"):
+        found.view("retagged")
+
+
+def test_states__of_an_empty_dataset(client: Client) -> None:
+    """A dataset without an index has no comparison, no trends and no map."""
+    draft = client.create_draft("empty")
+    refused: list[Callable[[], Any]] = [lambda: draft.compare("head"), draft.trends, draft.map, draft.start_map]
+    for call in refused:
+        with pytest.raises(Conflict, match="nothing to show yet"):
+            call()
+
+
+def test_map__is_made_when_it_is_asked_for(client: Client, dataset: Dataset) -> None:
+    """Without a map the service has none to read; the first call waits for the task that makes it."""
+    pets = client.dataset("pets")
+    with pytest.raises(NotFound, match="there is no map of the present index"):
+        pets._connection.table(calls.MAP, dataset_id=pets.id)
+    places = pets.map()
+    assert places == dataset.map()
+    assert places.num_rows > 10
+    task = dataset.last_task
+    assert task is not None
+    assert task.task_type == "MAP"
+    assert pets.map() == places
+    assert dataset.last_task == task
+    for call in (pets.map, pets.start_map):
+        with pytest.raises(InvalidInput, match="entity_type"):
+            call("CATS")
+
+
+def test_states__by_rights(keys: Keys, dataset: Dataset) -> None:
+    """A viewer may compare and make the map; nobody without a key may."""
+    transport, found = keys
+    viewer = Client(BASE, *found["vic"], transport=transport).dataset("pets")
+    assert viewer.compare("head").counts == dataset.compare("head").counts
+    assert viewer.trends() == dataset.trends()
+    assert viewer.map() == dataset.map()
+    nobody = ClientDataset(Client(BASE, transport=transport)._connection, dataset.id)
+    for call in (lambda: nobody.compare("head"), nobody.trends, nobody.map, nobody.start_map):
+        with pytest.raises(NotAuthenticated):
+            call()
+
+
+def test_states__of_others(keys: Keys, workspace: Workspace, hub: Hub) -> None:
+    """What the user may not view does not exist."""
+    transport, found = keys
+    tenant = hub.tenants.create(OPERATOR, "elsewhere")
+    hidden = workspace.in_namespace(tenant.id).create_draft("hidden")
+    theirs = ClientDataset(Client(BASE, *found["vic"], transport=transport)._connection, hidden.id)
+    for call in (lambda: theirs.compare("head"), theirs.trends, theirs.map, theirs.start_map):
+        with pytest.raises(NotFound, match="Dataset not found"):
+            call()
