@@ -3,97 +3,30 @@
 import json
 import re
 import struct
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
+from framedex import Workspace
+from tests.browser.maps import COLOURED, colours, drawn, filter_of, lasso, placed, until
 from tests.browser.site import Site
-from tests.gallery import fill
+from tests.gallery import SETTINGS, fill
+from tests.second_process import SecondProcess
 
 Open = Callable[..., Page]
 pytestmark = pytest.mark.slow
-PATIENCE_S = 15
 NO_GRAPHICS = """
 const get = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
     return kind === 'webgl2' ? null : get.call(this, kind, ...rest);
 };
 """
-COLOURED = """(canvas) => {
-    const copy = document.createElement('canvas');
-    [copy.width, copy.height] = [canvas.width, canvas.height];
-    const context = copy.getContext('2d');
-    context.drawImage(canvas, 0, 0);
-    const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
-    const found = new Map();
-    for (let at = 0; at < pixels.length; at += 4) {
-        if (pixels[at + 3] < 200) continue;
-        const name = [pixels[at], pixels[at + 1], pixels[at + 2]].map((each) => each >> 4).join(' ');
-        found.set(name, (found.get(name) ?? 0) + 1);
-    }
-    return Object.fromEntries(found);
-}"""
-"""The number of drawn pixels by colour, in steps of 16."""
 EMPTY = (b"FDXMAP01", 0, 3, 0.0, 0.0, 1.0, 1.0)
 """The header of a map without points."""
-
-
-def drawn(page: Page, count: int) -> Locator:
-    """Return the canvas once it has so many points."""
-    canvas = page.locator(f".map-canvas[data-drawn='{count}']")
-    expect(canvas).to_be_visible()
-    return canvas
-
-
-def placed(site: Site) -> int:
-    """Return the number of media on the map, which is made."""
-    return len(site.dataset.map())
-
-
-def until(page: Page, check: Callable[[], bool]) -> None:
-    """Wait until something is true of what is drawn."""
-    end = time.monotonic() + PATIENCE_S
-    while not check():
-        assert time.monotonic() < end
-        page.wait_for_timeout(50)
-
-
-def colours(page: Page, canvas: Locator) -> dict[str, int]:
-    """Return the drawn pixels by colour, once there are some that stay as they are."""
-    found: dict[str, int] = {}
-
-    def are_settled() -> bool:
-        nonlocal found
-        before, found = found, canvas.evaluate(COLOURED)
-        return bool(found) and found == before
-
-    until(page, are_settled)
-    return found
-
-
-def lasso(page: Page, corners: list[tuple[float, float]]) -> None:
-    """Draw a region, whose corners are shares of the canvas."""
-    box = page.locator(".map-canvas").bounding_box()
-    assert box is not None
-    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
-    page.keyboard.press("o")
-    expect(page.locator(".map-drawing")).to_have_count(1)
-    page.mouse.move(*points[0])
-    page.mouse.down()
-    for point in points[1:]:
-        page.mouse.move(*point, steps=12)
-    page.mouse.up()
-
-
-def filter_of(page: Page) -> list[dict[str, Any]]:
-    """Return the filter in the address."""
-    found: list[dict[str, Any]] = json.loads(parse_qs(urlsplit(page.url).query)["f"][0])
-    return found
 
 
 def test_map__is_made_when_it_is_asked_for(own_site: Site, open_page: Open) -> None:
@@ -194,6 +127,55 @@ def test_colours__have_a_legend(site: Site, open_page: Open, theme: str) -> None
     legend.get_by_role("button").first.click()
     expect(page.get_by_role("button", name="Remove the filter “cluster is")).to_be_visible()
     assert "cluster" in filter_of(page)[0]
+
+
+def test_legend__filters_by_what_it_names(site: Site, open_page: Open) -> None:
+    """A click on a label of the legend keeps its images, as many as it says; points of others are dimmed."""
+    page = open_page(site, "/d/pets/map?level=0")
+    canvas = drawn(page, placed(site))
+    before = colours(page, canvas)
+    page.get_by_role("button", name="town, 12 images: filter by it").click()
+    expect(page.get_by_role("button", name="Remove the filter “label is town”")).to_be_visible()
+    assert filter_of(page) == [{"labels": {"op": "is", "value": "town"}}]
+    assert site.dataset.where(filter_of(page)).count() == 12
+    expect(page.locator(".count")).to_have_text("12 of 35 images")
+    until(page, lambda: bool(canvas.evaluate(COLOURED)) and canvas.evaluate(COLOURED) != before)
+    legend = page.locator(".map-legend")
+    summary = legend.locator("summary")
+    summary.click()
+    expect(legend.get_by_role("button").first).to_be_hidden()
+    summary.click()
+    expect(legend.get_by_role("button").first).to_be_visible()
+
+
+def test_pinch__zooms(site: Site, open_page: Open) -> None:
+    """Two fingers that move apart zoom in about the place between them, and out when they come together again."""
+    page = open_page(site, "/d/pets/map", has_touch=True)
+    box = drawn(page, placed(site)).bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touch = page.context.new_cdp_session(page)
+    view = page.locator(".map-view")
+
+    def send(kind: str, *sides: float) -> None:
+        points = [{"x": middle[0] + side, "y": middle[1], "id": number} for number, side in enumerate(sides)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def pinch(first: int, last: int) -> None:
+        send("touchStart", -first, first)
+        for step in range(1, 11):
+            reach = first + (last - first) * step / 10
+            send("touchMove", -reach, reach)
+        send("touchEnd")
+
+    pinch(40, 160)
+    expect(view).to_have_attribute("data-zoom", "2.00")
+    for name in ("x", "y"):
+        assert abs(float(view.get_attribute(f"data-{name}") or 0) - 0.5) < 0.05
+    expect(page).to_have_url(re.compile("z=2.00"))
+    pinch(160, 40)
+    expect(view).to_have_attribute("data-zoom", "0.00")
+    assert page.get_by_role("heading", level=1, name=re.compile("jpg")).count() == 0
 
 
 def test_colours__of_a_column_that_has_none(site: Site, open_page: Open) -> None:
@@ -414,6 +396,50 @@ def test_map__after_another_index(own_site: Site, open_page: Open, tmp_path: Pat
     again.click()
     drawn(page, count + 2)
     expect(again).to_have_count(0)
+
+
+def prepare() -> None:
+    """Leave another process as it is."""
+
+
+def make_map(workspace: Workspace) -> None:
+    """Make the map of the dataset."""
+    workspace.dataset("pets").map()
+
+
+def test_map__that_somebody_else_makes(own_site: Site, open_page: Open, tmp_path: Path) -> None:
+    """A map that another process makes is shown by an open page, which says so and no longer offers to make it."""
+    count = placed(own_site)
+    page = open_page(own_site, "/d/pets/map")
+    drawn(page, count)
+    own_site.dataset.add_media(fill(tmp_path / "more", 2))
+    again = page.get_by_role("button", name="Make it again")
+    expect(again).to_be_visible()
+    expect(page.get_by_text("The dataset has changed since this map was made.")).to_be_visible()
+    other = SecondProcess(own_site.workspace.path, SETTINGS, prepare)
+    try:
+        other.run(make_map)
+    finally:
+        other.close()
+    expect(page.get_by_text("The map was made again by somebody else")).to_be_visible()
+    drawn(page, count + 2)
+    expect(again).to_have_count(0)
+
+
+def test_map__that_one_page_makes_for_another(own_site: Site, open_page: Open, tmp_path: Path) -> None:
+    """Of two pages, the one that has the map made says nothing, and the other one that somebody else did it."""
+    count = placed(own_site)
+    own, other = (open_page(own_site, "/d/pets/map") for _ in range(2))
+    for page in (own, other):
+        drawn(page, count)
+    own_site.dataset.add_media(fill(tmp_path / "more", 2))
+    expect(other.get_by_role("button", name="Make it again")).to_be_visible()
+    own.get_by_role("button", name="Make it again").click()
+    words = "The map was made again by somebody else"
+    expect(other.get_by_text(words)).to_be_visible()
+    for page in (own, other):
+        drawn(page, count + 2)
+    expect(own.get_by_text(words)).to_have_count(0)
 
 
 def test_map__after_edits(own_site: Site, open_page: Open) -> None:

@@ -3,6 +3,7 @@
 import json
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from framedex.hub import Hub
 from framedex.service.arrow import ARROW
 from framedex.service.settings import ServiceSettings
 from tests.gallery import ANIMALS, SETTINGS, make_gallery
+from tests.objects import scenes
 from tests.pauses import wait_until
 from tests.service.client import OWN, PASSWORD, Client, client_of
 from tests.service.conftest import OPERATOR
+from tests.service.serving import serving
 
 HEADER = struct.Struct("<8sII4d16x")
 
@@ -207,6 +210,39 @@ def test_map_region__of_results(shared: tuple[Dataset, Client, Client]) -> None:
     bits = np.unpackbits(np.frombuffer(mask.content, np.uint8), bitorder="little")
     np.testing.assert_array_equal(bits[positions] == 1, places[:, 0] > middle)
     assert results["count"] == int((places[:, 0] > middle).sum())
+
+
+@pytest.mark.slow
+def test_map__with_objects(tmp_path: Path) -> None:
+    """Objects have points, labels, a mask and regions of their own, which are those of the library."""
+    scenes(tmp_path / "images", 8)
+    with serving(tmp_path) as running:
+        dataset, client = running.workspace.create_dataset("street", tmp_path / "images"), running.local
+        kind = {"entity_type": "OBJECTS"}
+        assert client.get(url(dataset), params={**kind, "required": "false"}).status_code == 204
+        assert client.post(url(dataset), params=kind, headers=OWN).status_code == 202
+        wait_until(lambda: client.get(url(dataset), params=kind).status_code == 200)
+        assert client.get(url(dataset), params={"required": "false"}).status_code == 204
+        places, positions = points(client.get(url(dataset), params=kind).content)
+        ids = dataset.objects.media_ids()
+        expected = {row["media_id"]: (row["x"], row["y"]) for row in dataset.map("OBJECTS").to_pylist()}
+        exact = np.array([expected[ids[each]] for each in positions])
+        assert len(expected) == len(ids) == 24
+        np.testing.assert_allclose(places, exact, atol=np.ptp(exact) / 60_000)
+        meaning, codes = coloured(client.get(url(dataset, "/colours"), params={**kind, "column": "labels"}).content)
+        assert dict(meaning["names"]) == {"cat": 16, "dog": 8}
+        names = [meaning["names"][code - 1][0] for code in codes]
+        labels = [row["labels"][0] for row in dataset.objects.rows(["labels"])]
+        assert names == [labels[each] for each in positions]
+        apart = np.unique(exact[:, 0])  # those of equal objects are equal
+        middle = float(apart[len(apart) // 2 : len(apart) // 2 + 2].mean())
+        region = [[middle, -1e6], [1e6, -1e6], [1e6, 1e6], [middle, 1e6]]
+        body = {"vql": [{"map_region": {"op": "inside", "value": region}}], **kind}
+        found = client.post(f"/api/v1/dataset/{dataset.id}/results", json=body, headers=OWN).json()
+        assert found["count"] == dataset.objects.where(body["vql"]).count() == int((exact[:, 0] > middle).sum())
+        mask = client.get(f"/api/v1/dataset/{dataset.id}/results/{found['rid']}/mask").content
+        bits = np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little")
+        np.testing.assert_array_equal(bits[positions] == 1, exact[:, 0] > middle)
 
 
 def test_map__of_objects(shared: tuple[Dataset, Client, Client]) -> None:

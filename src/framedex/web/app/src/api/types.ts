@@ -59,13 +59,16 @@ export interface Region {
   height: number;
 }
 
+/** What results and maps are of: images with frames of videos, or the objects in them. */
+export type Entity = "IMAGES" | "OBJECTS";
+
 export interface ResultQuery {
   vql?: VqlElement[] | null;
   search?: SearchQuery | null;
   region?: Region | null;
   sort?: { column: string; descending?: boolean } | null;
   ids?: string[] | null;
-  entity_type?: "IMAGES" | "OBJECTS";
+  entity_type?: Entity;
 }
 
 export interface IssueOfRow {

@@ -1,6 +1,6 @@
 /** What the colours of points mean: words beside each colour. */
 import { useEffect } from "preact/hooks";
-import type { DatasetStatus } from "../api/types";
+import type { Entity } from "../api/types";
 import { count, number } from "../lib/format";
 import { t } from "../texts";
 import { type MapModel, SINCE, shortName } from "./model";
@@ -8,7 +8,7 @@ import { css, nameColours, noColour, otherColour, type Rgb, rampColour } from ".
 import { presentTheme } from "./theme";
 
 interface Props {
-  dataset: DatasetStatus;
+  entity: Entity;
   model: MapModel;
   column: string | null;
   onFilter: (element: Record<string, unknown>) => void;
@@ -17,7 +17,7 @@ interface Props {
 const BASKET = "in_basket";
 const RAMP_STEPS = 12;
 
-export function Legend({ model, column, onFilter }: Props) {
+export function Legend({ entity, model, column, onFilter }: Props) {
   const theme = presentTheme.value;
   const colours = model.colours.value;
   const level = /^cluster_([0-4])$/.exec(column ?? "")?.[1];
@@ -35,7 +35,7 @@ export function Legend({ model, column, onFilter }: Props) {
     if (column === BASKET) return value === "true" ? t.map.inBasket : t.map.notInBasket;
     if (level === undefined) return value;
     const name = names.get(value)?.name;
-    return name ? shortName(name) : t.map.size(n);
+    return name ? shortName(name) : t.map.size(n, entity);
   };
   const elementOf = (value: string): Record<string, unknown> | null => {
     if (level !== undefined) return { cluster: { op: "is", value } };
@@ -53,13 +53,17 @@ export function Legend({ model, column, onFilter }: Props) {
             <>
               <Swatch colour={hues[index]!} />
               <span class="map-legend-name">{words}</span>
-              {words !== t.map.size(n) && <span class="number hint">{count(n)}</span>}
+              {words !== t.map.size(n, entity) && <span class="number hint">{count(n)}</span>}
             </>
           );
           return (
             <li key={value}>
               {element ? (
-                <button type="button" aria-label={t.map.legendFilter(words, n)} onClick={() => onFilter(element)}>
+                <button
+                  type="button"
+                  aria-label={t.map.legendFilter(words, n, entity)}
+                  onClick={() => onFilter(element)}
+                >
                   {inside}
                 </button>
               ) : (

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { call } from "../api/http";
-import type { DatasetStatus, Field, Snapshot } from "../api/types";
+import type { DatasetStatus, Entity, Field, Snapshot, Task } from "../api/types";
 import { Button } from "../parts/Button";
 import { pathOf, query, setQuery } from "../router";
 import { addressOf, stats } from "../state/datasets";
@@ -22,6 +22,8 @@ const WITHOUT_VALUES = ["corrupted"];
 export interface StageProps {
   dataset: DatasetStatus;
   results: Results;
+  entity: Entity;
+  onEntity: (entity: Entity) => void;
   /** The regions of the filter, in the coordinates of the map. */
   regions: readonly (readonly Point[])[];
   onRegion: (corners: readonly Point[]) => void;
@@ -50,8 +52,8 @@ function NoGraphics({ dataset: of }: { dataset: DatasetStatus }) {
 }
 
 function MapOf(props: StageProps & { onNoGraphics: () => void }) {
-  const { dataset: of, results } = props;
-  const model = useMemo(() => new MapModel(of.id), [of.id]);
+  const { dataset: of, results, entity } = props;
+  const model = useMemo(() => new MapModel(of.id, entity), [of.id, entity]);
   useEffect(() => () => model.close(), [model]);
   const isIndexed = of.updated_at !== null;
   useEffect(() => {
@@ -59,18 +61,19 @@ function MapOf(props: StageProps & { onNoGraphics: () => void }) {
     else model.state.value = { kind: "unindexed", reason: t.map.unindexed };
   }, [model, isIndexed]);
   useRefresh(model, of);
-  const column = useColumn(of);
+  const column = useColumn(of, entity);
   useEffect(() => void model.colour(column), [model, column]);
   const info = results.info.value;
   const isFiltered = Boolean(results.query.vql?.length || results.query.search);
+  const isOfMap = results.entity.value === entity;
   useEffect(() => {
-    if (info) void model.filter(isFiltered ? info.rid : null).catch(sayError);
-  }, [model, info?.rid, isFiltered]);
+    if (info && isOfMap) void model.filter(isFiltered ? info.rid : null).catch(sayError);
+  }, [model, info?.rid, isFiltered, isOfMap]);
   const state = model.state.value;
   const points = model.points.value;
   return (
     <section class="map-stage" aria-label={t.navigation.map}>
-      <Choices dataset={of} column={column} />
+      <Choices dataset={of} column={column} entity={entity} onEntity={props.onEntity} />
       {model.isStale.value && (
         <div class="bar" role="status">
           {t.map.stale}
@@ -80,21 +83,21 @@ function MapOf(props: StageProps & { onNoGraphics: () => void }) {
       {state.kind === "making" && points && <Making task={state.task} />}
       {points?.count ? (
         <Surface {...props} model={model} points={points} column={column}>
-          <Legend dataset={of} model={model} column={column} onFilter={props.onFilter} />
+          <Legend entity={entity} model={model} column={column} onFilter={props.onFilter} />
         </Surface>
       ) : (
-        <Nothing model={model} dataset={of} />
+        <Nothing model={model} dataset={of} entity={entity} />
       )}
       {points && points.total > points.count && state.kind === "ready" && (
         <p class="map-note hint" title={t.map.notPlacedWhy}>
-          {t.map.notPlaced(points.total - points.count)}. {t.map.notPlacedWhy}
+          {t.map.notPlaced(points.total - points.count, entity)}. {t.map.notPlacedWhy}
         </p>
       )}
     </section>
   );
 }
 
-/** Look at the map again once the dataset has changed. */
+/** Look at the map again once the dataset has changed, or somebody else has made a map. */
 function useRefresh(model: MapModel, of: DatasetStatus): void {
   const generation = heads.value.get(of.id) ?? of.updated_at;
   const first = useMemo(() => ({ generation }), [model]);
@@ -103,18 +106,31 @@ function useRefresh(model: MapModel, of: DatasetStatus): void {
     const timer = setTimeout(() => void model.refresh(), 300);
     return () => clearTimeout(timer);
   }, [model, generation]);
+  const made = [...tasks.value.values()].filter((task) => isMapOf(task, of)).map((task) => task.task_id);
+  const latest = made.join(" ");
+  const known = useMemo(() => ({ latest }), [model]);
+  useEffect(() => {
+    if (latest !== known.latest) void model.refresh(true);
+  }, [model, latest]);
 }
 
+/** Return whether a task has made a map of a dataset. */
+const isMapOf = (task: Task, of: DatasetStatus): boolean =>
+  task.task_type === "MAP" && task.dataset_id === of.id && task.status === "COMPLETED";
+
 /** Return the column by which points are coloured; by default the labels, else the coarsest clusters. */
-function useColumn(of: DatasetStatus): string | null {
+function useColumn(of: DatasetStatus, entity: Entity): string | null {
   const chosen = query.value.get("colour");
   if (chosen === "none") return null;
   if (chosen) return chosen;
+  if (entity === "OBJECTS") return "labels";
   if (stats.value === null) return null;
   return stats.value.labels.length > 0 && of.updated_at !== null ? "labels" : "cluster_4";
 }
 
-function Choices({ dataset: of, column }: { dataset: DatasetStatus; column: string | null }) {
+type ChoiceProps = Pick<StageProps, "dataset" | "entity" | "onEntity"> & { column: string | null };
+
+function Choices({ dataset: of, column, entity, onEntity }: ChoiceProps) {
   const fields = useSignal<string[]>([]);
   useEffect(() => {
     call<Field[]>("GET", `/dataset/${of.id}/fields`)
@@ -132,12 +148,27 @@ function Choices({ dataset: of, column }: { dataset: DatasetStatus; column: stri
       .catch(() => {});
   }, [of.id]);
   const issues = (stats.value?.issues ?? []).map((each) => each.issue_type).filter((e) => !WITHOUT_VALUES.includes(e));
-  const others = ["labels", "uniqueness_score", "in_basket"];
-  const known = [...LEVELS.map((level) => `cluster_${level}`), ...others, ...issues, ...fields.value];
-  const states = snapshots.value.map((each) => [SINCE + each.snapshot_id, t.map.since(each.snapshot_name)] as const);
+  const isOfImages = entity === "IMAGES"; // objects have no tags, fields and states of their own
+  const others = ["labels", "uniqueness_score", ...(isOfImages ? ["in_basket"] : ["confidence", "source"])];
+  const ownFields = isOfImages ? fields.value : [];
+  const known = [...LEVELS.map((level) => `cluster_${level}`), ...others, ...issues, ...ownFields];
+  const found = isOfImages ? snapshots.value : [];
+  const states = found.map((each) => [SINCE + each.snapshot_id, t.map.since(each.snapshot_name)] as const);
   const isOther = column !== null && !known.includes(column) && !states.some(([value]) => value === column);
   return (
     <div class="map-choices">
+      {(of.n_objects > 0 || !isOfImages) && (
+        <label class="inline">
+          {t.map.entity}
+          <select value={entity} onChange={(event) => onEntity(event.currentTarget.value as Entity)}>
+            {(["IMAGES", "OBJECTS"] as const).map((each) => (
+              <option key={each} value={each}>
+                {t.map.entities[each]}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
       <label class="inline">
         {t.map.colour}
         <select
@@ -160,7 +191,7 @@ function Choices({ dataset: of, column }: { dataset: DatasetStatus; column: stri
               {t.map.issueValue(t.issueNames[name] ?? name)}
             </option>
           ))}
-          {fields.value.map((name) => (
+          {ownFields.map((name) => (
             <option key={`field ${name}`} value={name}>
               {name}
             </option>
@@ -207,7 +238,7 @@ function Making({ task: id }: { task: string }) {
 }
 
 /** What is said where there are no points. */
-function Nothing({ model, dataset: of }: { model: MapModel; dataset: DatasetStatus }) {
+function Nothing({ model, dataset: of, entity }: { model: MapModel; dataset: DatasetStatus; entity: Entity }) {
   const state = model.state.value;
   switch (state.kind) {
     case "making":
@@ -237,7 +268,7 @@ function Nothing({ model, dataset: of }: { model: MapModel; dataset: DatasetStat
     case "empty":
       return (
         <div class="empty map-empty" role="status">
-          <p>{t.map.empty}</p>
+          <p>{t.map.empty[entity]}</p>
         </div>
       );
     default:

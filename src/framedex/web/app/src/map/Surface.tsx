@@ -93,11 +93,18 @@ export function Surface(props: Props) {
       data-y={camera.value.y.toFixed(4)}
       data-zoom={camera.value.zoom.toFixed(2)}
     >
-      <canvas ref={canvas} class="map-canvas" role="img" aria-label={t.map.name(points.count)} tabIndex={0} />
+      <canvas
+        ref={canvas}
+        class="map-canvas"
+        role="img"
+        aria-label={t.map.name(points.count, props.entity)}
+        tabIndex={0}
+      />
       <Tiles {...{ model, camera, size, dataset: of, thumbnail: props.thumbnail }} />
       <Outlines {...{ regions, drawing, points, camera, size, found }} />
       <ClusterNames
         {...{ model, camera, size, points, motion, taken }}
+        entity={props.entity}
         onLook={(x, y) => void look(x, y, Number.POSITIVE_INFINITY)}
       />
       {found.value && !isDrawing && <Tip found={found.value} camera={camera.value} size={size.value} {...props} />}

@@ -1,10 +1,11 @@
 /** The map of a dataset as a page knows it: its points, their colours, what a filter keeps, names and rows. */
 import { signal } from "@preact/signals";
 import { ApiError, get, post, send } from "../api/http";
-import type { ResultsInfo, Row, Task } from "../api/types";
+import type { Entity, ResultsInfo, Row, Task } from "../api/types";
 import { Lru } from "../lib/lru";
-import { sayError } from "../state/notices";
+import { say, sayError } from "../state/notices";
 import { loadTasks, waitForTask } from "../state/tasks";
+import { t } from "../texts";
 import { type Place, PointIndex } from "./index";
 import { type Colours, type Points, parseColours, readPoints } from "./points";
 
@@ -62,12 +63,20 @@ export class MapModel {
   private rows: RowsByPosition;
   private isClosed = false;
 
-  constructor(private readonly datasetId: string) {
-    this.rows = new RowsByPosition(datasetId);
+  constructor(
+    private readonly datasetId: string,
+    private readonly entity: Entity,
+  ) {
+    this.rows = new RowsByPosition(datasetId, entity);
   }
 
   private get path(): string {
     return `/dataset/${this.datasetId}`;
+  }
+
+  /** The parameter of requests about another kind than images. */
+  private get kind(): Record<string, string> {
+    return this.entity === "IMAGES" ? {} : { entity_type: this.entity };
   }
 
   close(): void {
@@ -87,7 +96,7 @@ export class MapModel {
   /** Have the map of the present index made, and read it. */
   async make(): Promise<void> {
     try {
-      const task = await post<Task>(`${this.path}/map`);
+      const task = await post<Task>(`${this.path}/map`, undefined, this.kind);
       this.state.value = { kind: "making", task: task.task_id };
       await loadTasks();
       await waitForTask(task.task_id);
@@ -99,13 +108,19 @@ export class MapModel {
     }
   }
 
-  /** Look whether the map has changed: places of rows after edits, or all after an index. */
-  async refresh(): Promise<void> {
+  /**
+   * Look whether the map has changed: places of rows after edits, or all after an index.
+   *
+   * @param isMade whether a map was made since, maybe by somebody else, which the page then says.
+   */
+  async refresh(isMade = false): Promise<void> {
     if (this.state.peek().kind === "making") return;
     try {
+      const before = this.etag;
       const isThere = await this.read();
+      if (isMade && isThere && before !== "" && this.etag !== before) say(t.map.madeElsewhere);
       this.isStale.value = !isThere && this.points.peek() !== null;
-      if (!isThere && this.points.peek() === null) await this.make();
+      if (!isThere && this.points.peek() === null && !isMade) await this.make();
     } catch (error) {
       this.fail(error);
     }
@@ -122,13 +137,13 @@ export class MapModel {
 
   /** Read the points; return false if there is no map of the present index. */
   private async read(): Promise<boolean> {
-    const response = await send("GET", `${this.path}/map`, { query: { required: false } });
+    const response = await send("GET", `${this.path}/map`, { query: { required: false, ...this.kind } });
     if (response.status === 204 || this.isClosed) return this.isClosed;
     const etag = response.headers.get("ETag") ?? "";
     const isSame = etag !== "" && etag === this.etag;
     if (isSame || !response.body) void response.body?.cancel();
     else {
-      this.rows = new RowsByPosition(this.datasetId);
+      this.rows = new RowsByPosition(this.datasetId, this.entity);
       this.names.value = new Map();
       const points = await readPoints(response.body, (found, loaded) => {
         if (this.isClosed) return;
@@ -169,7 +184,9 @@ export class MapModel {
       return;
     }
     try {
-      const response = await send("GET", `${this.path}/map/colours`, { query: colouring(column) });
+      const response = await send("GET", `${this.path}/map/colours`, {
+        query: { ...colouring(column), ...this.kind },
+      });
       const found = parseColours(await response.arrayBuffer());
       if (turn === this.colouring) this.colours.value = found.codes.length === points.count ? found : null;
     } catch (error) {
@@ -200,7 +217,10 @@ export class MapModel {
   async readNames(level: number): Promise<void> {
     if (this.names.peek().has(level)) return;
     this.names.value = new Map(this.names.peek()).set(level, []);
-    const { labels } = await get<{ labels: ClusterName[] }>(`${this.path}/map/labels`, { level });
+    const { labels } = await get<{ labels: ClusterName[] }>(`${this.path}/map/labels`, {
+      level,
+      ...this.kind,
+    });
     this.names.value = new Map(this.names.peek()).set(level, labels);
   }
 
@@ -224,7 +244,10 @@ class RowsByPosition {
   private readonly known = new Lru<number, Row>(MOST_ROWS);
   private rid: Promise<string> | null = null;
 
-  constructor(private readonly datasetId: string) {}
+  constructor(
+    private readonly datasetId: string,
+    private readonly entity: Entity,
+  ) {}
 
   async at(positions: readonly number[]): Promise<Map<number, Row>> {
     const missing = positions.filter((each) => !this.known.get(each));
@@ -242,7 +265,9 @@ class RowsByPosition {
   }
 
   private async read(positions: readonly number[]): Promise<void> {
-    this.rid ??= post<ResultsInfo>(`/dataset/${this.datasetId}/results`, {}).then((info) => info.rid);
+    this.rid ??= post<ResultsInfo>(`/dataset/${this.datasetId}/results`, { entity_type: this.entity }).then(
+      (info) => info.rid,
+    );
     const path = `/dataset/${this.datasetId}/results/${await this.rid}/rows`;
     const { rows } = await get<{ rows: Row[] }>(path, { at: positions.map(String), columns: ROW_COLUMNS });
     rows.forEach((row, index) => {

@@ -1,7 +1,7 @@
 /** Names of clusters and images over the points. */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { DatasetStatus, Row } from "../api/types";
+import type { DatasetStatus, Entity, Row } from "../api/types";
 import { query } from "../router";
 import { t } from "../texts";
 import { type Camera, inView, levelOf, limited, type Size, side, toScreen } from "./camera";
@@ -35,6 +35,7 @@ interface Shared {
 }
 
 interface NameProps extends Shared {
+  entity: Entity;
   points: Points;
   /** What names do not cover, in pixels from the left and the upper edge. */
   taken: Signal<readonly Label[]>;
@@ -58,7 +59,7 @@ function widthOf(words: string): number {
 }
 
 /** The names of the clusters in view: a list of buttons that zoom to them. */
-export function ClusterNames({ model, camera, size, points, taken, motion, onLook }: NameProps) {
+export function ClusterNames({ entity, model, camera, size, points, taken, motion, onLook }: NameProps) {
   const chosen = query.value.get("level");
   const level = chosen !== null && /^[0-4]$/.test(chosen) ? Number(chosen) : levelOf(camera.value.zoom);
   useEffect(() => void model.readNames(level).catch(() => {}), [model, level, points]);
@@ -67,7 +68,7 @@ export function ClusterNames({ model, camera, size, points, taken, motion, onLoo
   // Where the largest clusters of a level are elsewhere, those of the next coarser one that has names here are shown.
   let shown: PlacedName[] = [];
   for (let tried = level; tried <= 4 && shown.length === 0; tried++) {
-    shown = shownNames(names.get(tried) ?? [], tried, points, camera.value, size.value, widths, taken.value);
+    shown = shownNames(names.get(tried) ?? [], tried, points, camera.value, size.value, widths, taken.value, entity);
   }
   const goTo = (name: PlacedName): void => {
     const [x, y] = toSquare(points.bounds, name.x, name.y);
@@ -81,8 +82,8 @@ export function ClusterNames({ model, camera, size, points, taken, motion, onLoo
             type="button"
             class={`map-name ${name.name ? "" : "unnamed"}`}
             style={{ maxWidth: `${MOST_NAME_PX}px` }}
-            aria-label={name.name ? t.map.zoomTo(name.name, name.size) : t.map.zoomToUnnamed(name.size)}
-            title={name.name ? `${name.name} · ${t.map.size(name.size)}` : undefined}
+            aria-label={name.name ? t.map.zoomTo(name.name, name.size, entity) : t.map.zoomToUnnamed(name.size, entity)}
+            title={name.name ? `${name.name} · ${t.map.size(name.size, entity)}` : undefined}
             onClick={() => goTo(name)}
             onFocus={() => onLook(...toSquare(points.bounds, name.x, name.y))}
           >
@@ -102,13 +103,14 @@ function shownNames(
   size: Size,
   widths: Map<string, number>,
   taken: readonly Label[],
+  entity: Entity,
 ): PlacedName[] {
   const least = points.count * (LEAST_SHARE[level] ?? 0);
   const some = names.filter((each) => each.size >= (each.name ? LEAST_NAMED : LEAST_UNNAMED));
   const large = some.filter((each) => each.size >= least);
   const worth = large.length ? large : some;
   const labels = worth.map((each): PlacedName => {
-    const words = each.name ? shortName(each.name) : t.map.size(each.size);
+    const words = each.name ? shortName(each.name) : t.map.size(each.size, entity);
     const width = widths.get(words) ?? widthOf(words);
     widths.set(words, width);
     const [left, top] = toScreen(camera, size, ...toSquare(points.bounds, each.x, each.y));

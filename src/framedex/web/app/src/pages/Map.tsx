@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { DatasetStatus, VqlElement } from "../api/types";
+import type { DatasetStatus, Entity, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
+import { filterText } from "../lib/vql";
 import type { Point } from "../map/polygon";
 import type { Stage } from "../map/Stage";
 import { Button } from "../parts/Button";
@@ -9,20 +10,22 @@ import { ChangedBar } from "../parts/ChangedBar";
 import { datasetPage } from "../parts/DatasetPage";
 import { addFilter, currentFilter, FilterBar, setFilter } from "../parts/FilterBar";
 import { Grid } from "../parts/Grid";
-import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { askExport, numberOf, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
 import { StateBar } from "../parts/StateBar";
 import { thumbnail } from "../parts/thumbnail";
 import { navigate, pathOf, query, setQuery } from "../router";
 import { addressOf } from "../state/datasets";
 import { editVersion } from "../state/edits";
 import { sayError } from "../state/notices";
-import { focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
+import { entityOf, focus, openQuery, queryOf, resultsOf, selection } from "../state/pictures";
 import { changeTileSize, fillsTiles, kept } from "../state/preferences";
 import type { Results } from "../state/results";
 import { t } from "../texts";
 import { askSaveView } from "./Views";
 
 const REGION = "map_region";
+/** Filters that mean a map, or clusters, of one kind of entity. */
+const OF_ONE = [REGION, "cluster"];
 const [LEAST_PANE, MOST_PANE, PANE_STEP] = [15, 70, 5];
 const TILE_PX = 112;
 /** The share of the pane with images, in percent. */
@@ -51,6 +54,7 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
   });
   useKeys("global", { escape: clearLast });
   const filter = currentFilter();
+  const entity = entityOf(query.value);
   const info = results.info.value;
   const open = (mediaId: string): void => {
     const address = new URLSearchParams(query.peek());
@@ -69,13 +73,18 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
         </Button>
         <span class="grow" />
         <span class="count" role="status">
-          {info ? t.pictures.count(info.count, of.updated_at === null ? null : of.n_images) : ""}
+          {info
+            ? t.pictures.count(info.count, of.updated_at === null ? null : numberOf(of, results), results.entity.value)
+            : ""}
         </span>
       </header>
       <div class="map-body" style={{ "--pane": `${paneShare.value}%` }}>
         {Loaded ? (
           <Loaded
+            key={entity}
             dataset={of}
+            entity={entity}
+            onEntity={showEntity}
             results={results}
             regions={filter.flatMap(regionIn)}
             onRegion={filterByRegion}
@@ -87,7 +96,7 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
           <div class="map-stage skeleton" aria-busy="true" aria-label={t.loading} />
         )}
         <Splitter />
-        <Pane results={results} name={paneName(filter)} onOpen={open} />
+        <Pane results={results} name={paneName(filter, entity)} onOpen={open} />
       </div>
       <SelectionBar dataset={of} results={results} />
     </div>
@@ -128,9 +137,23 @@ function clearLast(): void {
   else setFilter(filter.slice(0, -1));
 }
 
-function paneName(filter: readonly VqlElement[]): string {
-  if (filter.some((element) => REGION in element)) return t.map.pane;
-  return filter.length ? t.map.paneFiltered : t.map.paneAll;
+/** Show images or objects: each has a map, clusters and colours of its own. */
+function showEntity(entity: Entity): void {
+  const colour = query.peek().get("colour");
+  setQuery({
+    entity: entity === "OBJECTS" ? entity : null,
+    f: filterText(currentFilter().filter((element) => !OF_ONE.some((key) => key in element))),
+    colour: colour === "none" ? colour : null,
+    at: null,
+    x: null,
+    y: null,
+    z: null,
+  });
+}
+
+function paneName(filter: readonly VqlElement[], entity: Entity): string {
+  if (filter.some((element) => REGION in element)) return t.map.pane[entity];
+  return (filter.length ? t.map.paneFiltered : t.map.paneAll)[entity];
 }
 
 /** The line between map and images, which the pointer drags and arrows move. */

@@ -13,7 +13,7 @@ import { Prompt } from "../parts/Prompt";
 import { useResource } from "../parts/Resource";
 import { Scrubber } from "../parts/Scrubber";
 import { show } from "../parts/SearchBox";
-import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { askExport, numberOf, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
 import { StateBar } from "../parts/StateBar";
 import { useIdleKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, query, setQuery } from "../router";
@@ -90,7 +90,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
         </Button>
         <span class="grow" />
         <span class="count" role="status">
-          {info ? t.pictures.count(info.count, isCreation ? null : of.n_images) : ""}
+          {info ? t.pictures.count(info.count, isCreation ? null : numberOf(of, results), results.entity.value) : ""}
         </span>
         <Sizes />
       </header>

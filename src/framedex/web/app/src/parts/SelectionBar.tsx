@@ -21,7 +21,11 @@ export function targetsOf(results: Results): readonly string[] | "all" {
   return [];
 }
 
-function numberOf(results: Results, targets: readonly string[] | "all"): number {
+/** The number of all images, or objects, of which the results are some. */
+export const numberOf = (of: DatasetStatus, results: Results): number =>
+  results.entity.value === "OBJECTS" ? of.n_objects : of.n_images;
+
+function sizeOf(results: Results, targets: readonly string[] | "all"): number {
   return targets === "all" ? results.count : targets.length;
 }
 
@@ -62,7 +66,7 @@ export function askTag(results: Results, targets = targetsOf(results)): void {
   if (targets.length === 0) return;
   openDialog(() => (
     <Prompt
-      title={t.actions.tagPrompt(numberOf(results, targets))}
+      title={t.actions.tagPrompt(sizeOf(results, targets))}
       label={t.actions.tagName}
       offers={tagNames(results.datasetId)}
       submit={t.actions.tag}
@@ -87,7 +91,7 @@ export function askLabels(results: Results, targets = targetsOf(results), presen
   const first = targets === "all" ? undefined : results.find(targets[0] ?? "");
   openDialog(() => (
     <Prompt
-      title={t.actions.labelPrompt(numberOf(results, targets))}
+      title={t.actions.labelPrompt(sizeOf(results, targets))}
       label={t.actions.labelName}
       initial={(present ?? first?.labels ?? []).join(", ")}
       offers={labelNames(results.datasetId)}
@@ -121,13 +125,24 @@ export function askExport(of: DatasetStatus, results: Results): void {
   openExport(of, isSome ? chosen : results.query, isSome ? selection.list.length : results.count);
 }
 
+/** Why the rows cannot be edited; null if they can. */
+const whyNoEdits = (results: Results): string | null =>
+  results.entity.value === "OBJECTS" ? t.pictures.noEdits : null;
+
 /** Handle the keys that change the selection. */
 export function useSelectionKeys(results: Results): void {
+  const edit =
+    (act: (pressed: string) => unknown) =>
+    (pressed: string): void => {
+      const reason = whyNoEdits(results);
+      if (reason) say(reason, "error");
+      else act(pressed);
+    };
   useKeys("grid", {
-    tag: () => askTag(results),
-    label: () => askLabels(results),
-    basket: () => void toggleBasket(results),
-    "tag.pinned": (pressed) => void givePinned(results, pressed),
+    tag: edit(() => askTag(results)),
+    label: edit(() => askLabels(results)),
+    basket: edit(() => toggleBasket(results)),
+    "tag.pinned": edit((pressed) => givePinned(results, pressed)),
   });
 }
 
@@ -135,16 +150,17 @@ export function useSelectionKeys(results: Results): void {
 export function SelectionBar({ dataset: of, results }: { dataset: DatasetStatus; results: Results }) {
   if (selection.isEmpty.value) return null;
   const n = selection.count(results.count);
+  const reason = whyNoEdits(results);
   return (
     <div class="selection-bar" role="toolbar" aria-label={t.pictures.selected(n)}>
       <strong>{t.pictures.selected(n)}</strong>
-      <Button hint="T" onClick={() => askTag(results)}>
+      <Button hint="T" disabledReason={reason} onClick={() => askTag(results)}>
         {t.actions.tag}
       </Button>
-      <Button hint="L" onClick={() => askLabels(results)}>
+      <Button hint="L" disabledReason={reason} onClick={() => askLabels(results)}>
         {t.actions.label}
       </Button>
-      <Button hint="X" onClick={() => void toggleBasket(results)}>
+      <Button hint="X" disabledReason={reason} onClick={() => void toggleBasket(results)}>
         {t.actions.basket}
       </Button>
       <Button hint="E" onClick={() => askExport(of, results)}>

@@ -1,6 +1,6 @@
 /** The results that the images page shows, kept while another page or an image is open over it. */
 import { signal } from "@preact/signals";
-import type { Region, ResultQuery } from "../api/types";
+import type { Entity, Region, ResultQuery } from "../api/types";
 import { balanced } from "../lib/search";
 import { parseFilter } from "../lib/vql";
 import { Results } from "./results";
@@ -25,6 +25,10 @@ export function resultsOf(datasetId: string): Results {
   return current;
 }
 
+/** Return what an address shows. */
+export const entityOf = (address: URLSearchParams): Entity =>
+  address.get("entity") === "OBJECTS" ? "OBJECTS" : "IMAGES";
+
 /** Return the query of an address. */
 export function queryOf(address: URLSearchParams): ResultQuery {
   const query: ResultQuery = {};
@@ -38,7 +42,7 @@ export function queryOf(address: URLSearchParams): ResultQuery {
   if (region) query.region = region;
   const [column, order] = (address.get("sort") ?? "").split(":");
   if (column) query.sort = { column, descending: order === "desc" };
-  if (address.get("entity") === "OBJECTS") query.entity_type = "OBJECTS";
+  if (entityOf(address) === "OBJECTS") query.entity_type = "OBJECTS";
   return query;
 }
 

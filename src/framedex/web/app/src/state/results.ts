@@ -6,7 +6,7 @@
  */
 import { signal } from "@preact/signals";
 import { ApiError, get, post } from "../api/http";
-import type { ResultQuery, ResultsInfo, Row } from "../api/types";
+import type { Entity, ResultQuery, ResultsInfo, Row } from "../api/types";
 import { Lru } from "../lib/lru";
 
 export const PAGE_ROWS = 200;
@@ -37,6 +37,8 @@ export interface Preview {
 
 export class Results {
   readonly info = signal<ResultsInfo | null>(null);
+  /** What the present results are of. */
+  readonly entity = signal<Entity>("IMAGES");
   readonly error = signal<ApiError | null>(null);
   readonly isLoading = signal(false);
   /** Changes whenever rows have come or changed. */
@@ -79,6 +81,7 @@ export class Results {
       if (isNew) this.forget();
       if (info.rid !== this.info.value?.rid) this.requested.clear();
       this.shown = JSON.stringify(query);
+      this.entity.value = query.entity_type ?? "IMAGES";
       this.info.value = info;
       this.error.value = null;
     } catch (error) {

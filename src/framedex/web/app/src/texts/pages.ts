@@ -1,4 +1,7 @@
 /** The words of the pages. */
+import type { Entity } from "../api/types";
+import { counted } from "./map";
+
 const images = (n: number): string => `${n.toLocaleString()} ${n === 1 ? "image" : "images"}`;
 
 export const pages = {
@@ -49,8 +52,9 @@ export const pages = {
   } as Record<string, string>,
   pictures: {
     title: "Images",
-    count: (n: number, all: number | null) =>
-      all === null || all === n ? images(n) : `${n.toLocaleString()} of ${images(all)}`,
+    count: (n: number, all: number | null, entity: Entity) =>
+      all === null || all === n ? counted(n, entity) : `${n.toLocaleString()} of ${counted(all, entity)}`,
+    noEdits: "Tags, labels and the basket are of images; objects cannot be edited.",
     grid: "Images",
     selected: (n: number) => `${n.toLocaleString()} selected`,
     unselect: "Clear the selection",
@@ -58,8 +62,6 @@ export const pages = {
     size: "Size of the images",
     fill: "Fill the tiles",
     boxes: "Boxes",
-    entity: "Show",
-    entities: { IMAGES: "Images", OBJECTS: "Objects" },
     jump: (n: number) => `Go to an image, 1 to ${n.toLocaleString()}`,
     jumpDo: "Go",
     none: "No image passes the filter",
