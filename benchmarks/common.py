@@ -140,7 +140,7 @@ def link_all(paths: Iterable[Path], folder: Path, *, times: int = 1) -> Path:
 def environment(peers: Path, name: str) -> Path:
     """Return the Python of a tool's environment; make the environment where it is missing or not as pinned.
 
-    ``framedex`` is this checkout with nothing but its base dependencies.
+    ``framedex`` is this checkout with nothing but its base dependencies, ``framedex[http]`` with those of the service.
     """
     folder = peers.absolute() / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -154,21 +154,21 @@ def environment(peers: Path, name: str) -> Path:
 
 
 def _requirements(name: str) -> list[str]:
-    if name != "framedex":
+    if name in PINS:
         return list(PINS[name])
     constraints = ROOT / "constraints.txt"
     pins = ["-c", str(constraints)] if constraints.is_file() else []
     # Editable, so that a later run measures the sources as they are then.
-    return [*pins, "-e", str(ROOT)]
+    return [*pins, "-e", f"{ROOT}{name.removeprefix('framedex')}"]
 
 
 def _is_ready(python: Path, name: str) -> bool:
     if not python.is_file():
         return False
-    text = f"from importlib.metadata import version; print(version({name!r}))"
+    text = f"from importlib.metadata import version; print(version({name.partition('[')[0]!r}))"
     asked = subprocess.run([str(python), "-c", text], capture_output=True, text=True, check=False)
     version = asked.stdout.strip()
-    return bool(version) and (name == "framedex" or PINS[name][0] == f"{name}=={version}")
+    return bool(version) and (name not in PINS or PINS[name][0] == f"{name}=={version}")
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,9 @@ class Server:
     url: str
 
 
-def server_of(folder: Path, **environment: str) -> Server:
-    """Serve a workspace in a process of its own, with variables of the environment."""
-    program = [sys.executable, "-m", "framedex", "serve", "--workspace", str(folder), "--port", "0"]
+def server_of(folder: Path, python: Path | None = None, **environment: str) -> Server:
+    """Serve a workspace in a process of its own, by this Python or another one, with variables of the environment."""
+    program = [str(python or sys.executable), "-m", "framedex", "serve", "--workspace", str(folder), "--port", "0"]
     variables = {**os.environ, "LOG_LEVEL": "WARNING", **environment}
     process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=variables)
     assert process.stdout is not None
@@ -104,9 +104,9 @@ class Timed:
 
 
 @contextmanager
-def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
+def served(folder: Path, python: Path | None = None, **environment: str) -> Iterator[tuple[str, int]]:
     """Serve a workspace in a process of its own; yield its URL and the id of the process."""
-    server = server_of(folder, **environment)
+    server = server_of(folder, python, **environment)
     try:
         yield server.url, server.process.pid
     finally:

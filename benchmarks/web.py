@@ -2,8 +2,9 @@
 
 Each size has a workspace of clustered vectors whose rows name small photographs (``web_data.py``), served by a process
 of its own. Times are those of the page: from a key, or from the start of loading, to the frame that shows the result.
-Then the app is measured beside other tools on photographs (``web_peers.py``). Chromium must be on the PATH, and
-playwright installed.
+The server has an environment with the packages of the service alone, as users install it: pandas, which the tests need,
+would be loaded with pyarrow. Then the app is measured beside other tools on photographs (``web_peers.py``). Chromium
+must be on the PATH, and playwright installed.
 """
 
 import gzip
@@ -18,12 +19,12 @@ from typing import Any
 from playwright.sync_api import Browser, sync_playwright
 
 import framedex.web
-from common import arguments, save, table
+from common import arguments, environment, save, table
 from service import memory_mib, served
 from web_data import NAME, make
 from web_page import measure_page
+from web_peers import SERVICE, measure_tools
 from web_peers import SIZES as PHOTOS
-from web_peers import measure_tools
 
 SIZES = (1000, 10_000, 1_000_000)
 # Requests of pages to other hosts fail, and are counted.
@@ -71,6 +72,7 @@ def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit("Chromium is absent: install it, so that it is on the PATH")
+    python = environment(options.peers, SERVICE)
     found: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-web-") as scratch, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", _LOOPBACK])
@@ -78,7 +80,7 @@ def main() -> None:
             workspace = (options.keep or Path(scratch)) / f"rows-{rows}"
             if not workspace.exists():
                 make(workspace, rows)
-            found[rows] = _measure(browser, workspace, rows)
+            found[rows] = _measure(browser, workspace, rows, python)
         if found:
             _print(found)
             save("web", {"sizes": {str(rows): figures for rows, figures in found.items()}})
@@ -88,11 +90,11 @@ def main() -> None:
         browser.close()
 
 
-def _measure(browser: Browser, workspace: Path, rows: int) -> dict[str, Any]:
-    """Return the figures of one size."""
+def _measure(browser: Browser, workspace: Path, rows: int, python: Path) -> dict[str, Any]:
+    """Return the figures of one size; the server is run by *python*."""
     shutil.rmtree(workspace / "cache" / "thumbnails", ignore_errors=True)
     began = time.perf_counter()
-    with served(workspace) as (site, pid):
+    with served(workspace, python) as (site, pid):
         started = 1000 * (time.perf_counter() - began)
         page = browser.new_page(base_url=site)
         page.goto(f"/d/{NAME}/pictures")

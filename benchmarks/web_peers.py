@@ -1,7 +1,7 @@
 """The web app beside LightlyStudio and Spotlight, on the same photographs, in the same run and in turns.
 
 Each turn starts a server, opens its page in a fresh context of the browser, and ends the server. What is made once (a
-workspace, a database) is not part of a turn. The other tools have environments of their own (``--peers``).
+workspace, a database) is not part of a turn. Each tool has an environment of its own (``--peers``).
 """
 
 import csv
@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -46,14 +45,14 @@ class Tool:
 
     Attributes:
         app: its page.
-        environment: the name of its environment; None is this one.
+        environment: the name of its environment.
         make: makes what its server reads, with its Python and the folder; returns seconds.
         command: the command of its server, with its Python, the folder and a port.
         variables: of the server's environment.
     """
 
     app: App
-    environment: str | None
+    environment: str
     make: Callable[[Path, Path], float]
     command: Callable[[Path, Path, int], Sequence[str]]
     variables: dict[str, str]
@@ -80,10 +79,12 @@ def _make_table(_: Path, folder: Path) -> float:
     return time.perf_counter() - began
 
 
+SERVICE = "framedex[http]"
+"""The environment of our own server."""
 TOOLS = {
     "Framedex": Tool(
         Framedex(),
-        None,
+        SERVICE,
         _make_workspace,
         lambda python, folder, port: (
             *(str(python), "-m", "framedex", "serve"),
@@ -133,7 +134,7 @@ def _pythons(peers: Path) -> dict[str, Path]:
     pythons = {}
     for name, tool in TOOLS.items():
         try:
-            pythons[name] = environment(peers, tool.environment) if tool.environment else Path(sys.executable)
+            pythons[name] = environment(peers, tool.environment)
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"{name} is left out: its environment cannot be made ({error})")
     return pythons
