@@ -44,6 +44,31 @@ def test_duplicates__cleaned_and_undone(own_site: Site, open_page: Open) -> None
 
 
 @pytest.mark.slow
+def test_plan__is_used_once(own_site: Site, open_page: Open) -> None:
+    """A plan says what goes, stays and why; once it was applied it is gone, and Ctrl Z brings the images back."""
+    dataset = own_site.dataset
+    before = dataset.view.media_ids()
+    plan = dataset.plan_cleanup(duplicates=0.96)
+    page = open_page(own_site, "/d/pets/cleanup")
+    apply = page.get_by_role("button", name="Apply")
+    expect(apply).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("combobox", name="Duplicates of at least").select_option("0.96")
+    page.get_by_role("button", name="Make the plan").click()
+    rows = page.get_by_role("row")
+    expect(rows).to_have_count(1 + plan.summary.removed + plan.summary.kept)
+    expect(page.get_by_role("status").filter(has_text="media to remove")).to_have_text(plan.words)
+    apply.click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+    expect(page.get_by_text(f"Removed {plan.summary.removed} images. Undo: Ctrl Z")).to_be_visible()
+    expect(rows).to_have_count(0)
+    expect(apply).to_have_attribute("aria-disabled", "true")
+    assert len(dataset.view) == len(before) - plan.summary.removed
+    page.keyboard.press("Control+z")
+    expect(page.get_by_text("Undone: Removed")).to_be_visible()
+    assert dataset.view.media_ids() == before
+
+
+@pytest.mark.slow
 def test_duplicates__that_are_none(own_site: Site, open_page: Open) -> None:
     """A group that is kept whole is a decision: it does not come back."""
     dataset = own_site.dataset

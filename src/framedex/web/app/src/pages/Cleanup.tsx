@@ -3,7 +3,7 @@ import { useId } from "preact/hooks";
 import { ApiError, get, post } from "../api/http";
 import type { CleanupPlanInfo, DatasetStatus, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
-import { count, size } from "../lib/format";
+import { count } from "../lib/format";
 import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { Confirm } from "../parts/Confirm";
@@ -57,6 +57,10 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
       sayError(error);
     }
   };
+  const applyPlan = async (): Promise<void> => {
+    await applyAll(of, basket.value?.rid, n, plan.peek());
+    plan.value = null; // it was of the dataset before
+  };
   const apply = (): void => {
     if (of.status_new === "PARTIAL INDEX") say(t.cleanup.partial, "error");
     else if (n > 0 || plan.peek())
@@ -65,7 +69,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
           title={t.cleanup.applyTitle}
           text={t.cleanup.applyHint}
           submit={t.cleanup.apply}
-          onConfirm={() => void applyAll(of, basket.value?.rid, n, plan.peek())}
+          onConfirm={() => void applyPlan()}
         />
       ));
   };
@@ -177,9 +181,7 @@ function Plan({ dataset: of, plan }: { dataset: DatasetStatus; plan: CleanupPlan
   return (
     <section aria-labelledby="plan">
       <h2 id="plan">{t.cleanup.rows}</h2>
-      <p role="status">
-        {plan.words} ({size(plan.summary.size_bytes)})
-      </p>
+      <p role="status">{plan.words}</p>
       {rows.value && (
         <table>
           <thead>
