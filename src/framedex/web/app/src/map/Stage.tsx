@@ -1,6 +1,6 @@
 /** The map on a page: its canvas with what lies over it, and what is said where there is none. */
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { call } from "../api/http";
 import type { DatasetStatus, Entity, Field, Snapshot, Task } from "../api/types";
 import { Button } from "../parts/Button";
@@ -11,6 +11,7 @@ import { whyNot } from "../state/permissions";
 import type { Results } from "../state/results";
 import { abortTask, heads, tasks } from "../state/tasks";
 import { t } from "../texts";
+import type { EarlyPoints } from "./early";
 import { Legend } from "./Legend";
 import { MapModel, SINCE } from "./model";
 import type { Point } from "./polygon";
@@ -21,6 +22,8 @@ const WITHOUT_VALUES = ["corrupted"];
 
 export interface StageProps {
   dataset: DatasetStatus;
+  /** The points, if they were asked for before. */
+  early: EarlyPoints | null;
   results: Results;
   entity: Entity;
   onEntity: (entity: Entity) => void;
@@ -56,8 +59,12 @@ function MapOf(props: StageProps & { onNoGraphics: () => void }) {
   const model = useMemo(() => new MapModel(of.id, entity), [of.id, entity]);
   useEffect(() => () => model.close(), [model]);
   const isIndexed = of.updated_at !== null;
+  const early = useRef(props.early);
   useEffect(() => {
-    if (isIndexed) void model.start();
+    const asked = early.current;
+    early.current = null;
+    const isOfModel = asked?.datasetId === of.id && asked.entity === entity;
+    if (isIndexed) void model.start(isOfModel ? asked.answer : undefined);
     else model.state.value = { kind: "unindexed", reason: t.map.unindexed };
   }, [model, isIndexed]);
   useRefresh(model, of);

@@ -6,6 +6,7 @@ import { Lru } from "../lib/lru";
 import { say, sayError } from "../state/notices";
 import { loadTasks, waitForTask } from "../state/tasks";
 import { t } from "../texts";
+import { askPoints } from "./early";
 import { type Place, PointIndex } from "./index";
 import { type Colours, type Points, parseColours, readPoints } from "./points";
 
@@ -84,10 +85,10 @@ export class MapModel {
     this.index?.close();
   }
 
-  /** Read the map, and have it made if there is none. */
-  async start(): Promise<void> {
+  /** Read the map, from an answer that was asked for before if there is one; have it made if there is none. */
+  async start(early?: Promise<Response>): Promise<void> {
     try {
-      if (!(await this.read())) await this.make();
+      if (!(await this.read(early))) await this.make();
     } catch (error) {
       this.fail(error);
     }
@@ -136,8 +137,8 @@ export class MapModel {
   }
 
   /** Read the points; return false if there is no map of the present index. */
-  private async read(): Promise<boolean> {
-    const response = await send("GET", `${this.path}/map`, { query: { required: false, ...this.kind } });
+  private async read(early?: Promise<Response>): Promise<boolean> {
+    const response = await (early ?? askPoints(this.datasetId, this.entity));
     if (response.status === 204 || this.isClosed) return this.isClosed;
     const etag = response.headers.get("ETag") ?? "";
     const isSame = etag !== "" && etag === this.etag;

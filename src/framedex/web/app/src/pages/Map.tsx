@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { DatasetStatus, Entity, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { filterText } from "../lib/vql";
+import { askEarly, type EarlyPoints } from "../map/early";
 import type { Point } from "../map/polygon";
 import type { Stage } from "../map/Stage";
 import { Button } from "../parts/Button";
@@ -45,7 +46,7 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
     if (before.current !== edits) void results.reopen(edits);
     before.current = edits;
   }, [edits]);
-  const Loaded = useStage();
+  const { Loaded, early } = useStage(of);
   useSelectionKeys(results);
   useKeys("grid", {
     larger: () => changeTileSize(1),
@@ -82,6 +83,7 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
         {Loaded ? (
           <Loaded
             key={entity}
+            early={early}
             dataset={of}
             entity={entity}
             onEntity={showEntity}
@@ -103,15 +105,18 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-/** Return the part of the page that draws, once its file has come. */
-function useStage(): typeof Stage | null {
+/** Return the part of the page that draws, once its file has come, and the points, which are asked for meanwhile. */
+function useStage(of: DatasetStatus): { Loaded: typeof Stage | null; early: EarlyPoints | null } {
   const loaded = useSignal<{ Stage: typeof Stage } | null>(null);
-  useEffect(() => {
+  const early = useRef<EarlyPoints | null>(null);
+  useLayoutEffect(() => {
+    if (of.updated_at !== null) early.current = askEarly(of.id, entityOf(query.peek()));
     import("../map/Stage").then((found) => {
       loaded.value = found;
     }, sayError);
+    return () => early.current?.answer.then((response) => response.body?.cancel()).catch(() => {});
   }, []);
-  return loaded.value?.Stage ?? null;
+  return { Loaded: loaded.value?.Stage ?? null, early: early.current };
 }
 
 /** Return the corners of the region of an element of the filter, as a list of one; none of others. */
