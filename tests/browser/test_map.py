@@ -238,11 +238,18 @@ def test_pointer__looks_at_images(site: Site, open_page: Open) -> None:
     assert float(view.get_attribute("data-x") or 0) != before
     page.get_by_role("button", name="Show all").click()
     expect(view).to_have_attribute("data-zoom", "0.00")
-    tile = page.locator(".map-tiles img").first
-    box = tile.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + 24, box["y"] + 24)
     name = page.locator(".map-tip span").first
+
+    def is_over_a_tile() -> bool:
+        area = canvas.bounding_box()
+        for tile in page.locator(".map-tiles img").all():  # those of the view before stay for a moment
+            box = tile.bounding_box()
+            if area and box and area["x"] < box["x"] < area["x"] + area["width"] - 48:
+                page.mouse.move(box["x"] + 24, box["y"] + 24)
+                return name.is_visible()
+        return False
+
+    until(page, is_over_a_tile)
     expect(name).to_have_text(re.compile(r"\.(jpg|png)$"))
     shown = name.inner_text()
     page.mouse.down()
@@ -514,3 +521,18 @@ def test_map__is_accessible(site: Site, open_page: Open, theme: str) -> None:
     page.keyboard.press("o")
     found: Any = Axe().run(page)
     assert found.response["violations"] == [], found.generate_report()
+
+
+def test_points__are_asked_for_before_the_code_that_draws_them_comes(site: Site, open_page: Open) -> None:
+    """The page asks for the points once, beside its file with the drawing, and uses the answer."""
+    count = placed(site)
+    page = open_page(site, "/d/pets/overview")
+    held, asked = list[Route](), list[str]()
+    page.route("**/static/Stage-*.js", lambda route: held.append(route))  # noqa: PLW0108 - playwright marks it
+    page.on("request", lambda request: asked.append(request.method + urlsplit(request.url).path.rpartition("/")[2]))
+    page.get_by_role("link", name="Map", exact=True).click()
+    until(page, lambda: bool(held) and "GETmap" in asked)
+    for route in held:
+        route.continue_()
+    drawn(page, count)
+    assert asked.count("GETmap") == 1

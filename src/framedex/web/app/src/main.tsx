@@ -39,7 +39,10 @@ const LOADERS: Record<string, () => Promise<Page>> = {
   pictures: async () => (await ofDataset()).Pictures,
   m: async () => (await ofDataset()).Viewer,
   clusters: async () => (await ofDataset()).Clusters,
-  map: async () => (await Promise.all([ofDataset(), import("./map/Stage")]))[0].MapPage,
+  map: async () => {
+    import("./map/Stage").catch(() => {}); // the page reads it, too, and says what is wrong
+    return (await ofDataset()).MapPage;
+  },
   duplicates: async () => (await ofDataset()).Duplicates,
   labels: async () => (await ofDataset()).Labels,
   issues: async () => (await ofDataset()).Issues,

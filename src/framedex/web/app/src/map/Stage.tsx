@@ -1,6 +1,6 @@
 /** The map on a page: its canvas with what lies over it, and what is said where there is none. */
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { call } from "../api/http";
 import type { DatasetStatus, Entity, Field, Snapshot, Task } from "../api/types";
 import { Button } from "../parts/Button";
@@ -59,12 +59,8 @@ function MapOf(props: StageProps & { onNoGraphics: () => void }) {
   const model = useMemo(() => new MapModel(of.id, entity), [of.id, entity]);
   useEffect(() => () => model.close(), [model]);
   const isIndexed = of.updated_at !== null;
-  const early = useRef(props.early);
   useEffect(() => {
-    const asked = early.current;
-    early.current = null;
-    const isOfModel = asked?.datasetId === of.id && asked.entity === entity;
-    if (isIndexed) void model.start(isOfModel ? asked.answer : undefined);
+    if (isIndexed) void model.start(props.early?.take(of.id, entity));
     else model.state.value = { kind: "unindexed", reason: t.map.unindexed };
   }, [model, isIndexed]);
   useRefresh(model, of);

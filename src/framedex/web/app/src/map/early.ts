@@ -2,21 +2,34 @@
 import { send } from "../api/http";
 import type { Entity } from "../api/types";
 
-export interface EarlyPoints {
-  datasetId: string;
-  entity: Entity;
-  answer: Promise<Response>;
-}
-
 /** Ask for the points of a dataset; an empty answer says that there is no map of the present index. */
 export function askPoints(datasetId: string, entity: Entity): Promise<Response> {
   const kind = entity === "IMAGES" ? {} : { entity_type: entity };
   return send("GET", `/dataset/${datasetId}/map`, { query: { ...kind, required: false } });
 }
 
-/** Ask for them early; an error is that of who takes the answer. */
-export function askEarly(datasetId: string, entity: Entity): EarlyPoints {
-  const answer = askPoints(datasetId, entity);
-  answer.catch(() => {});
-  return { datasetId, entity, answer };
+/** An answer that one reader takes; if nobody does, it is not read. */
+export class EarlyPoints {
+  private answer: Promise<Response> | null;
+
+  constructor(
+    private readonly datasetId: string,
+    private readonly entity: Entity,
+  ) {
+    this.answer = askPoints(datasetId, entity);
+    this.answer.catch(() => {}); // an error is that of the reader
+  }
+
+  /** Return the answer to the first who asks for these points, else null. */
+  take(datasetId: string, entity: Entity): Promise<Response> | null {
+    if (datasetId !== this.datasetId || entity !== this.entity) return null;
+    const answer = this.answer;
+    this.answer = null;
+    return answer;
+  }
+
+  close(): void {
+    this.answer?.then((response) => response.body?.cancel()).catch(() => {});
+    this.answer = null;
+  }
 }

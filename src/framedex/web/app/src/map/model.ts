@@ -86,7 +86,7 @@ export class MapModel {
   }
 
   /** Read the map, from an answer that was asked for before if there is one; have it made if there is none. */
-  async start(early?: Promise<Response>): Promise<void> {
+  async start(early: Promise<Response> | null = null): Promise<void> {
     try {
       if (!(await this.read(early))) await this.make();
     } catch (error) {
@@ -137,7 +137,7 @@ export class MapModel {
   }
 
   /** Read the points; return false if there is no map of the present index. */
-  private async read(early?: Promise<Response>): Promise<boolean> {
+  private async read(early: Promise<Response> | null = null): Promise<boolean> {
     const response = await (early ?? askPoints(this.datasetId, this.entity));
     if (response.status === 204 || this.isClosed) return this.isClosed;
     const etag = response.headers.get("ETag") ?? "";

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { DatasetStatus, Entity, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { filterText } from "../lib/vql";
-import { askEarly, type EarlyPoints } from "../map/early";
+import { EarlyPoints } from "../map/early";
 import type { Point } from "../map/polygon";
 import type { Stage } from "../map/Stage";
 import { Button } from "../parts/Button";
@@ -110,11 +110,11 @@ function useStage(of: DatasetStatus): { Loaded: typeof Stage | null; early: Earl
   const loaded = useSignal<{ Stage: typeof Stage } | null>(null);
   const early = useRef<EarlyPoints | null>(null);
   useLayoutEffect(() => {
-    if (of.updated_at !== null) early.current = askEarly(of.id, entityOf(query.peek()));
+    if (of.updated_at !== null) early.current = new EarlyPoints(of.id, entityOf(query.peek()));
     import("../map/Stage").then((found) => {
       loaded.value = found;
     }, sayError);
-    return () => early.current?.answer.then((response) => response.body?.cancel()).catch(() => {});
+    return () => early.current?.close();
   }, []);
   return { Loaded: loaded.value?.Stage ?? null, early: early.current };
 }
