@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve test test-all check dist wheels schema bench clean
+.PHONY: demo serve test test-all check dist wheels schema pictures bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -76,6 +76,11 @@ schema: $(VENV)/.dev
 	$(BIN)/python -m framedex.vql docs
 	$(BIN)/python -m framedex.service.openapi docs
 	$(BIN)/python -m framedex.settings docs
+
+# The images of the app in the documentation; a test compares them with the app.
+pictures: $(VENV)/.dev
+	$(BIN)/python hatch_build.py
+	$(BIN)/python docs/make_images.py --browser "$$(command -v chromium || command -v chromium-browser || command -v google-chrome)"
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/clusters.py
