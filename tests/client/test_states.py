@@ -7,9 +7,11 @@ import pytest
 
 from framedex import Client, Dataset, Workspace
 from framedex.client import ClientDataset, calls, comparison
-from framedex.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
+from framedex.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, WorkspaceError
 from framedex.hub import Hub
-from tests.service.client import BASE
+from framedex.service.settings import ServiceSettings
+from tests.gallery import SETTINGS
+from tests.service.client import BASE, client_of
 from tests.service.conftest import OPERATOR
 
 Keys = tuple[object, dict[str, tuple[str, str]]]
@@ -87,6 +89,24 @@ def test_map__is_made_when_it_is_asked_for(client: Client, dataset: Dataset) -> 
     for call in (pets.map, pets.start_map):
         with pytest.raises(InvalidInput, match="entity_type"):
             call("CATS")
+
+
+def test_map__of_a_service_that_changes_nothing(workspace: Workspace, dataset: Dataset) -> None:
+    """A service that may only read does not make a map; it has the one that was made."""
+    with (
+        Workspace(workspace.path, read_only=True, settings=SETTINGS) as reader,
+        Hub(reader) as hub,
+        client_of(reader, hub, ServiceSettings()) as served,
+        Client(BASE, transport=served._transport) as client,
+    ):
+        pets = client.dataset("pets")
+        for call in (pets.map, pets.start_map):
+            with pytest.raises(WorkspaceError, match="cannot be written"):
+                call()
+        places = dataset.map()
+        assert pets.map() == places
+        assert pets.compare("head").counts == dataset.compare("head").counts
+        assert pets.trends() == dataset.trends()
 
 
 def test_states__by_rights(keys: Keys, dataset: Dataset) -> None:

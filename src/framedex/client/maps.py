@@ -30,7 +30,7 @@ class ClientMaps:
             InvalidInput: the entity type is unknown.
             NotFound: the dataset was deleted, or the user may no longer view it.
             Conflict: the dataset has no index yet.
-            ReadOnly: there is no map, and the service may not make it.
+            WorkspaceError: there is no map, and the service may only read its workspace.
             Aborted: the task was aborted.
             TaskFailed: the task failed.
         """
