@@ -79,6 +79,16 @@ def _after_commit(context: Context) -> AfterCommit:
     return run
 
 
+def workspace_of(dataset: Dataset) -> "Workspace":
+    """Return a handle of the open workspace of a dataset, for the user and the namespace of the dataset's handle.
+
+    Closing it closes nothing.
+    """
+    handle = Workspace.__new__(Workspace)
+    handle._context, handle._is_owner = dataset._context, False
+    return handle
+
+
 class Workspace(WorkspaceUpkeep):
     """A folder on disk with datasets, opened or created by its path; also a context manager.
 

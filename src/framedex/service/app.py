@@ -35,6 +35,8 @@ def create_app(
     *,
     host: str = "127.0.0.1",
     oidc: OidcSettings | None = None,
+    is_only: bool = True,
+    embedders: Sequence[str] = (),
     on_stop: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """Return the application of a workspace.
@@ -45,6 +47,8 @@ def create_app(
         settings: the settings of the service.
         host: the address at which the service listens.
         oidc: the settings of log-in by OpenID Connect; None for none.
+        is_only: whether no other server serves the workspace; what killed ones left is removed then.
+        embedders: the origins, as in a content security policy, whose pages may show the app in a frame.
         on_stop: called once the last request has ended.
 
     Raises:
@@ -62,12 +66,14 @@ def create_app(
         heavy=anyio.CapacityLimiter(settings.heavy_requests),
         sign_on=open_sign_on(oidc, hub, public_url=settings.public_url),
         takes_passwords=not oidc.oidc_only,
+        embedders=tuple(embedders),
     )
     maintenance, metrics = Maintenance(state), Metrics(state)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        await anyio.to_thread.run_sync(remove_staged, workspace.path)
+        if is_only:
+            await anyio.to_thread.run_sync(remove_staged, workspace.path)
         maintenance.start()
         hub.feed.start()
         hub.calls.start()

@@ -60,7 +60,10 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": with_common_headers(message["headers"], request_id)}
+                headers = with_common_headers(message["headers"], request_id)
+                if self._state.embedders:  # the policy of the page says which
+                    headers = [each for each in headers if each[0] != b"x-frame-options"]
+                message = {**message, "headers": headers}
             elif is_head and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
             await send(message)

@@ -64,6 +64,7 @@ class ServiceState:
         heavy: limits the number of heavy requests at the same time.
         sign_on: log-in with an identity provider; None if it is off.
         takes_passwords: whether users log in with a password.
+        embedders: the origins of other pages that may show the app in a frame.
         stopping: set once the service stops, so that streams end.
     """
 
@@ -76,6 +77,7 @@ class ServiceState:
     heavy: anyio.CapacityLimiter
     sign_on: "SingleSignOn | None" = None
     takes_passwords: bool = True
+    embedders: Sequence[str] = ()
     stopping: StopSignal = field(default_factory=StopSignal)
 
     def can_read(self) -> bool:

@@ -30,7 +30,9 @@ def add_app(app: FastAPI, pages: AppPages | None = None) -> None:
     async def page(request: Request) -> Response:
         if not found.exist:
             return PlainTextResponse(f"{BUILD_HINT}\nThe API is at /api/v1/docs.\n", status_code=503)
-        headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-cache"}
+        state: ServiceState = request.app.state.service
+        policy = " ".join([_POLICY, *state.embedders])
+        headers = {"Content-Security-Policy": policy, "Cache-Control": "no-cache"}
         return HTMLResponse(found.index(_prefix(request)), headers=headers)
 
     for path in _PAGES:

@@ -26,6 +26,23 @@ class AppPages:
         """True if the app was built."""
         return (self.folder / "index.html").is_file()
 
+    def widget_loader(self) -> str:
+        """Return the module of a widget in a notebook.
+
+        Raises:
+            FileNotFoundError: the app was not built.
+        """
+        return (self.folder / "notebook" / "loader.js").read_text(encoding="utf-8")
+
+    def widget_files(self) -> tuple[str, str]:
+        """Return the styles and the code of the app in a widget.
+
+        Raises:
+            FileNotFoundError: the app was not built.
+        """
+        styles, code = ((self.folder / "notebook" / name).read_text(encoding="utf-8") for name in ("app.css", "app.js"))
+        return styles, code
+
     def index(self, prefix: str = "") -> str:
         """Return the page that loads the app.
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.api.apps import app_of
 from framedex.api.dataset.edits import DatasetEdits
 from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
@@ -453,6 +454,21 @@ class Dataset(
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding."""
         return self._view().embeddings()
+
+    def app(self, height: int = 600, *, mode: str = "widget") -> Any:
+        """Return the web app for a notebook, open at the dataset's findings; see :meth:`framedex.View.app`.
+
+        Args:
+            height: in CSS pixels, 1 to 10,000.
+            mode: ``widget``; or ``server`` where messages of widgets are blocked.
+
+        Raises:
+            InvalidInput: an argument is wrong.
+            MissingDependency: the extra ``notebook`` is not installed.
+            NotFound: the dataset was deleted.
+            Unavailable: the app was not built, or the server does not start.
+        """
+        return app_of(self._view(), height=height, mode=mode, shows_findings=True)
 
     def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
         """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self, SupportsIndex, overload
 
+from framedex.api.apps import app_of
 from framedex.api.view.browsing import Browsing
 from framedex.api.view.report import report_html
 from framedex.browse.explore import file_name
@@ -141,6 +142,31 @@ class View(Browsing, exporting.Exportable):
         with whole_file(target) as file:
             file.write(content.encode())
         return target
+
+    def app(self, height: int = 600, *, mode: str = "widget") -> Any:
+        """Return the web app for a notebook, open at the view's filter, search and order.
+
+        The app is a widget whose server is the kernel: it needs no port, works in JupyterLab, VS Code, JupyterHub and
+        behind proxies, and asks no other host for anything. While a cell runs, its requests may wait for the end. It
+        acts on this open workspace as its user. A view that is a sample, a slice or the result of a search by image is
+        shown by its ids, in the order of the dataset.
+
+        Args:
+            height: in CSS pixels, 1 to 10,000.
+            mode: ``widget``; or ``server`` where messages of widgets are blocked: a server in a thread, at a free port
+                of this machine that needs no log-in, is shown in a frame, for a kernel on the machine of the browser.
+
+        Returns:
+            a widget with ``selection`` (a view of the selected media), ``selected``, ``vql`` and ``url``, which can
+            also be set, and ``close()``; or, with a server, an object with ``url`` and ``close()``.
+
+        Raises:
+            InvalidInput: an argument is wrong, or the view has too many rows to be shown by ids.
+            MissingDependency: the extra ``notebook`` is not installed.
+            NotFound: the dataset was deleted.
+            Unavailable: the app was not built, or the server does not start.
+        """
+        return app_of(self, height=height, mode=mode)
 
     def count_export(
         self,

@@ -1,6 +1,7 @@
 // Bundle the app into ../static: index.html, bundles named by their hash, and the licences of what is bundled.
 // With --test, bundle the tests into build-test/ instead, and run them.
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -74,6 +75,41 @@ async function buildWorker(outdir) {
   return relative(outdir, join(here, path));
 }
 
+/**
+ * Build the widget of notebooks: its loader, and the app as a function of its surroundings, with its styles.
+ *
+ * The function is the whole app: each call makes one with a state of its own, and modules, which are never collected,
+ * are one for a page.
+ */
+async function buildWidget(outdir, worker) {
+  const options = { ...shared, minify: true, legalComments: "none", write: false, conditions: ["notebook"] };
+  const source = await readFile(join(outdir, worker), "utf-8");
+  const { outputFiles } = await build({
+    ...options,
+    format: "iife",
+    define: { MAP_WORKER_SOURCE: JSON.stringify(source) },
+    entryPoints: ["src/notebook.tsx"],
+    outdir,
+  });
+  const [code, styles] = [".js", ".css"].map((ending) => outputFiles.find(({ path }) => path.endsWith(ending)).text);
+  const app = `export default function(WIDGET){${code}}`;
+  // Widths are those of the widget, and not of the window.
+  const fitted = styles.replaceAll(/@media ?\(width ?</g, "@container (width<");
+  if (fitted === styles) throw new Error("no rule of the styles is about the width");
+  const hash = createHash("sha256").update(fitted).update(app).digest("hex").slice(0, 16);
+  const loader = await build({
+    ...options,
+    define: { APP_HASH: JSON.stringify(hash) },
+    entryPoints: ["src/widget/loader.ts"],
+    outdir,
+  });
+  const folder = join(outdir, "notebook");
+  await mkdir(folder);
+  await writeFile(join(folder, "loader.js"), loader.outputFiles[0].text);
+  await writeFile(join(folder, "app.js"), app);
+  await writeFile(join(folder, "app.css"), fitted);
+}
+
 async function buildApp() {
   const target = join(here, "..", "static");
   const made = `${target}.new`;
@@ -104,6 +140,7 @@ async function buildApp() {
   const filled = page.replace("{{css}}", css).replace("{{js}}", js).replace("{{preload}}", preload.join("\n"));
   await writeFile(join(made, "index.html"), filled);
   await copyFile(join(here, "icon.svg"), join(made, "icon.svg"));
+  await buildWidget(made, worker);
   await writeFile(join(made, "licenses.txt"), await licences(metafile));
   await rm(target, { recursive: true, force: true });
   await rename(made, target);

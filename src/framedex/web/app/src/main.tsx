@@ -1,7 +1,9 @@
 /** The start of the app, and which page is shown. */
+
 import { signal } from "@preact/signals";
 import { type ComponentType, render } from "preact";
 import { useEffect } from "preact/hooks";
+import { closing, place, root, showTitle } from "#host";
 import "./styles/app.css";
 import { startEvents } from "./api/events";
 import { onRefused } from "./api/http";
@@ -72,7 +74,7 @@ function App() {
     if (found) void loadStats(found.id).catch(sayError);
   }, [found?.id]);
   useEffect(() => {
-    document.title = [titleOf(page), name, t.app].filter(Boolean).join(" · ");
+    showTitle([titleOf(page), name, t.app].filter(Boolean).join(" · "));
     closeDialog();
   }, [page, name]);
   useGlobalKeys();
@@ -151,12 +153,12 @@ function share(): void {
 
 /** Give the focus to the next part of the page: banner, navigation, content, details. */
 function nextRegion(): void {
-  const regions = [...document.querySelectorAll<HTMLElement>(".banner, nav, main, aside, .status-bar")];
-  const present = regions.findIndex((region) => region.contains(document.activeElement));
+  const regions = [...root.querySelectorAll<HTMLElement>(".banner, nav, #content, aside, .status-bar")];
+  const present = regions.findIndex((region) => region.contains(root.activeElement));
   for (let step = 1; step <= regions.length; step++) {
     const region = regions[(present + step) % regions.length]!;
     const target = region.querySelector<HTMLElement>("[tabindex='0'], a[href], button, input, select, [role=gridcell]");
-    if (target && !(present >= 0 && regions[present]!.contains(target) && !region.matches("main"))) {
+    if (target && !(present >= 0 && regions[present]!.contains(target) && region.id !== "content")) {
       target.focus();
       return;
     }
@@ -174,9 +176,10 @@ function startPermissions(): void {
     const isOfDataset = error.status === 403 || error.message === "Dataset not found";
     if (isOfDataset && dataset.peek()) void loadDatasets().catch(() => {});
   };
-  document.addEventListener("visibilitychange", () => {
+  const look = (): void => {
     if (!document.hidden && profile.peek()) void loadDatasets().catch(() => {});
-  });
+  };
+  document.addEventListener("visibilitychange", look, { signal: closing });
 }
 
 async function start(): Promise<void> {
@@ -187,7 +190,7 @@ async function start(): Promise<void> {
   startTasks();
   startEdits();
   startNotifications();
-  render(<App />, document.getElementById("app")!);
+  render(<App />, place());
   try {
     await loadProfile();
     if (profile.value && route.value.page !== "login") {

@@ -1,6 +1,7 @@
 /** The address of the page: its parts, and how to change it. The address is the state of a page. */
+
 import { computed, signal } from "@preact/signals";
-import { BASE } from "./api/http";
+import { BASE, onAddress, pathOfLink, readAddress, root, writeAddress } from "#host";
 
 export interface Route {
   /** The name of the page, as in {@link PAGES}, or `home`, `tasks`, `login`, `settings`, `missing`. */
@@ -61,14 +62,13 @@ export const route = computed<Route>(() => parsePath(current.value.path));
 export const query = computed(() => new URLSearchParams(current.value.search));
 
 function read(): { path: string; search: string } {
-  if (typeof location === "undefined") return { path: "/", search: "" };
-  const path = location.pathname.startsWith(BASE) ? location.pathname.slice(BASE.length) : location.pathname;
-  return { path, search: location.search };
+  const { path, search } = readAddress();
+  return { path: path.startsWith(BASE) ? path.slice(BASE.length) : path, search };
 }
 
 /** Go to a path below the base; with `replace` the present entry of the browser's history is replaced. */
 export function navigate(path: string, options: { replace?: boolean } = {}): void {
-  history[options.replace ? "replaceState" : "pushState"](null, "", BASE + path);
+  writeAddress(BASE + path, options.replace === true);
   current.value = read();
 }
 
@@ -85,16 +85,17 @@ export function setQuery(changes: Record<string, string | null>, options: { repl
 
 /** Follow the browser's history, and links within the app without loading the page again. */
 export function startRouter(): void {
-  addEventListener("popstate", () => {
+  onAddress(() => {
     current.value = read();
   });
-  document.addEventListener("click", (event) => {
-    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  const follow = (event: Event): void => {
+    const { button, metaKey, ctrlKey, shiftKey } = event as MouseEvent;
+    if (event.defaultPrevented || button !== 0 || metaKey || ctrlKey || shiftKey) return;
     const link = (event.target as Element | null)?.closest("a");
-    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
-    const path = link.pathname;
-    if (!path.startsWith(`${BASE}/`) || path.startsWith(`${BASE}/api/`) || path.startsWith(`${BASE}/cdn/`)) return;
+    const path = link ? pathOfLink(link) : null;
+    if (path === null) return;
     event.preventDefault();
-    navigate(path.slice(BASE.length) + link.search);
-  });
+    navigate(path);
+  };
+  root.addEventListener("click", follow);
 }

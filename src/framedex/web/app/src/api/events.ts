@@ -4,6 +4,7 @@
  * A browser opens few connections to a host, and a stream keeps one. So one page of the browser holds the stream (a
  * lock elects it) and passes events on to the others.
  */
+import { inOnePage, openChannel, openStream } from "#host";
 import { address, beforeSending, get, isOnline } from "./http";
 
 export type EventName = "task" | "head" | "notification" | "lost" | "open";
@@ -11,7 +12,7 @@ export type Listener = (name: EventName, data: Record<string, unknown>) => void;
 
 const NAMES: readonly EventName[] = ["task", "head", "notification", "lost"];
 const listeners = new Set<Listener>();
-const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("framedex.events");
+let channel: ReturnType<typeof openChannel> = null;
 const SILENCE_MS = 10_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 8_000;
@@ -28,11 +29,11 @@ function tell(name: EventName, data: Record<string, unknown>): void {
 
 /** Begin to receive events, in this page or from another one. */
 export function startEvents(): void {
+  channel = openChannel();
   if (channel) {
     channel.onmessage = ({ data }) => tell(data.name as EventName, data.data as Record<string, unknown>);
   }
-  if (navigator.locks) void navigator.locks.request("framedex.events", hold);
-  else void hold();
+  inOnePage(hold);
 }
 
 /** Hold the stream until the page is closed. */
@@ -51,7 +52,7 @@ function hold(): Promise<void> {
   let pause = FIRST_PAUSE_MS;
   const connect = (): void => {
     const answered = beforeSending();
-    const stream = new EventSource(address("/events"));
+    const stream = openStream(address("/events"));
     stream.onopen = () => {
       answered();
       pause = FIRST_PAUSE_MS;

@@ -1,12 +1,7 @@
 /** Requests to the service: JSON in and out, its errors as {@link ApiError}, and whether it answers. */
-import { signal } from "@preact/signals";
 
-/** The path below which the service is reached: empty, or the prefix of a proxy. */
-export const BASE = (
-  typeof document === "undefined"
-    ? ""
-    : (document.querySelector<HTMLMetaElement>('meta[name="framedex-base"]')?.content ?? "")
-).replace(/\/$/, "");
+import { signal } from "@preact/signals";
+import { BASE, request } from "#host";
 
 /** The largest body of a request that browsers finish after the page was closed. */
 const MOST_KEPT_BYTES = 16_000;
@@ -77,7 +72,7 @@ export async function send(method: string, path: string, options: RequestOptions
   let response: Response;
   const answered = beforeSending();
   try {
-    response = await fetch(url, init);
+    response = await request(url, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     failures++;

@@ -1,6 +1,8 @@
 /** The one listener for keys: it finds the row of {@link KEYS} that a key means, and calls who handles it. */
+
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { keyTarget, root } from "#host";
 import { KEYS, type Key, permissionOf, SCOPES, type Scope } from "./table";
 
 /** Handles a key; the text is the key that was pressed, for rows with several. */
@@ -81,7 +83,7 @@ export function dispatch(event: KeyboardEvent): boolean {
   const now = Date.now();
   const text = pending && now - pending.at < SEQUENCE_MS ? `${pending.text} ${single}` : single;
   pending = null;
-  if (isPlain && text === single && begins(single) && !document.querySelector("dialog[open]")) {
+  if (isPlain && text === single && begins(single) && !root.querySelector("dialog[open]")) {
     pending = { text: single, at: now };
     return true;
   }
@@ -89,7 +91,7 @@ export function dispatch(event: KeyboardEvent): boolean {
 }
 
 function handle(text: string, pressed: string): boolean {
-  const isModal = document.querySelector("dialog[open]") !== null;
+  const isModal = root.querySelector("dialog[open]") !== null;
   const ordered = [...bindings].sort((a, b) => SCOPES.indexOf(a.scope) - SCOPES.indexOf(b.scope));
   for (const binding of ordered) {
     if (isModal !== (binding.scope === "dialog")) continue;
@@ -143,7 +145,7 @@ export function handledKeys(): Key[] {
 
 /** Listen to the keys of the window. */
 export function startKeys(): void {
-  addEventListener("keydown", (event) => {
-    if (dispatch(event)) event.preventDefault();
+  keyTarget().addEventListener("keydown", (event) => {
+    if (dispatch(event as KeyboardEvent)) event.preventDefault();
   });
 }

@@ -1,7 +1,9 @@
 /** The canvas of the map, what lies over it, and what pointer and keys do. */
+
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { Image, root } from "#host";
 import type { Row } from "../api/types";
 import { bind, useKeys } from "../keys/dispatcher";
 import { query, setQuery } from "../router";
@@ -438,7 +440,7 @@ function useMapKeys({ size, drawing, motion, finish, toggleDrawing }: KeyParts):
   useKeys("global", drawing.value ? { escape: toggleDrawing } : {});
 }
 
-const isInPane = (): boolean => document.activeElement?.closest(".map-pane") != null;
+const isInPane = (): boolean => root.activeElement?.closest(".map-pane") != null;
 
 interface ControlProps extends Pick<Gestures, "size" | "motion"> {
   isDrawing: boolean;
@@ -510,7 +512,7 @@ function Tip({ found, camera, size, dataset: of, thumbnail }: Props & { found: F
     <div class="map-tip" style={style} aria-hidden="true">
       {row ? (
         <>
-          <img src={thumbnail(of.id, row.media_id, row.v, 128)} alt="" />
+          <Image src={thumbnail(of.id, row.media_id, row.v, 128)} alt="" />
           <span>{row.image_filename}</span>
           {(row.labels ?? []).length > 0 && <span class="hint">{(row.labels ?? []).join(", ")}</span>}
         </>

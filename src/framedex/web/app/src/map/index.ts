@@ -1,8 +1,6 @@
 /** Questions about points, which a worker answers, so that the page goes on meanwhile. */
+import { startWorker } from "#host";
 import type { Box } from "./camera";
-
-/** The name of the worker's file beside this one; the build puts it here. */
-declare const MAP_WORKER: string;
 
 export interface Place {
   /** The position of the row among all in the order of ingestion. */
@@ -27,7 +25,7 @@ export interface Answers {
 export type Question = keyof Questions;
 
 export class PointIndex {
-  private readonly worker = new Worker(new URL(MAP_WORKER, import.meta.url), { type: "module" });
+  private readonly worker = startWorker();
   private readonly open = new Map<number, (answer: never) => void>();
   private last = 0;
 

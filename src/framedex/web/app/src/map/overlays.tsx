@@ -1,6 +1,8 @@
 /** Names of clusters and images over the points. */
+
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { Image } from "#host";
 import type { DatasetStatus, Entity, Row } from "../api/types";
 import { query } from "../router";
 import { t } from "../texts";
@@ -154,7 +156,7 @@ export function Tiles({ model, camera, size, dataset: of, thumbnail }: TileProps
         const [left, top] = toScreen(camera.value, size.value, x, y);
         const at = `translate(${(left - TILE_PX / 2).toFixed(1)}px, ${(top - TILE_PX / 2).toFixed(1)}px)`;
         return (
-          <img
+          <Image
             key={position}
             src={thumbnail(of.id, row.media_id, row.v, TILE_PX)}
             alt=""

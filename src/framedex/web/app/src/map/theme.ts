@@ -1,12 +1,13 @@
 /** Whether the page is light or dark now. */
+
 import { computed, signal } from "@preact/signals";
+import { watchDark } from "#host";
 import { theme } from "../state/preferences";
 import type { Theme } from "./palette";
 
-const query = matchMedia("(prefers-color-scheme: dark)");
-const isDark = signal(query.matches);
-query.addEventListener("change", () => {
-  isDark.value = query.matches;
+const isDark = signal(false);
+watchDark((found) => {
+  isDark.value = found;
 });
 
 export const presentTheme = computed<Theme>(() => {

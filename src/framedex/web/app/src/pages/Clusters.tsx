@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { root } from "#host";
 import { get } from "../api/http";
 import type { DatasetStatus, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
@@ -76,10 +77,10 @@ function Clusters({ dataset: of }: { dataset: DatasetStatus }) {
   const out = (): void => setQuery({ in: steps.length > 1 ? JSON.stringify(steps.slice(0, -1)) : null, page: null });
   const move = (by: number): void => {
     focus.value = Math.min(Math.max(0, focus.peek() + by), Math.max(0, clusters.length - 1));
-    document.querySelector<HTMLElement>(`[data-cluster="${focus.value}"]`)?.focus();
+    root.querySelector<HTMLElement>(`[data-cluster="${focus.value}"]`)?.focus();
   };
   const columns = (): number => {
-    const [first, ...rest] = [...document.querySelectorAll<HTMLElement>("[data-cluster]")];
+    const [first, ...rest] = [...root.querySelectorAll<HTMLElement>("[data-cluster]")];
     const next = rest.findIndex((each) => each.offsetTop !== first?.offsetTop);
     return next < 0 ? 1 : next + 1;
   };

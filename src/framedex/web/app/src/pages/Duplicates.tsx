@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import { loadAhead } from "#host";
 import { call, get } from "../api/http";
 import type { DatasetStatus, DuplicateGroup, DuplicatePage, ProposedCopies, Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
@@ -123,9 +124,7 @@ function membersOf(of: DatasetStatus, group: DuplicateGroup): Promise<Row[]> {
   const rows = rowsOfIds(of.id, shownMembers(group), MEMBER_COLUMNS).then((found) => {
     for (const row of found.slice(0, THUMBS_AHEAD)) {
       if (row.is_corrupted_issue) continue;
-      const image = new Image();
-      image.fetchPriority = "low";
-      image.src = thumbnail(of.id, row.media_id, row.v, MEMBER_PX);
+      loadAhead(thumbnail(of.id, row.media_id, row.v, MEMBER_PX));
     }
     return found;
   });

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import { Image } from "#host";
 import { get, post } from "../api/http";
 import type { DatasetStatus, ResultsInfo, Row, SuggestedLabel, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
@@ -270,7 +271,7 @@ function Item({ dataset: of, queue, item }: ItemProps) {
       <p role="status">{place}</p>
       <div class="review-body">
         {row.value && (
-          <img class="review-image" src={thumbnail(of.id, item.media_id, row.value.v, 512)} alt={item.file_name} />
+          <Image class="review-image" src={thumbnail(of.id, item.media_id, row.value.v, 512)} alt={item.file_name} />
         )}
         <div>
           <dl class="details">

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
-import { ApiError, address, BASE, get, post } from "../api/http";
+import { BASE } from "#host";
+import { ApiError, address, get, post } from "../api/http";
 import type { LoginOptions } from "../api/types";
 import { Pending, useResource } from "../parts/Resource";
 import { query } from "../router";

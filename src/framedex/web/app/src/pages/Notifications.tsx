@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { root } from "#host";
 import { get, post } from "../api/http";
 import type { Notification, NotificationPage } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
@@ -27,7 +28,7 @@ export default function Notifications() {
   );
   const found = page.value?.notifications ?? [];
   const links = (): HTMLAnchorElement[] => [...(list.current?.querySelectorAll("a") ?? [])];
-  const focused = (): number => links().findIndex((link) => link.parentElement?.contains(document.activeElement));
+  const focused = (): number => links().findIndex((link) => link.parentElement?.contains(root.activeElement));
   const move = (by: number): void => {
     const all = links();
     all[Math.min(Math.max(0, focused() + by), all.length - 1)]?.focus();

@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { Image } from "#host";
 import { get } from "../api/http";
 import type { DatasetStatus, Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
@@ -338,8 +339,8 @@ function Stage({ dataset: of, item, natural, view, drawn, boxes, box }: StagePro
         class="canvas"
         style={{ aspectRatio: `${width} / ${height}`, transform: `translate(${x}px, ${y}px) scale(${zoom})` }}
       >
-        {isLoaded.value !== source && <img src={thumbnail(of.id, item.media_id, null, 512)} alt="" />}
-        <img
+        {isLoaded.value !== source && <Image src={thumbnail(of.id, item.media_id, null, 512)} alt="" />}
+        <Image
           src={source}
           alt={item.caption ?? `${item.file_name}${item.labels?.length ? `, ${item.labels.join(", ")}` : ""}`}
           draggable={false}

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
+import { root } from "#host";
 import { call, get, post } from "../api/http";
 import type { DatasetStatus, ResultsInfo, SavedView, TrendPoint } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
@@ -45,7 +46,7 @@ function Views({ dataset: of }: { dataset: DatasetStatus }) {
   const rows = useRef<HTMLUListElement>(null);
   const views = list.value?.views ?? [];
   const links = (): HTMLAnchorElement[] => [...(rows.current?.querySelectorAll<HTMLAnchorElement>("a.view") ?? [])];
-  const focused = (): number => links().findIndex((link) => link.closest("li")?.contains(document.activeElement));
+  const focused = (): number => links().findIndex((link) => link.closest("li")?.contains(root.activeElement));
   const move = (by: number): void => {
     const all = links();
     all[Math.min(Math.max(0, focused() + by), all.length - 1)]?.focus();

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { Image } from "#host";
 import type { Row } from "../api/types";
 import { t } from "../texts";
 import { thumbnail } from "./thumbnail";
@@ -28,8 +29,12 @@ export function Compare({ datasetId, first, second, mode }: Props) {
   const sources = [first, second].map((row) => thumbnail(datasetId, row.media_id, row.v, SIZE / 2));
   return (
     <figure class={`compare ${mode}`}>
-      <img src={sources[0]} alt={first.image_filename} />
-      <img src={sources[1]} alt={second.image_filename} class={mode === "flicker" && !isSecond.value ? "hidden" : ""} />
+      <Image src={sources[0]} alt={first.image_filename} />
+      <Image
+        src={sources[1]}
+        alt={second.image_filename}
+        class={mode === "flicker" && !isSecond.value ? "hidden" : ""}
+      />
       <figcaption>
         {first.image_filename} · {second.image_filename}
       </figcaption>

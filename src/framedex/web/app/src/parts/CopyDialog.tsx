@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { BASE } from "../api/http";
+import { serviceUrl } from "#host";
 import { codeOf, KINDS, type Kind, leavesOut, type Selected } from "../lib/code";
 import { addressOf, dataset } from "../state/datasets";
 import { closeDialog, openDialog } from "../state/dialogs";
@@ -18,7 +18,7 @@ export function openCopy(): void {
   const found = dataset.peek();
   if (!found) return;
   const selected = {
-    url: location.origin + BASE,
+    url: serviceUrl(),
     dataset: addressOf(found),
     datasetId: found.id,
     query: shownQuery(),

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { root } from "#host";
+import { isFocusFree } from "../lib/focus";
 import { t } from "../texts";
 
 interface Props {
@@ -16,14 +18,14 @@ export function Dialog({ title, children, onClose, wide = false }: Props) {
   // Before anything is painted, so that keys that are pressed at once go to the dialog.
   useLayoutEffect(() => {
     const element = dialog.current;
-    const before = document.activeElement as HTMLElement | null;
+    const before = root.activeElement as HTMLElement | null;
     element?.showModal();
     element?.querySelector<HTMLElement>("[data-autofocus]")?.focus();
     return () => {
       element?.close();
       // Once the dialog is gone: while it is open nothing else can have the focus.
       setTimeout(() => {
-        if (before?.isConnected && document.activeElement === document.body) before.focus({ preventScroll: true });
+        if (before?.isConnected && isFocusFree()) before.focus({ preventScroll: true });
       });
     };
   }, []);

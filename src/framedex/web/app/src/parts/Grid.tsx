@@ -1,7 +1,9 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { mayTakeFocus, root } from "#host";
 import type { Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
+import { isFocusFree } from "../lib/focus";
 import { VirtualScroll } from "../lib/virtual";
 import { wantsFocus } from "../state/pictures";
 import type { Results } from "../state/results";
@@ -234,7 +236,7 @@ function cellName(row: Row, isSelected: boolean): string {
 
 /** Give the focus to the cell at a position, unless it has gone elsewhere meanwhile, for example to the search. */
 export function focusCell(scroller: HTMLElement | null, position: number): void {
-  const present = document.activeElement;
-  if (present && present !== document.body && !scroller?.contains(present) && !present.contains(scroller)) return;
+  const present = root.activeElement;
+  if (isFocusFree() ? !mayTakeFocus() : !scroller?.contains(present) && !present?.contains(scroller)) return;
   scroller?.querySelector<HTMLElement>(`[data-position="${position}"]`)?.focus({ preventScroll: true });
 }

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { BASE, leave, Main, root } from "#host";
 import { count } from "../lib/format";
 import { pathOf, route } from "../router";
 import { addressOf, dataset, datasets, stats } from "../state/datasets";
@@ -33,9 +34,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </a>
       <Banner />
       {dataset.value && <Navigation />}
-      <main id="content" tabIndex={-1} class={dataset.value ? "" : "alone"}>
+      <Main id="content" tabIndex={-1} class={dataset.value ? "" : "alone"} aria-label={t.content}>
         {children}
-      </main>
+      </Main>
       <StatusBar />
     </div>
   );
@@ -43,7 +44,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
 
 function focusContent(event: Event): void {
   event.preventDefault();
-  document.getElementById("content")?.focus();
+  root.getElementById("content")?.focus();
 }
 
 function Banner() {
@@ -118,7 +119,7 @@ function Banner() {
 
 function choose(id: string): void {
   const found = (datasets.value ?? []).find((each) => each.id === id);
-  if (found) location.assign(pathOf(addressOf(found)));
+  if (found) leave(BASE + pathOf(addressOf(found)));
 }
 
 function Navigation() {

@@ -1,3 +1,4 @@
+import { kernelState } from "#host";
 import { isOnline } from "../api/http";
 import { route } from "../router";
 import { dataset, datasets } from "../state/datasets";
@@ -6,6 +7,7 @@ import { whyNot, whyNotWith } from "../state/permissions";
 import { profile } from "../state/session";
 import { abortTask, runningTasks } from "../state/tasks";
 import { t } from "../texts";
+import type { KernelState } from "../widget/kernel";
 import { Button } from "./Button";
 import { Icon } from "./Icon";
 
@@ -13,11 +15,7 @@ import { Icon } from "./Icon";
 export function StatusBar() {
   return (
     <footer class="status-bar">
-      {!isOnline.value && (
-        <div class="bar error" role="alert">
-          {t.status.offline} <code>{t.status.offlineCommand}</code>
-        </div>
-      )}
+      {kernelState ? <KernelBar state={kernelState.value} /> : !isOnline.value && <OfflineBar />}
       <div class="status-line">
         {runningTasks.value.slice(0, 3).map((task) => (
           <span key={task.task_id} class="task">
@@ -47,6 +45,24 @@ export function StatusBar() {
         {pendingChanges.value > 0 && <span>{t.status.pending(pendingChanges.value)}</span>}
       </div>
     </footer>
+  );
+}
+
+function OfflineBar() {
+  return (
+    <div class="bar error" role="alert">
+      {t.status.offline} <code>{t.status.offlineCommand}</code>
+    </div>
+  );
+}
+
+/** Says that the kernel of the notebook does not answer, and why. */
+function KernelBar({ state }: { state: KernelState }) {
+  if (state === "ready") return null;
+  return (
+    <div class={state === "gone" ? "bar error" : "bar"} role={state === "gone" ? "alert" : "status"}>
+      {t.notebook[state]}
+    </div>
   );
 }
 

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { Image } from "#host";
 import type { Row } from "../api/types";
 import { t } from "../texts";
 import { thumbnail, whyNotShown } from "./thumbnail";
@@ -34,7 +35,7 @@ export function Thumb({
     );
   }
   return (
-    <img
+    <Image
       class="thumb"
       src={source}
       alt={alt}

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { Image } from "#host";
 import type { Row } from "../api/types";
 import { time } from "../lib/format";
 import { boxesOf } from "../state/boxes";
@@ -41,7 +42,7 @@ export function Tile({ datasetId, row, size, fills, loads, isFirst }: Props) {
   return (
     <div class={`tile ${fills ? "fills" : ""} ${state}`}>
       {source && state !== "failed" && (
-        <img
+        <Image
           src={source}
           alt=""
           decoding="async"

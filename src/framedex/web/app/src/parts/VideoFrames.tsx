@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { root, Video } from "#host";
 import { address, get } from "../api/http";
 import type { DatasetStatus, DuplicatePage, Row, VqlElement } from "../api/types";
 import { time } from "../lib/format";
@@ -80,7 +81,7 @@ export function useFrames(of: DatasetStatus, item: MediaItem | null, show: (medi
     return () => clearTimeout(timer);
   }, [isPlaying.value, index, next?.media_id]);
   const play = (): void => {
-    const video = document.querySelector("video");
+    const video = root.querySelector("video");
     if (video) void (video.paused ? video.play().catch(() => {}) : video.pause());
     else isPlaying.value = rows.length > 0 && !isPlaying.peek();
   };
@@ -254,7 +255,6 @@ const ofVideo = (videoId: string): VqlElement[] => [{ cluster: { op: "is", value
 /** The video itself, from the time of a frame on, where the browser can decode it. */
 export function VideoFile({ dataset: of, item }: { dataset: DatasetStatus; item: MediaItem }) {
   const failed = useSignal(false);
-  const video = useRef<HTMLVideoElement>(null);
   const source = address(`/dataset/${of.id}/media/${item.media_id}/video`);
   useEffect(() => {
     failed.value = false;
@@ -262,14 +262,13 @@ export function VideoFile({ dataset: of, item }: { dataset: DatasetStatus; item:
   if (failed.value) return <p class="stage problem">{t.videos.notDecoded}</p>;
   return (
     <div class="stage">
-      <video
-        ref={video}
+      <Video
         src={source}
         controls
         preload="metadata"
         aria-label={item.file_name}
-        onLoadedMetadata={() => {
-          if (video.current && item.frame_timestamp !== null) video.current.currentTime = item.frame_timestamp;
+        onLoadedMetadata={({ currentTarget }) => {
+          if (item.frame_timestamp !== null) currentTarget.currentTime = item.frame_timestamp;
         }}
         onError={() => {
           failed.value = true;

@@ -1,4 +1,5 @@
 /** Addresses of images: thumbnails by size and content, and files; and why one is not shown. */
+import { request } from "#host";
 import { address, problem } from "../api/http";
 import { t } from "../texts";
 
@@ -26,7 +27,7 @@ export interface Reason {
 export async function whyNotShown(source: string): Promise<Reason> {
   const other = { words: t.pictures.notShown, sentence: null, isGone: false };
   try {
-    const response = await fetch(source, { credentials: "same-origin" });
+    const response = await request(source, { credentials: "same-origin" });
     if (response.ok) return other;
     const { status, message } = await problem(response);
     if (status === 404) return { words: t.pictures.missing, sentence: message, isGone: true };

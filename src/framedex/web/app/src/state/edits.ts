@@ -4,7 +4,9 @@
  * Changes of a page go to the server one after another. Those that replace values (labels, captions, fields) name the
  * generation that the user saw, so that they never overwrite what others did since.
  */
+
 import { signal } from "@preact/signals";
+import { closing } from "#host";
 import { ApiError, get, post } from "../api/http";
 import type { ActionOutcome, JournalPage, ResultsInfo, Row } from "../api/types";
 import { count } from "../lib/format";
@@ -52,9 +54,10 @@ let queue: Promise<unknown> = Promise.resolve();
 
 /** Let the browser ask before the page is left while changes wait: those behind the first were not sent yet. */
 export function startEdits(): void {
-  addEventListener("beforeunload", (event) => {
+  const ask = (event: Event): void => {
     if (pendingChanges.peek() > 0) event.preventDefault();
-  });
+  };
+  addEventListener("beforeunload", ask, { signal: closing });
 }
 
 /** Send a change after those before it; throws the server's refusal after it was told. */

@@ -13,12 +13,25 @@ export const focus = signal(0);
 export const wantsFocus = signal(false);
 let current: Results | null = null;
 let shown = "";
+/** What is selected once the results that are opened first are there. */
+let chosen: readonly string[] | "all" | null = null;
+
+function select(ids: readonly string[] | "all" | null): void {
+  if (ids === "all") selection.all();
+  else selection.only(ids ?? []);
+}
+
+/** Select images by their ids, or all results; those of the first results also once these are there. */
+export function choose(ids: readonly string[] | "all"): void {
+  chosen = current?.info.peek() ? null : ids;
+  select(ids);
+}
 
 /** Return the results of a dataset; they stay the same while the dataset does. */
 export function resultsOf(datasetId: string): Results {
   if (current?.datasetId !== datasetId) {
     current = new Results(datasetId);
-    selection.clear();
+    select(chosen);
     focus.value = 0;
     shown = "";
   }
@@ -62,7 +75,8 @@ export async function openQuery(results: Results, query: ResultQuery): Promise<v
   await results.open(query);
   if (isOther && shown === text) {
     // What was done meanwhile was about the images before.
-    selection.clear();
+    select(chosen);
+    chosen = null;
     focus.value = 0;
   }
 }

@@ -1,5 +1,7 @@
 /** Settings of this browser: theme, size of images, boxes, the details. */
+
 import { effect, type Signal, signal } from "@preact/signals";
+import { showTheme } from "#host";
 
 /** Return a signal whose value this browser keeps. */
 export function kept<T extends string | number | boolean>(name: string, initial: T): Signal<T> {
@@ -34,9 +36,7 @@ export const fillsTiles = kept<boolean>("fill-tiles", false);
 
 /** Put the theme on the page. */
 export function startTheme(): void {
-  effect(() => {
-    document.documentElement.dataset.theme = theme.value;
-  });
+  effect(() => showTheme(theme.value));
 }
 
 /** Make images of the grid larger or smaller by some steps. */

@@ -1,5 +1,7 @@
 /** The user: whose account this is, and what they may do. */
+
 import { computed, signal } from "@preact/signals";
+import { leave, readAddress } from "#host";
 import { ApiError, get, onUnauthorized, post } from "../api/http";
 import type { Profile } from "../api/types";
 import { navigate, route } from "../router";
@@ -32,7 +34,8 @@ export async function loadProfile(): Promise<void> {
 function logInFirst(): void {
   profile.value = null;
   if (route.value.page === "login") return;
-  const next = location.pathname + location.search;
+  const { path, search } = readAddress();
+  const next = path + search;
   navigate(`/login${next === "/" ? "" : `?next=${encodeURIComponent(next)}`}`, { replace: true });
 }
 
@@ -47,6 +50,6 @@ export async function logOut(): Promise<void> {
 export async function logOutAtProvider(): Promise<void> {
   const { logout_url } = await post<{ logout_url: string | null }>("/oidc/logout");
   profile.value = null;
-  if (logout_url) location.assign(logout_url);
+  if (logout_url) leave(logout_url);
   else navigate("/login");
 }

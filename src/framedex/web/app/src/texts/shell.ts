@@ -2,6 +2,7 @@
 export const shell = {
   app: "Framedex",
   skip: "Skip to the content",
+  content: "Content",
   loading: "Loading",
   pageLoading: "The page is still loading. Press the key again once it is shown.",
   queueLoading: "The queue is still loading. Press the key again once it is shown.",
