@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.saved_view import SavedView, Trend
     from framedex.api.search_benchmark import SearchBenchmark
-    from framedex.api.view import Basket, RankedView, View
+    from framedex.api.view import Basket, DiverseView, RankedView, View
     from framedex.api.workspace import Workspace
     from framedex.cleanup.plan import CleanupPlan
     from framedex.client.client import Client
@@ -64,6 +64,7 @@ __all__ = [
     "Conflict",
     "Dataset",
     "DiskUsage",
+    "DiverseView",
     "DuplicateGroups",
     "Encoder",
     "Error",
@@ -106,6 +107,7 @@ _MODULES = {
     "Client": "framedex.client.client",
     "Dataset": "framedex.api.dataset",
     "DiskUsage": "framedex.api.disk_usage",
+    "DiverseView": "framedex.api.view",
     "DuplicateGroups": "framedex.api.result_pages",
     "Encoder": "framedex.encoders",
     "ExplorePage": "framedex.api.result_pages",

@@ -1,23 +1,31 @@
-"""The classes View and RankedView."""
+"""The classes View, RankedView and DiverseView."""
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, SupportsIndex, overload
 
+import numpy as np
+import pyarrow as pa
+
+from framedex.analysis.coverage import MOST_CHOSEN
 from framedex.api.apps import app_of
 from framedex.api.view.browsing import Browsing
 from framedex.api.view.report import report_html
+from framedex.browse.diverse_rows import DiverseRows, find_diverse_rows
 from framedex.browse.explore import file_name
-from framedex.core.checks import check_fraction, check_integer
+from framedex.core.checks import check_fraction, check_integer, is_number
 from framedex.errors import InvalidInput
 from framedex.export.files import whole_file
 from framedex.export.options import ExportOptions
 from framedex.operations import edits as editing
 from framedex.operations import exports as exporting
 from framedex.operations.context import read_embedding_config
+from framedex.operations.pinned_rows import PinnedRows
 from framedex.operations.searches import image_query, open_searcher, text_query
-from framedex.operations.steps import Contained, Searched
+from framedex.operations.steps import Contained, Searched, Steps
 from framedex.records import EntityType, Tag
 from framedex.render import html
 from framedex.render.progress import progress_bar
@@ -100,6 +108,34 @@ class View(Browsing, exporting.Exportable):
             raise InvalidInput("diversity needs a limit: without one, all media are returned anyway")
         step = Searched(query, limit, float(diversity), float(relevance))
         return RankedView(self._context, self._dataset_id, (*self._steps, step), objects=self._objects)
+
+    def diverse(self, n: int, *, seed: int = 0) -> "DiverseView":
+        """Return *n* rows that cover the view best: each row of the view has a similar one among them.
+
+        The sum of the similarities of all rows to the most similar chosen one is made as large as possible (greedy
+        facility location, see :mod:`framedex.analysis.coverage`). So common kinds of images come first, each once, and
+        a single odd image comes late, unlike with farthest-point sampling. Of a large view the rows are chosen among a
+        random sample, of 10,000 to 20,000 rows; what they cover is measured on all rows.
+
+        Args:
+            n: the number of rows, up to 10,000; all with an embedding if there are fewer.
+            seed: another seed draws another sample.
+
+        Returns:
+            A view of the rows, which also says what they cover.
+
+        Raises:
+            InvalidInput: *n* is no integer from 0 to 10,000, or the seed no integer of at least 0.
+        """
+        check_integer("n", n, minimum=0, maximum=MOST_CHOSEN)
+        check_integer("seed", seed, minimum=0)
+        media = self._media()
+        rows = self._selection(media).row_ids()
+        with progress_bar("Choosing rows", late=True) as progress:
+            found = find_diverse_rows(
+                media, rows, int(n), seed=int(seed), progress=partial(progress, "similarities") if progress else _quiet
+            )
+        return DiverseView.of(self, media, found, len(rows))
 
     def tag(self, tag: str) -> Tag:
         """Tag the media of the view, and return the tag; see :meth:`framedex.Dataset.tag`."""
@@ -260,9 +296,102 @@ class RankedView(View):
         )
 
 
+class DiverseView(View):
+    """Rows that cover a view best, in the order in which they add most: any beginning is a good choice of that size.
+
+    It is a view of these rows. Each other row of the view that they were chosen from is *covered* by the most similar
+    one of them. The choice stays as it is while the dataset changes; rows that are deleted leave it.
+
+    Attributes:
+        n_covered: the number of rows that they were chosen from, themselves included.
+        n_without_embedding: the number of rows of the view without an embedding, which are not covered.
+    """
+
+    n_covered: int
+    n_without_embedding: int
+    _state: Media
+    _found: DiverseRows
+
+    @classmethod
+    def of(cls, view: View, state: Media, found: DiverseRows, n_rows: int) -> Self:
+        """Return the view of rows that were found in a state of a view with some number of rows."""
+        digest = hashlib.blake2b(found.chosen.tobytes(), digest_size=16).hexdigest()
+        step = PinnedRows(state, found.chosen, f"diverse {state.generation.id} {digest}")
+        out = cls(view._context, view._dataset_id, (step,), objects=view._objects)
+        out._state, out._found = state, found
+        out.n_covered, out.n_without_embedding = len(found.rows), n_rows - len(found.rows)
+        return out
+
+    def _with(self, steps: Steps) -> View:  # type: ignore[override]
+        return View(self._context, self._dataset_id, steps, objects=self._objects)
+
+    @property
+    def mean_similarity(self) -> float:
+        """The mean cosine similarity of the covered rows to the row that covers them, -1 to 1; NaN without rows."""
+        values = self._found.covered.similarity
+        return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
+
+    def share_covered(self, similarity: float) -> float:
+        """Return the share of the covered rows that are at least so similar to the row that covers them, 0 to 1.
+
+        Args:
+            similarity: a cosine similarity, -1 to 1.
+
+        Raises:
+            InvalidInput: it is no such number.
+        """
+        if not is_number(similarity) or not -1 <= similarity <= 1:
+            raise InvalidInput(f"similarity must be a number from -1 to 1, not {similarity!r}")
+        values = self._found.covered.similarity
+        return float((values >= np.float32(similarity)).mean()) if len(values) else 0.0
+
+    def coverage(self) -> pa.Table:
+        """Return what each chosen row covers, in the order of the view.
+
+        Returns:
+            A table: ``media_id``; ``n_covered``, the number of rows that it covers, itself included;
+            ``mean_similarity`` and ``lowest_similarity`` of these to it, NaN where another equal row covers them.
+        """
+        count, covered = len(self._found.chosen), self._found.covered
+        numbers = np.bincount(covered.by, minlength=count)
+        lowest = np.full(count, np.nan, np.float32)
+        np.fmin.at(lowest, covered.by, covered.similarity)
+        with np.errstate(invalid="ignore"):
+            mean = np.bincount(covered.by, weights=covered.similarity, minlength=count) / numbers
+        ids = self._state.values_at(self._found.chosen, "media_id") if count else pa.array([], pa.string())
+        return pa.table(
+            {
+                "media_id": ids,
+                "n_covered": pa.array(numbers.astype(np.int64)),
+                "mean_similarity": pa.array(mean.astype(np.float32)),
+                "lowest_similarity": pa.array(lowest),
+            }
+        )
+
+    def least_covered(self, n: int = 100) -> View:
+        """Return the rows that are least similar to the row that covers them, the least similar first.
+
+        Args:
+            n: the maximum number of rows.
+
+        Raises:
+            InvalidInput: *n* is no integer of at least 0.
+        """
+        order = np.argsort(self._found.covered.similarity, kind="stable")
+        rows = self._found.rows[order]
+        name = f"{self._steps[0].key} least"
+        return View(
+            self._context, self._dataset_id, (PinnedRows(self._state, rows, name),), objects=self._objects
+        ).limit(n)
+
+
 def _caption(row: dict[str, Any]) -> str:
     kind = row["relevance_score_type"].replace("_", " ")
     return f"{kind} {row['relevance_score']:.3f} · relevance {row['relevance']:.2f}"
+
+
+def _quiet(_share: float) -> None:
+    """Show no progress."""
 
 
 def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:
