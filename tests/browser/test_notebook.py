@@ -233,6 +233,44 @@ def test_kernel__busy_at_first(
     expect(view.get_by_role("heading", name="pets")).to_be_visible()
 
 
+def test_kernel__answers_after_all(
+    dataset: Dataset, notebook: NotebookPage, show: Callable[..., tuple[Page, Locator]]
+) -> None:
+    """A widget that was shown in a cell of more than 20 s holds the kernel for gone, and is shown after the cell."""
+    notebook.run_cell()
+    _, view = show(dataset.app())
+    expect(view.get_by_role("alert")).to_have_text(re.compile("does not answer"), timeout=40_000)
+    notebook.end_cell()
+    expect(view.get_by_role("heading", name="pets")).to_be_visible()
+
+
+def test_code__opens_the_workspace(dataset: Dataset, show: Callable[..., tuple[Page, Locator]]) -> None:
+    """Code that the app copies opens the workspace by its folder, and no server."""
+    page, view = show(dataset.where(vql.labels("animal")).app())
+    view.get_by_role("gridcell").first.click()
+    page.keyboard.press("y")
+    code = view.get_by_role("dialog").get_by_role("textbox")
+    expect(code).to_have_value(re.compile("Workspace"))
+    expect(view.get_by_role("dialog").get_by_role("radio")).to_have_count(3)
+    found: dict[str, Any] = {}
+    exec(code.input_value().replace("print(view.to_arrow())", ""), found)
+    assert found["view"].media_ids() == dataset.where(vql.labels("animal")).media_ids()
+    found["ws"].close()
+
+
+def test_export__is_saved(own_dataset: Dataset, show: Callable[..., tuple[Page, Locator]]) -> None:
+    """A finished export is saved by the browser, out of the kernel."""
+    page, view = show(own_dataset.where(vql.labels("animal")).app())
+    view.get_by_role("gridcell").first.click()
+    page.keyboard.press("e")
+    dialog = view.get_by_role("dialog")
+    dialog.locator("button.main").click()
+    with page.expect_download() as download:
+        dialog.locator("a[download]").first.click()
+    content = Path(download.value.path()).read_bytes()
+    assert content[:2] == b"PK"
+
+
 def test_close__frees_what_was_opened(dataset: Dataset, show: Callable[..., tuple[Page, Locator]]) -> None:
     """A closed view revokes its object URLs; the last closed widget stops the thread of the service."""
 

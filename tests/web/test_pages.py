@@ -89,9 +89,16 @@ def test_size__of_the_start() -> None:
 
 
 @BUILT
+def test_size__of_the_widget() -> None:
+    """The module that notebooks keep for each widget has at most 8 kB; the app, once a page, 110 kB compressed."""
+    assert len(AppPages().widget_loader().encode()) <= 8_000
+    assert len(gzip.compress("".join(AppPages().widget_files()).encode())) <= 110_000
+
+
+@BUILT
 def test_files__name_no_other_host() -> None:
     """No built file names another host; the licences of what is bundled are there."""
-    for path in STATIC.glob("*.*"):
+    for path in STATIC.rglob("*.*"):
         if path.suffix in {".js", ".css", ".html"}:
             text = path.read_text(encoding="utf-8")
             assert set(re.findall(r"https?://[\w.]+", text)) <= {"http://www.w3.org"}, path.name

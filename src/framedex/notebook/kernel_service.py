@@ -18,7 +18,7 @@ from framedex.service.app import create_app
 from framedex.service.settings import OidcSettings, ServiceSettings, load_service_settings
 
 _HOST = "127.0.0.1"
-_STOP_S = 5.0
+_FINISH_S, _STOP_S = 4.0, 8.0
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
@@ -71,7 +71,7 @@ class KernelService:
         self._app = create_app(workspace, self._hub, kernel_settings(), oidc=OidcSettings.off(), is_only=False)
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
-        self._has_started = threading.Event()
+        self._has_started, self._is_idle = threading.Event(), True
         self._thread = threading.Thread(target=self._run, name="framedex-notebook", daemon=True)
         self._thread.start()
         self._has_started.wait()
@@ -80,14 +80,20 @@ class KernelService:
         """Run something on the event loop; called on any thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def answer(self, request: KernelRequest, send: Send) -> None:
-        """Answer a request with the messages of ASGI; called on the event loop. Cancel it where nobody waits."""
+    async def answer(self, request: KernelRequest, send: Send, gone: asyncio.Event | None = None) -> None:
+        """Answer a request with the messages of ASGI; called on the event loop.
+
+        Args:
+            request: the request.
+            send: takes the messages; after it raises CancelledError the answer ends.
+            gone: set once nobody waits for the answer.
+        """
         body = iter([{"type": "http.request", "body": request.body, "more_body": False}])
 
         async def receive() -> dict[str, Any]:
             for message in body:
                 return message
-            await asyncio.Event().wait()  # until the answer is cancelled
+            await (gone or asyncio.Event()).wait()
             return {"type": "http.disconnect"}
 
         await self._app(request.scope(), receive, send)
@@ -99,8 +105,9 @@ class KernelService:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._end.set)
             self._thread.join(_STOP_S)
-        with suppress(Error, OSError):  # the workspace may have been closed before
-            self._hub.close()
+        if self._is_idle and not self._thread.is_alive():
+            with suppress(Error, OSError):  # the workspace may have been closed before
+                self._hub.close()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -114,10 +121,16 @@ class KernelService:
         async with self._app.router.lifespan_context(self._app):
             self._has_started.set()
             await self._end.wait()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await self._finish()
+
+    async def _finish(self) -> None:
+        """Wait for answers in progress: their threads use connections, which must not be closed under them."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        late = (await asyncio.wait(others, timeout=_FINISH_S))[1] if others else ()
+        self._is_idle = not late
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
 
 def kernel_settings() -> ServiceSettings:

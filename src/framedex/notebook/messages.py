@@ -28,6 +28,8 @@ SendMessage = Callable[[dict[str, Any], list[bytes]], None]
 class _View:
     heard: float
     tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
+    gone: dict[str, asyncio.Event] = field(default_factory=dict)
+    unfinished: dict[str, tuple[Mapping[str, Any], list[bytes]]] = field(default_factory=dict)
     items: list[dict[str, Any]] = field(default_factory=list)
     buffers: list[bytes] = field(default_factory=list)
     is_due: bool = False
@@ -64,17 +66,24 @@ class Messages:
         view = self._views.setdefault(name, _View(0.0))
         view.heard = time.monotonic()
         bodies = iter(buffers)
-        for item in content.get("items", ()):
+        items = content.get("items")
+        for item in items if isinstance(items, list) else ():
+            if not isinstance(item, Mapping):
+                continue
             body = next(bodies, b"") if item.get("has_body") else b""
-            match item["do"], str(item.get("id")):
+            match item.get("do"), str(item.get("id")):
                 case "request", item_id:
-                    request = KernelRequest(item["method"], item["path"], dict(item.get("headers") or {}), body)
-                    task = asyncio.create_task(self._answer(name, view, item_id, request))
-                    view.tasks[item_id] = task
-                    task.add_done_callback(partial(_forget_task, view, item_id))
+                    view.unfinished[item_id] = (item, [body])
+                    if not item.get("more"):
+                        self._start(name, view, item_id)
+                case "part", item_id if item_id in view.unfinished:
+                    view.unfinished[item_id][1].append(body)
+                    if not item.get("more"):
+                        self._start(name, view, item_id)
                 case "abort", item_id:
-                    if (found := view.tasks.get(item_id)) is not None:
-                        found.cancel()
+                    view.unfinished.pop(item_id, None)
+                    if (gone := view.gone.get(item_id)) is not None:
+                        gone.set()
                 case "alive", item_id:
                     self._put(name, view, {"id": item_id, "end": True})
                 case "assets", item_id:
@@ -84,19 +93,40 @@ class Messages:
                 case "close", _:
                     self._forget(name)
 
-    async def _answer(self, name: str, view: _View, item_id: str, request: KernelRequest) -> None:
+    def _start(self, name: str, view: _View, item_id: str) -> None:
+        """Begin to answer a request whose body is complete."""
+        item, parts = view.unfinished.pop(item_id)
+        headers = {str(key): str(value) for key, value in dict(item.get("headers") or {}).items()}
+        request = KernelRequest(str(item.get("method")), str(item.get("path")), headers, b"".join(parts))
+        most_bytes = item.get("most_bytes")
+        view.gone[item_id] = asyncio.Event()
+        task = asyncio.create_task(self._answer(name, view, item_id, request, most_bytes))
+        view.tasks[item_id] = task
+        task.add_done_callback(partial(_forget_task, view, item_id))
+
+    async def _answer(
+        self, name: str, view: _View, item_id: str, request: KernelRequest, most_bytes: int | None
+    ) -> None:
         head: dict[str, Any] = {}
         parts: list[bytes] = []
-        is_stream = has_ended = False
+        gone = view.gone[item_id]
+        is_stream = is_larger = has_ended = False
 
         async def send(message: Mapping[str, Any]) -> None:
-            nonlocal is_stream, has_ended
+            nonlocal is_stream, is_larger, has_ended
+            if gone.is_set():  # files are closed as after a fault; a task that is cancelled would leave them open
+                raise asyncio.CancelledError
             if message["type"] == "http.response.start":
                 announcement.cancel()
                 pairs = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in message["headers"]]
                 head.update(status=message["status"], headers=pairs)
                 is_stream = dict(message["headers"]).get(b"content-type", b"").startswith(_STREAM)
+                is_larger = most_bytes is not None and _length_of(message["headers"]) > most_bytes
                 return
+            if is_larger:  # the head says how large it is
+                self._put(name, view, {"id": item_id, **head, "end": True})
+                has_ended = True
+                raise asyncio.CancelledError
             parts.append(message.get("body", b""))
             has_ended = not message.get("more_body", False)
             if has_ended or is_stream or sum(map(len, parts)) >= _PART_BYTES:
@@ -109,14 +139,16 @@ class Messages:
             _TAKEN_S, lambda: self._put(name, view, {"id": item_id, "taken": True})
         )
         try:
-            await self._service.answer(request, send)
+            await self._service.answer(request, send, gone)
         except asyncio.CancelledError:
-            raise
+            has_ended = True
+            if not (gone.is_set() or is_larger):
+                raise
         except Exception:  # the service has logged its own faults
             logger.exception("%s %s failed", request.method, request.path[:1000])
         finally:
             announcement.cancel()
-        if not has_ended:
+        if not has_ended and not gone.is_set():
             self._put(name, view, {"id": item_id, "status": 500, "headers": [], **head, "end": True}, b"".join(parts))
 
     def _put(self, name: str, view: _View, item: dict[str, Any], body: bytes = b"") -> None:
@@ -142,8 +174,8 @@ class Messages:
 
     def _forget(self, name: str) -> None:
         if (view := self._views.pop(name, None)) is not None:
-            for task in list(view.tasks.values()):
-                task.cancel()
+            for gone in view.gone.values():
+                gone.set()
 
     async def _forget_all(self) -> None:
         for name in list(self._views):
@@ -158,5 +190,11 @@ class Messages:
                 self._forget(name)
 
 
+def _length_of(headers: Sequence[tuple[bytes, bytes]]) -> int:
+    """Return the length of an answer by its head; 0 if that does not say it."""
+    return int(dict(headers).get(b"content-length", b"0"))
+
+
 def _forget_task(view: _View, item_id: str, _task: "asyncio.Task[None]") -> None:
     view.tasks.pop(item_id, None)
+    view.gone.pop(item_id, None)

@@ -37,7 +37,7 @@ def open_app(view: View, *, height: int, mode: str, shows_findings: bool = False
     """
     check_integer("height", height, minimum=1, maximum=_MOST_PX)
     if mode not in list(Mode):
-        raise InvalidInput(f"mode must be {' or '.join(map(repr, Mode))}, not {mode!r:.80}")
+        raise InvalidInput(f"mode must be {' or '.join(repr(each.value) for each in Mode)}, not {mode!r:.80}")
     if not AppPages().exist:
         raise Unavailable(BUILD_HINT)
     dataset = Dataset(view._context, view._dataset_id)

@@ -52,6 +52,7 @@ class AppWidget(anywidget.AnyWidget):
         selected: the ids of the selected media; none where all are selected.
         all_selected: whether everything is selected that the page of images shows.
         height: in CSS pixels.
+        folder: of the workspace, for code that the app copies.
     """
 
     _esm = AppPages().widget_loader()
@@ -60,12 +61,15 @@ class AppWidget(anywidget.AnyWidget):
     selected = traitlets.Any(default_value=[]).tag(sync=True)
     all_selected = traitlets.Bool(False).tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
+    folder = traitlets.Unicode("").tag(sync=True)
+    _shared: SharedService | None = None
 
     def __init__(self, dataset: Dataset, address: str, height: int) -> None:
         self._dataset = dataset
-        self._shared: SharedService | None = SharedService(dataset)
-        super().__init__(url=address, height=height, vql=_filter_of(address))
-        self._messages = Messages(self._shared.service, self.send, _assets)
+        self._shared = shared = SharedService(dataset)
+        folder = str(dataset._context.layout.root)
+        super().__init__(url=address, height=height, vql=_filter_of(address), folder=folder)
+        self._messages = Messages(shared.service, self.send, _assets)
         self.on_msg(self._receive)
 
     @property

@@ -23,9 +23,9 @@ export const closing: AbortSignal | undefined = WIDGET.closing;
 export const isNotebook: boolean = true;
 
 const state = signal<KernelState>(kernel.state);
-kernel.onState = (found) => {
+kernel.listeners.add((found) => {
   state.value = found;
-};
+});
 export const kernelState: ReadonlySignal<KernelState> | null = state;
 
 export const request = (url: string, init: RequestInit): Promise<Response> => kernel.request(url, init);
@@ -98,6 +98,7 @@ export const leave = (next: string): void => {
   model.set("url", next); // as if Python had said so
 };
 export const serviceUrl = (): string => "";
+export const workspaceFolder = (): string | null => String(model.get("folder"));
 
 export function pathOfLink(link: HTMLAnchorElement): string | null {
   const target = link.getAttribute("href") ?? "";

@@ -65,6 +65,9 @@ export const leave = (address: string): void => location.assign(address);
 /** The address of the service, as other programs reach it. */
 export const serviceUrl = (): string => location.origin + BASE;
 
+/** The folder of the workspace, where that is open in the process that runs code; null for a service. */
+export const workspaceFolder = (): string | null => null;
+
 /** Return the path and the query of a link within the app; null for any other. */
 export function pathOfLink(link: HTMLAnchorElement): string | null {
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin) return null;

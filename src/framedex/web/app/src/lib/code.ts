@@ -5,6 +5,8 @@ import type { ResultQuery } from "../api/types";
 export interface Selected {
   /** The address of the service, without a slash at its end. */
   url: string;
+  /** The folder of the workspace, where code runs in the process that has it open; null for a service. */
+  folder?: string | null;
   /** The name of the dataset, or its id where several have the name. */
   dataset: string;
   datasetId: string;
@@ -46,7 +48,7 @@ export function leavesOut(kind: Kind, query: ResultQuery): "search" | "order" | 
   return kind === "cli" && query.sort ? "order" : null;
 }
 
-function pythonOf({ url, dataset, query, needsLogin }: Selected): string {
+function pythonOf({ url, folder, dataset, query, needsLogin }: Selected): string {
   const { ids, vql, search, region, sort } = query;
   const parts: string[] = [query.entity_type === "OBJECTS" ? ".objects" : ".view"];
   if (ids) parts.push(`.select(${python(ids)})`);
@@ -58,10 +60,11 @@ function pythonOf({ url, dataset, query, needsLogin }: Selected): string {
     parts.push(`.search(${python(search.text)}, ${python(search.limit)}, by=${python(search.by)})`);
   if (sort) parts.push(`.sort_by(${python(sort.column)}${sort.descending ? ", descending=True" : ""})`);
   const login = needsLogin ? ", key, secret" : "";
+  const client = `ws = framedex.Client(${python(url)}${login})  # or framedex.Workspace(folder)`;
   return [
     "import framedex",
     "",
-    `ws = framedex.Client(${python(url)}${login})  # or framedex.Workspace(folder)`,
+    folder ? `ws = framedex.Workspace(${python(folder)})` : client,
     `ds = ws.dataset(${python(dataset)})`,
     `view = ds${parts.join("")}`,
     "print(view.to_arrow())",

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { serviceUrl } from "#host";
+import { serviceUrl, workspaceFolder } from "#host";
 import { codeOf, KINDS, type Kind, leavesOut, type Selected } from "../lib/code";
 import { addressOf, dataset } from "../state/datasets";
 import { closeDialog, openDialog } from "../state/dialogs";
@@ -19,6 +19,7 @@ export function openCopy(): void {
   if (!found) return;
   const selected = {
     url: serviceUrl(),
+    folder: workspaceFolder(),
     dataset: addressOf(found),
     datasetId: found.id,
     query: shownQuery(),
@@ -28,7 +29,8 @@ export function openCopy(): void {
 }
 
 function CopyDialog({ selected }: { selected: Selected }) {
-  const chosen = (KINDS as readonly string[]).includes(kind.value) ? (kind.value as Kind) : "python";
+  const kinds = KINDS.filter((each) => each !== "curl" || selected.folder === null); // without a server
+  const chosen = (kinds as readonly string[]).includes(kind.value) ? (kind.value as Kind) : "python";
   const area = useRef<HTMLTextAreaElement>(null);
   const mustSelect = useSignal(!navigator.clipboard);
   const id = useId();
@@ -63,7 +65,7 @@ function CopyDialog({ selected }: { selected: Selected }) {
       >
         <fieldset class="choices">
           <legend>{t.copy.as}</legend>
-          {KINDS.map((each) => (
+          {kinds.map((each) => (
             <label key={each}>
               <input
                 type="radio"

@@ -19,12 +19,16 @@ export interface Model {
 export type KernelState = "ready" | "busy" | "gone";
 
 interface Question {
-  do: "request" | "abort" | "assets" | "alive" | "close";
+  do: "request" | "part" | "abort" | "assets" | "alive" | "close";
   id: string;
   method?: string;
   path?: string;
   headers?: Record<string, string>;
   has_body?: boolean;
+  /** Whether more of the body follows. */
+  more?: boolean;
+  /** The largest answer; of a larger one only the head comes. */
+  most_bytes?: number;
 }
 interface Item {
   id: string;
@@ -53,6 +57,8 @@ export interface Reply {
   body: Uint8Array<ArrayBuffer>;
 }
 
+/** Servers of notebooks refuse messages of more than 10 MiB, and end the connection (tornado 6). */
+const PART_BYTES = 4 * 2 ** 20;
 const BUSY_MS = 3_000;
 const GONE_MS = 20_000;
 const LOOK_MS = 1_000;
@@ -61,7 +67,7 @@ const ALIVE_MS = 10_000;
 export class Kernel {
   state: KernelState = "ready";
   /** Called when the state has changed. */
-  onState: (state: KernelState) => void = () => {};
+  readonly listeners = new Set<(state: KernelState) => void>();
   private readonly view = token();
   private readonly waiting = new Map<string, Waiting>();
   private outbox: { items: Question[]; buffers: ArrayBuffer[] } | null = null;
@@ -95,6 +101,18 @@ export class Kernel {
     return this.collect({ do: "assets", id: this.nextId() }, null);
   }
 
+  /** Wait until the kernel answers again. */
+  ready(): Promise<void> {
+    return new Promise((resolve) => {
+      const call = (state: KernelState): void => {
+        if (state !== "ready") return;
+        this.listeners.delete(call);
+        resolve();
+      };
+      this.listeners.add(call);
+    });
+  }
+
   /** Send a request, and return the whole answer. */
   request(path: string, init: RequestInit, mostBytes = Number.POSITIVE_INFINITY): Promise<Response> {
     return this.send(path, init, mostBytes);
@@ -126,6 +144,7 @@ export class Kernel {
       body = await whole.arrayBuffer();
     }
     const question: Question = { do: "request", id: this.nextId(), method: init.method ?? "GET", path, headers };
+    if (Number.isFinite(mostBytes)) question.most_bytes = mostBytes;
     const reply = await this.collect(question, body, init.signal, mostBytes);
     const isEmpty = reply.status === 204 || reply.status === 304;
     return new Response(isEmpty ? null : reply.body, { status: reply.status, headers: reply.headers });
@@ -183,8 +202,16 @@ export class Kernel {
       this.outbox = { items: [], buffers: [] };
       queueMicrotask(() => this.flush());
     }
-    this.outbox.items.push({ ...question, has_body: body !== null });
-    if (body) this.outbox.buffers.push(body);
+    const most = body?.byteLength ?? 0;
+    for (let at = 0; at === 0 || at < most; at += PART_BYTES) {
+      const part = body?.slice(at, at + PART_BYTES) ?? null;
+      if (part && this.outbox?.buffers.length && bytesIn(this.outbox.buffers) + part.byteLength > PART_BYTES)
+        this.flush();
+      this.outbox ??= { items: [], buffers: [] };
+      const head: Question = at === 0 ? question : { do: "part", id: question.id };
+      this.outbox.items.push({ ...head, has_body: part !== null, more: at + PART_BYTES < most });
+      if (part) this.outbox.buffers.push(part);
+    }
   }
 
   private flush(): void {
@@ -235,7 +262,7 @@ export class Kernel {
     if (state === "gone") this.failAll("The kernel does not answer");
     if (state === this.state) return;
     this.state = state;
-    this.onState(state);
+    for (const call of [...this.listeners]) call(state);
   }
 
   private failAll(reason: string): void {
@@ -244,6 +271,8 @@ export class Kernel {
     for (const each of all) each.fail(new TypeError(reason));
   }
 }
+
+const bytesIn = (buffers: readonly ArrayBuffer[]): number => buffers.reduce((sum, each) => sum + each.byteLength, 0);
 
 /** Return a text that no other view has; pages without https have no `randomUUID`. */
 function token(): string {

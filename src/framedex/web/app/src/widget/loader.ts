@@ -85,19 +85,26 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   }, WAIT_MS);
   root.append(place);
   el.append(host);
-  anyApp(kernel)
-    .then(({ start, styles }) => {
+  const show = async (): Promise<void> => {
+    try {
+      const { start, styles } = await anyApp(kernel);
       clearTimeout(late);
       if (closed.signal.aborted) return;
       place.textContent = "";
+      place.removeAttribute("role");
       root.adoptedStyleSheets = [styles];
       start({ model, kernel, root, place, closing: closed.signal });
-    })
-    .catch((error: unknown) => {
+    } catch (error) {
       clearTimeout(late);
       place.setAttribute("role", "alert");
-      place.textContent = kernel.state === "gone" ? words.gone : words.failed(String((error as Error).message));
-    });
+      const isGone = kernel.state === "gone";
+      place.textContent = isGone ? words.gone : words.failed(String((error as Error).message));
+      if (!isGone || closed.signal.aborted) return;
+      await kernel.ready(); // a long cell looks like a kernel that is gone
+      await show();
+    }
+  };
+  void show();
   return () => {
     clearTimeout(late);
     model.off("change:height", resize);
