@@ -41,6 +41,8 @@ class Front:
             bodies = iter(buffers)
             for item in content["items"]:
                 body = next(bodies) if item["has_body"] else b""
+                if item.get("taken"):  # an answer that takes longer is announced
+                    continue
                 status, before = found.get(item["id"], (item.get("status", 0), b""))
                 found[item["id"]] = (status, before + body)
                 if item.get("end"):
