@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import { get, post } from "../api/http";
-import type { DatasetStatus, ValueHistogram } from "../api/types";
+import type { DatasetStatus, IssueSummary, ValueHistogram } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { count, number } from "../lib/format";
 import { Button } from "../parts/Button";
@@ -87,7 +87,7 @@ function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }
   const summary = stats.value?.issues.find((each) => each.issue_type === type);
   return (
     <>
-      <p class="hint">{summary?.note ?? summary?.meaning}</p>
+      <p class="hint">{summary && (summary.note ?? explanation(summary))}</p>
       {summary && summary.threshold !== null && (
         <Limit dataset={of} type={type} input={limit} onChange={() => void queue.load()} />
       )}
@@ -234,4 +234,9 @@ function beyond(histogram: ValueHistogram, limit: number): number {
     const middle = ((histogram.edges[index] ?? 0) + (histogram.edges[index + 1] ?? 0)) / 2;
     return (histogram.above ? middle >= limit : middle <= limit) ? sum + n : sum;
   }, 0);
+}
+
+/** Return what an issue is, and what its value says. */
+function explanation({ issue_type, meaning }: IssueSummary): string {
+  return [t.issueReasons[issue_type], t.issues.means(meaning)].filter(Boolean).join(" ");
 }

@@ -125,7 +125,7 @@ function Finding({ dataset: of, issue }: { dataset: DatasetStatus; issue: IssueS
           ? rows.value.map((row) => <Thumb key={row.media_id} datasetId={of.id} row={row} size={96} />)
           : rows.error && <Pending of={rows} />}
       </div>
-      <p class="hint">{issue.meaning}</p>
+      <p class="hint">{t.issueReasons[issue.issue_type] ?? issue.meaning}</p>
       <p class="finding-links">
         <a class="button main" href={reviewPath(addressOf(of), issue.issue_type)}>
           {t.overview.review}

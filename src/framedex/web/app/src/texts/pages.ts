@@ -50,6 +50,20 @@ export const pages = {
     low_information: "Almost empty",
     grayscale: "Grey",
   } as Record<string, string>,
+  issueReasons: {
+    blur: "Out of focus, or moved while it was taken.",
+    dark: "Nearly black, even where it is brightest.",
+    bright: "Washed out: most of it is white.",
+    corrupted: "The file cannot be read, or only in part.",
+    duplicates: "Another image is the same, or nearly the same.",
+    outliers: "Unlike all other images.",
+    mislabels: "Similar images have another label.",
+    label_outlier: "Unlike the other images with this label.",
+    odd_aspect_ratio: "Much wider or taller than most.",
+    odd_size: "Much larger or smaller than most.",
+    low_information: "There is hardly anything to see.",
+    grayscale: "Without colours.",
+  } as Record<string, string>,
   pictures: {
     title: "Images",
     count: (n: number, all: number | null, entity: Entity) =>

@@ -62,6 +62,7 @@ export const queues = {
   issues: {
     types: "Issue types",
     none: "No image has this issue.",
+    means: (meaning: string) => `Value: ${meaning}.`,
     limit: "Limit",
     limitOf: (name: string) => `Limit of ${name}`,
     apply: "Use this limit",
