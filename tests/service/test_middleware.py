@@ -36,7 +36,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Messag
         async def send(message: Message) -> None:
             sent.append(message)
 
-        state: Any = SimpleNamespace(stopping=stopping)
+        state: Any = SimpleNamespace(stopping=stopping, embedders=())
         layer = RequestMiddleware(cut_off, state, lambda _method, _route, status, _s: statuses.append(status))
         asyncio.run(layer(dict(SCOPE), receive, send))
         return sent, statuses

@@ -79,14 +79,8 @@ def get_map(
         if required:
             raise
         return Response(status_code=204)
-    body = b"".join(
-        [
-            _HEADER.pack(_MAGIC, len(points), points.total, *points.bounds),
-            points.places.tobytes(),
-            points.positions.tobytes(),
-        ]
-    )
-    return _answer(request, body, points)
+    header = _HEADER.pack(_MAGIC, len(points), points.total, *points.bounds)
+    return _answer(request, b"".join([header, points.places.tobytes(), points.positions.tobytes()]), points)
 
 
 @router.get("/dataset/{dataset_id}/map/colours", response_class=Response, responses=_ANSWER)
