@@ -219,6 +219,15 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
     assert "http" not in page
 
 
+def test_card__is_markdown(run: Run, tmp_path: Path) -> None:
+    """The card is printed line by line, or written to a file."""
+    status, out, _ = run("card", "pets")
+    assert status == 0
+    assert "# pets\n" in out
+    assert run("card", "pets", "-o", str(tmp_path / "README.md"))[0] == 0
+    assert (tmp_path / "README.md").read_text() == out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
@@ -239,6 +248,7 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("create", "pets", "no/such/folder"), "a dataset named 'pets' exists already"),
         (("create", "new", "no/such/folder"), "there is nothing at"),
         (("report", "pets", "-o", "no/such/folder/x.html"), "cannot write no/such/folder/x.html"),
+        (("card", "pets", "-o", "no/such/folder/x.md"), "cannot write no/such/folder/x.md"),
         (("add", "pets", "no/such/folder"), "there is nothing at"),
         (("add", "nothing", "."), "no dataset 'nothing'"),
         (("reindex", "pets"), "Operation 'reindex' needs the dataset status PARTIAL INDEX; it is READY"),

@@ -273,6 +273,25 @@ def _shares(text: str) -> dict[str, float]:
     return shares
 
 
+def card(
+    name: NameArgument,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Markdown file to write.")] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Print the card of a dataset as Markdown for a repository: counts, sizes, labels, issues, copies, licences."""
+    with open_workspace(workspace) as ws:
+        text = ws.dataset(name).card()
+    if output is None:
+        for line in text.splitlines():
+            say(line)
+        return
+    from framedex.export.files import whole_file
+
+    with whole_file(output) as file:
+        file.write(text.encode())
+    say(f"wrote {output}")
+
+
 def report(
     name: NameArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("report.html"),

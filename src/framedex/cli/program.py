@@ -15,7 +15,7 @@ from framedex.cli.decisions import decisions, label_is_right, withdraw_decision
 from framedex.cli.demo import demo
 from framedex.cli.edits import basket, journal, limits, not_duplicates, redo, tag, tags, undo, untag
 from framedex.cli.enrich import enrich, models
-from framedex.cli.inspect import duplicates, explore, export, histogram, issues, report
+from framedex.cli.inspect import card, duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
 from framedex.cli.open import open_folder
@@ -42,7 +42,7 @@ app.command("open")(open_folder)
 for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
     withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,
-    media_id, histogram, export, report, cleanup, du, check, recover, backup, restore_backup, tasks,
+    media_id, histogram, export, report, card, cleanup, du, check, recover, backup, restore_backup, tasks,
     retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, compare, plugins, settings, share,
     audit, serve, demo,
 ):  # fmt: skip

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.api.apps import app_of
+from framedex.api.card import DatasetCard, card_of
 from framedex.api.dataset.edits import DatasetEdits
 from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
@@ -24,7 +25,7 @@ from framedex.api.dataset.views import DatasetViews
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
-from framedex.api.view import ExploreSearch, View
+from framedex.api.view import ExploreSearch, PinnedView, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.jobs.add import reindex
@@ -484,6 +485,20 @@ class Dataset(
         """
         open_media(self._context, self.id)
         return self._view().report(path, level=level, extra=extra)
+
+    def card(self) -> DatasetCard:
+        """Return the card of the dataset as Markdown: counts, sizes, labels, issues, copies, licences.
+
+        It is for a repository, and begins with the metadata that the Hugging Face Hub reads. Licences are the values of
+        a custom field named ``license`` or ``licence``. Names and descriptions are shown as they are, whatever Markdown
+        they contain.
+
+        Raises:
+            Conflict: the dataset has no index yet.
+        """
+        media = open_media(self._context, self.id)
+        state = PinnedView.of(self._context, self.id, (), media, objects=False)
+        return card_of(self.info, self.embedding_config, state, [each.field_name for each in self.fields()])
 
     def __repr__(self) -> str:
         info = self.info
