@@ -28,7 +28,8 @@ STEP = 8
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith(("FRAMEDEX_", "DISABLE_AUTH")) and name not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if not name.startswith(("FRAMEDEX_", "DISABLE_AUTH"))
+    and name not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "PYTHONUNBUFFERED")
 }
 # Runs the command. With a first argument reading waits after two steps of eight images, until a file of that name is
 # there, or the process is to stop. At the end it prints how many images it read.

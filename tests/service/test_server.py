@@ -21,7 +21,12 @@ from tests.gallery import make_gallery
 from tests.processes import start
 
 PROGRAM = [sys.executable, "-m", "framedex", "serve"]
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("FRAMEDEX_", "DISABLE_AUTH"))}
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    # Without the last one output to a pipe waits in a buffer, as it does for users.
+    if not name.startswith(("FRAMEDEX_", "DISABLE_AUTH")) and name != "PYTHONUNBUFFERED"
+}
 
 
 class Served:

@@ -24,8 +24,8 @@ def counted(count: int, nouns: str) -> str:
 
 
 def say(line: str) -> None:
-    """Print a line."""
-    print(printable(line))  # noqa: T201 - a command line prints
+    """Print a line at once, also where the output is a pipe or a file: who waits for an address must get it."""
+    print(printable(line), flush=True)  # noqa: T201 - a command line prints
 
 
 def print_json(value: Any) -> None:
