@@ -83,7 +83,7 @@ def test_widget__shows_images_and_selects(dataset: Dataset, show: Callable[..., 
     cells = view.get_by_role("gridcell")
     expect(cells.first).to_be_visible()
     expect(view.locator(".tile.shown").first).to_be_visible()
-    assert view.locator(".tile img").first.get_attribute("src").startswith("blob:")  # type: ignore[union-attr]
+    assert view.locator(".tile.shown img").first.get_attribute("src").startswith("blob:")  # type: ignore[union-attr]
     cells.first.click()
     page.keyboard.press("Space")
     eventually(page, lambda: len(widget.selected) == 1)
