@@ -2,7 +2,8 @@
 
 import csv
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,3 +143,11 @@ class Faulty(Averages):
         if self.broken:
             raise RuntimeError("the encoder is out of order")
         return super().encode_images(batch)
+
+
+@contextmanager
+def opened_gallery(home: Path) -> Iterator[Dataset]:
+    """Yield a dataset of the images of :func:`make_gallery` in a workspace below a folder, which is open meanwhile."""
+    make_gallery(home / "gallery")
+    with Workspace(home / "ws", settings=SETTINGS) as workspace:
+        yield workspace.create_dataset("pets", home / "gallery")

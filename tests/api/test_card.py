@@ -1,6 +1,7 @@
 """Cards of datasets: counts that agree with the library's, licences, and names that are no Markdown."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,18 +9,17 @@ import yaml
 
 from framedex import Dataset, Workspace
 from framedex.api.card import DatasetCard
-from tests.gallery import SETTINGS, make_gallery
+from tests.gallery import opened_gallery
 from tests.growth import THRESHOLDS, families, part
 from tests.objects import scenes
 from tests.videos import numbered, write_video
 
 
 @pytest.fixture(scope="module")
-def gallery(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     """A dataset of images with planted faults, and labels."""
-    folder = tmp_path_factory.mktemp("card")
-    make_gallery(folder / "pets")
-    return Workspace(folder / "ws", settings=SETTINGS).create_dataset("pets", folder / "pets")
+    with opened_gallery(tmp_path_factory.mktemp("card")) as found:
+        yield found
 
 
 def section(card: str, title: str) -> dict[str, list[str]]:

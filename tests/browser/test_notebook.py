@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from framedex import Dataset, InvalidFilter, InvalidInput, Workspace, vql
 from framedex.api.workspace import workspace_of
 from tests.browser.notebook_page import NotebookPage
-from tests.gallery import SETTINGS, make_gallery
+from tests.gallery import SETTINGS, make_gallery, opened_gallery
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +21,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     """A dataset that the tests do not change."""
-    home = tmp_path_factory.mktemp("notebook")
-    make_gallery(home / "gallery")
-    with Workspace(home / "ws", settings=SETTINGS) as workspace:
-        yield workspace.create_dataset("pets", home / "gallery")
+    with opened_gallery(tmp_path_factory.mktemp("notebook")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -4,14 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from framedex import Dataset, Workspace
-from tests.gallery import SETTINGS, make_gallery
+from framedex import Dataset
+from tests.gallery import opened_gallery
 
 
 @pytest.fixture(scope="package")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     """A dataset that the tests do not change."""
-    home = tmp_path_factory.mktemp("notebook")
-    make_gallery(home / "gallery")
-    with Workspace(home / "ws", settings=SETTINGS) as workspace:
-        yield workspace.create_dataset("pets", home / "gallery")
+    with opened_gallery(tmp_path_factory.mktemp("notebook")) as found:
+        yield found

@@ -3,15 +3,12 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.api.apps import app_of
-from framedex.api.card import DatasetCard, card_of
 from framedex.api.dataset.edits import DatasetEdits
 from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
@@ -19,13 +16,14 @@ from framedex.api.dataset.files import DatasetFiles
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.maps import DatasetMaps
+from framedex.api.dataset.presentations import DatasetPresentations
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.dataset.views import DatasetViews
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
-from framedex.api.view import ExploreSearch, PinnedView, View
+from framedex.api.view import ExploreSearch, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.jobs.add import reindex
@@ -66,6 +64,7 @@ class Dataset(
     DatasetUploads,
     DatasetLookups,
     DatasetMaps,
+    DatasetPresentations,
     DatasetViews,
     DatasetFiles,
 ):
@@ -455,50 +454,6 @@ class Dataset(
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding."""
         return self._view().embeddings()
-
-    def app(self, height: int = 600, *, mode: str = "widget") -> Any:
-        """Return the web app for a notebook, open at the dataset's findings; see :meth:`framedex.View.app`.
-
-        Args:
-            height: in CSS pixels, 1 to 10,000.
-            mode: ``widget``; or ``server`` where messages of widgets are blocked.
-
-        Raises:
-            InvalidInput: an argument is wrong.
-            MissingDependency: the extra ``notebook`` is not installed.
-            NotFound: the dataset was deleted.
-            Unavailable: the app was not built, or the server does not start.
-        """
-        return app_of(self._view(), height=height, mode=mode, shows_findings=True)
-
-    def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
-        """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.
-
-        Args:
-            path: the file.
-            level: the cluster level of the page, 0 to 4.
-            extra: HTML for the top of the page.
-
-        Raises:
-            InvalidInput: the file cannot be written, or *extra* is no valid text.
-            Conflict: the dataset has nothing to show yet.
-        """
-        open_media(self._context, self.id)
-        return self._view().report(path, level=level, extra=extra)
-
-    def card(self) -> DatasetCard:
-        """Return the card of the dataset as Markdown: counts, sizes, labels, issues, copies, licences.
-
-        It is for a repository, and begins with the metadata that the Hugging Face Hub reads. Licences are the values of
-        a custom field named ``license`` or ``licence``. Names and descriptions are shown as they are, whatever Markdown
-        they contain.
-
-        Raises:
-            Conflict: the dataset has no index yet.
-        """
-        media = open_media(self._context, self.id)
-        state = PinnedView.of(self._context, self.id, (), media, objects=False)
-        return card_of(self.info, self.embedding_config, state, [each.field_name for each in self.fields()])
 
     def __repr__(self) -> str:
         info = self.info
