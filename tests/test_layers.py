@@ -15,7 +15,7 @@ import framedex
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(framedex.__file__).parent
-DOORS = {"lance": {"storage"}, "torch": {"encoders", "enrichers"}, "botocore": {"media"}}
+DOORS = {"lance": {"storage"}, "torch": {"encoders", "enrichers", "training"}, "botocore": {"media"}}
 """Engines, with the packages that may import them."""
 
 

@@ -133,14 +133,9 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
     Raises:
         CannotDecode: the data is empty, truncated, too large, or not an image of a supported format.
     """
-    if not data:
-        raise CannotDecode("the file is empty")
-    header = jpeg.read_header(data)
+    header = _plain_jpeg(data, max_pixels)
     if header is not None:
-        jpeg.check_scans(data, header)
-    if header is not None and header.components in (1, 3):
         width, height = header.displayed_size
-        check_size(width, height, max_pixels)
         factor = _reduction(min(width, height), detail)
         with reserve_pixels(budget, width * height // factor**2):
             if (image := _decode_jpeg(data, header, factor)) is not None:
@@ -151,6 +146,39 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
                     small, sample, header.components, width, height, "jpeg", damage, header.traits, larger
                 )
     return _decode_other(jpeg.slimmed(data) if data[:3] == b"\xff\xd8\xff" else data, max_pixels, detail, budget)
+
+
+def decode_pixels(data: bytes, *, max_pixels: int) -> Pixels:
+    """Return the pixels of the image in *data* as :func:`decode` does, without what measuring needs beside them.
+
+    Args:
+        data: the content of the file.
+        max_pixels: the maximum number of pixels; larger images are refused before decoding.
+
+    Raises:
+        CannotDecode: as :func:`decode` raises it.
+    """
+    header = _plain_jpeg(data, max_pixels)
+    image = None if header is None else _decode_jpeg(data, header, 1)
+    return decode(data, max_pixels=max_pixels).pixels if image is None else image[0]
+
+
+def _plain_jpeg(data: bytes, max_pixels: int) -> jpeg.Header | None:
+    """Return the header of a JPEG in grey or colour after a check of its size; None for other images.
+
+    Raises:
+        CannotDecode: the data is empty, or the image is too large.
+    """
+    if not data:
+        raise CannotDecode("the file is empty")
+    header = jpeg.read_header(data)
+    if header is None:
+        return None
+    jpeg.check_scans(data, header)
+    if header.components not in (1, 3):
+        return None
+    check_size(*header.displayed_size, max_pixels)
+    return header
 
 
 def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> DecodedImage:

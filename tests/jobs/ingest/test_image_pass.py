@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Unavailable, Workspace
-from framedex.images.reading import read_row
 from framedex.jobs.ingest import image_runs
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.image_runs import Row
 from framedex.media.decode import DecodedImage
 from framedex.media.files import Reader
+from framedex.media.row_images import read_row
 from framedex.media.video import Video
 from framedex.operations.context import open_media
 from framedex.settings import Settings

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from framedex import Workspace
-from framedex.images.reading import crop_image
 from framedex.issue_types import find_valued_type, measure_columns
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.media.decode import DecodedImage, decode
+from framedex.media.row_images import crop_image
 from framedex.operations.context import open_media
 from tests.image_files import Pixels, encode, photo, write
 from tests.objects import rows_of, write_table

@@ -18,6 +18,7 @@ from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.maps import DatasetMaps
 from framedex.api.dataset.presentations import DatasetPresentations
 from framedex.api.dataset.searches import DatasetSearches
+from framedex.api.dataset.training import DatasetTraining
 from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.dataset.views import DatasetViews
 from framedex.api.histogram import Histogram
@@ -65,6 +66,7 @@ class Dataset(
     DatasetLookups,
     DatasetMaps,
     DatasetPresentations,
+    DatasetTraining,
     DatasetViews,
     DatasetFiles,
 ):

@@ -6,7 +6,7 @@ from typing import Any, Self, TypedDict
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
-from framedex.api.view.reading import Reading
+from framedex.api.view.training import Training
 from framedex.browse import issues as issue_search
 from framedex.browse.duplicates import duplicates, exact_duplicates
 from framedex.browse.explore import check_arguments, check_entity_type, count_clusters, explore
@@ -35,7 +35,7 @@ class ExploreSearch(TypedDict, total=False):
     anchor_type: str | None
 
 
-class Browsing(Reading):
+class Browsing(Training):
     """Methods that show contents. They take the rows of a view as a set: its order matters after a search only."""
 
     def explain(self) -> str:

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from framedex.core.assumed_roles import AssumedRole
 from framedex.encoders import decode_side_px
 from framedex.errors import CannotDecode, NotFound, Unavailable
-from framedex.images.reading import crop_image, open_video, read_frame, read_row
 from framedex.jobs.ingest.image_runs import RUN_LENGTH, ImageLocation, Row, Run, is_long_run, runs
 from framedex.jobs.ingest.read_ahead import Stream, run_ahead
 from framedex.media.decode import Budget, DecodedImage, HeldOn, PixelBudget
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
+from framedex.media.row_images import crop_image, open_video, read_frame, read_row
 from framedex.media.video import Video
 from framedex.settings import Settings
 from framedex.storage.media import Media

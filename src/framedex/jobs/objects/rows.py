@@ -14,12 +14,12 @@ from framedex.annotations.boxes import Box
 from framedex.core.ids import object_id
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
-from framedex.images.reading import crop_image
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of, check_encoding, rows_to_batch
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.media.decode import DecodedImage
+from framedex.media.row_images import crop_image
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex

@@ -1,0 +1,1 @@
+"""Datasets of other libraries made of views, for training."""
