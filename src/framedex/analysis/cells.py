@@ -161,6 +161,7 @@ def measure_reach(
     k: int,
     recall: float,
     min_similarity: float = -np.inf,
+    queries: Vectors | None = None,
     engine: Products,
     random: np.random.Generator,
     progress: ShareProgress,
@@ -170,6 +171,7 @@ def measure_reach(
     Args:
         vectors: all rows.
         centroids: centroids of the cells.
+        queries: other rows that search among them, of which the sample is; by default they search each other.
         k: neighbours per row.
         recall: requested share of the true neighbours, below 1.
         min_similarity: only neighbours with at least this similarity count.
@@ -177,9 +179,11 @@ def measure_reach(
         random: selects the sample of rows.
         progress: called between blocks.
     """
-    sample_rows = np.sort(random.choice(len(vectors), min(_TESTED, len(vectors)), replace=False))
-    queries = take_rows(vectors, sample_rows)
-    neighbours, similarity = _exact(vectors, sample_rows, queries, k, engine, progress)
+    searching = vectors if queries is None else queries
+    sample_rows = np.sort(random.choice(len(searching), min(_TESTED, len(searching)), replace=False))
+    queries = take_rows(searching, sample_rows)
+    own_rows = sample_rows if searching is vectors else np.full_like(sample_rows, -1)
+    neighbours, similarity = _exact(vectors, own_rows, queries, k, engine, progress)
     to_centroids = queries @ centroids.T
     own = to_centroids.max(axis=1, keepdims=True)
     cell = assign(take_rows(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)

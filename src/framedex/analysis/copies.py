@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from framedex.analysis.components import connected_components
 from framedex.analysis.neighbours import ignore_progress, nearest
+from framedex.analysis.neighbours_between import nearest_between
 from framedex.analysis.products import Products
 from framedex.core.arrays import Vectors
 from framedex.core.blas_threads import single_threaded_blas
@@ -100,6 +101,7 @@ def find_candidates(
     cells: Callable[[Vectors], Vectors],
     *,
     added: int = 0,
+    split: int | None = None,
     owners: npt.NDArray[np.int32] | None = None,
     engine: Products | None = None,
     progress: ShareProgress = ignore_progress,
@@ -112,6 +114,7 @@ def find_candidates(
         light: returns the layouts of descriptors: shape (N, S, S).
         cells: returns the parts of descriptors that describe one part of an image each: shape (N, C, E), unit length.
         added: the first image that is compared with all others; only pairs with such an image are returned.
+        split: the first image of a second set; only pairs of an image before it and one from it on are returned.
         owners: int32, shape (M,): images with the same number ≥ 0 are no candidates for each other.
         engine: computes the matrix products.
         progress: called with the share that is done; raises to stop.
@@ -121,7 +124,7 @@ def find_candidates(
     with single_threaded_blas():  # its threads wait for each other longer than these products take
         projection = _Projection.of(units, poses)
         if added == 0:
-            pairs = _joined(units, projection, poses, light, engine, progress)
+            pairs = _joined(units, projection, poses, light, split, engine, progress)
         else:
             pairs = _looked_up(units, projection, poses, added, owners, progress)
         a, b = pairs
@@ -198,10 +201,14 @@ def _joined(
     projection: _Projection,
     poses: Poses,
     light: Callable[[Vectors], Vectors],
+    split: int | None,
     engine: Products | None,
     progress: ShareProgress,
 ) -> tuple[Rows, Rows]:
-    """Return pairs of images with near units, from searches in the poses that they take, and as they are."""
+    """Return pairs of images with near units, from searches in the poses that they take, and as they are.
+
+    With a *split*, units before it search among those from it on, and the other way round.
+    """
     rows, owners, upright = [], [], []
     for start in range(0, len(units.vectors), _POSED):
         vectors = units.vectors[start : start + _POSED].astype(np.float32)
@@ -216,10 +223,15 @@ def _joined(
     share: float = len(projected) / (len(projected) + np.count_nonzero(is_upright))
     pairs = []
     for first, last, chosen in ((0.0, share, np.ones_like(is_upright)), (share, 1.0, is_upright)):
-        graph = nearest(
-            projected[chosen], k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=_part_of(progress, first, last)
-        )
-        pairs.append(_best_pairs(image[chosen], graph.rows, graph.similarity, units.images))
+        part, its_progress = np.flatnonzero(chosen), _part_of(progress, first, last)
+        if split is None:
+            graph = nearest(projected[part], k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=its_progress)
+        else:
+            is_there = image[part] >= split
+            part = np.concatenate([part[~is_there], part[is_there]])
+            sides = np.split(projected[part], [np.count_nonzero(~is_there)])
+            graph = nearest_between(*sides, k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=its_progress)
+        pairs.append(_best_pairs(image[part], graph.rows, graph.similarity, units.images))
     a, b = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     return _distinct(a, b, units.images)
 
@@ -242,7 +254,7 @@ def _best_pairs(image: Rows, rows: npt.NDArray[np.int32], similarity: Vectors, i
     for start, end in pairwise(starts.tolist()):
         units = order[start:end]
         mine, other = np.repeat(image[units], rows.shape[1]), image[rows[units].ravel()]
-        foreign = mine != other
+        foreign = (mine != other) & (rows[units].ravel() >= 0)
         mine, other, score = mine[foreign], other[foreign], similarity[units].ravel()[foreign]
         by_pair = np.lexsort((-score, other, mine))
         is_first = np.diff(mine[by_pair] * images + other[by_pair], prepend=-1) != 0

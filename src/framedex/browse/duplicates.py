@@ -301,14 +301,11 @@ class _Members:
             if (reason := done.get(ends)) is not None:
                 return reason
             if (reason := done.get(ends[::-1])) is not None:
-                return f"the original of what is kept, which is {reason}" if _loses(reason) else reason
+                return f"the original of what is kept, which is {reason}" if tells_original(reason) else reason
         if "width" not in self.columns:
             return "same file"
         size, kept_size = (np.array([self.columns[name][at] for name in ("width", "height")]) for at in (member, kept))
-        if np.isfinite([size, kept_size]).all() and not np.array_equal(size, kept_size):
-            x, y = size / kept_size
-            return f"resized to {x:.0%}" if abs(x / y - 1) < _SAME_SHAPE else f"{size[0]:.0f}×{size[1]:.0f}, reshaped"
-        return "same pixels" if self._is_near(member, kept, DUPLICATES[-1]) else "recompressed or edited"
+        return difference(size, kept_size, is_equal=self._is_near(member, kept, DUPLICATES[-1]))
 
     def _is_near(self, member: int, other: int, level: str = DUPLICATES[1]) -> bool:
         """Return whether two members are in one group of a level."""
@@ -316,7 +313,21 @@ class _Members:
         return numbers is not None and bool(numbers[member] >= 0 and numbers[member] == numbers[other])
 
 
-def _loses(reason: str) -> bool:
+def difference(size: Values, other_size: Values, *, is_equal: bool) -> str:
+    """Return how an image differs from another one that its descriptor shows to be a near-duplicate.
+
+    Args:
+        size: width and height in pixels; NaN if unknown.
+        other_size: those of the other image.
+        is_equal: whether their similarity is of the highest level.
+    """
+    if np.isfinite([size, other_size]).all() and not np.array_equal(size, other_size):
+        x, y = size / other_size
+        return f"resized to {x:.0%}" if abs(x / y - 1) < _SAME_SHAPE else f"{size[0]:.0f}×{size[1]:.0f}, reshaped"
+    return "same pixels" if is_equal else "recompressed or edited"
+
+
+def tells_original(reason: str) -> bool:
     """Return whether only one of two copies can be the original: a part, or one with something around it."""
     return any(word in reason for word in (CROPPED, "framed", "shown on"))
 

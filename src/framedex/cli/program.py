@@ -27,7 +27,7 @@ from framedex.cli.search import bench_search, search, similar
 from framedex.cli.serve import serve
 from framedex.cli.settings import settings
 from framedex.cli.sharing import audit, share
-from framedex.cli.states import compare, snapshots
+from framedex.cli.states import compare, overlap, snapshots
 from framedex.cli.tasks import retry, tasks
 from framedex.cli.uploads import upload, uploads
 from framedex.cli.views import trend, views
@@ -43,7 +43,7 @@ for _command_function in (
     create, upload, uploads, add, add_objects, reindex, models, enrich, not_duplicates, label_is_right, decisions,
     withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates, issues, labels,
     media_id, histogram, export, report, card, cleanup, du, check, recover, backup, restore_backup, tasks,
-    retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, compare, plugins, settings, share,
+    retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, compare, overlap, plugins, settings, share,
     audit, serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)

@@ -1,10 +1,19 @@
-"""Commands that compare states of a dataset: snapshots and the present one."""
+"""Commands that compare states of a dataset, snapshots and the present one, or the media of two datasets."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace
+from framedex.cli.options import (
+    JsonOption,
+    LimitOption,
+    NameArgument,
+    VqlOption,
+    WorkspaceOption,
+    open_workspace,
+    parse_vql,
+)
 from framedex.cli.output import print_json, print_table, say
 
 _BeforeArgument = Annotated[
@@ -37,6 +46,36 @@ def compare(
         print_table(("change", "image", "before", "after"), shown)
         counts = ", ".join(f"{count:,} {each.replace('_', ' ')}" for each, count in found.counts.items() if count)
         say(counts or "nothing differs")
+
+
+def overlap(
+    name: NameArgument,
+    other: Annotated[str, typer.Argument(help="Name or id of the other dataset; or the same one, with filters.")],
+    similarity: Annotated[float, typer.Option(help="Minimum similarity, 0.96 to 1.")] = 0.96,
+    exact: Annotated[bool, typer.Option("--exact", help="Only files with equal content.")] = False,
+    vql: VqlOption = None,
+    other_vql: Annotated[str | None, typer.Option(help="VQL filter of the other dataset, a JSON array.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the pairs with their images to this HTML file.")] = None,
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the images of a dataset that have copies in another one, for example test images among training images."""
+    with open_workspace(workspace) as ws:
+        views = [ws.dataset(each).where(parse_vql(text) or []) for each, text in ((name, vql), (other, other_vql))]
+        found = views[0].overlap(views[1], similarity, exact=exact)
+        rows = found.to_arrow(limit=limit or (None if as_json else _SHOWN)).to_pylist()
+        if report is not None:
+            found.report(report)
+        if as_json:
+            print_json({"count": found.count(), "other_count": found.other_count(), "pairs": len(found), "rows": rows})
+            return
+        shown = [
+            (row["here_name"], row["there_name"], f"{row['similarity']:.4f}", row["copy"] or "", row["reason"])
+            for row in rows
+        ]
+        print_table(("image", "image of the other", "similarity", "copy", "what was done to it"), shown)
+        say(f"{found.count():,} images have copies in the other dataset: {len(found):,} pairs")
 
 
 def snapshots(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:

@@ -1,8 +1,10 @@
 """Look-ups of :class:`framedex.Dataset`: its state, its labels, the copies of one item, the item at a location."""
 
 import os
+from typing import Any
 
 from framedex.api.view import View
+from framedex.api.view.overlap import Overlap
 from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media
@@ -55,6 +57,21 @@ class DatasetLookups:
             InvalidInput: the similarity is out of range.
         """
         return copies_of(open_media(self._context, self.id), media_id, similarity=similarity)
+
+    def overlap(self, other: Any, similarity: float = 0.96, *, exact: bool = False) -> Overlap[View]:
+        """Return the copies of the dataset's media in another dataset or view; see :meth:`framedex.View.overlap`.
+
+        Args:
+            other: a dataset, or a view of any dataset.
+            similarity: minimum cosine similarity, 0.96 to 1, rounded up to the next of the eight levels.
+            exact: only files with equal content.
+
+        Raises:
+            InvalidInput: *other* is no dataset or view of media, or has the same media; the similarity is out of range;
+                or one of two datasets has no copy descriptors, and *exact* is false.
+            Conflict: a dataset has no index yet.
+        """
+        return View(self._context, self.id).overlap(other, similarity, exact=exact)
 
     def media_id(self, location: str | os.PathLike[str]) -> str:
         """Return the id of the media item at a location.

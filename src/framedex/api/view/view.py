@@ -13,6 +13,7 @@ import pyarrow as pa
 from framedex.analysis.coverage import MOST_CHOSEN
 from framedex.api.apps import app_of
 from framedex.api.view.browsing import Browsing
+from framedex.api.view.overlap import Overlap, overlap_of
 from framedex.api.view.report import report_html
 from framedex.browse.diverse_rows import DiverseRows, find_diverse_rows
 from framedex.browse.explore import file_name
@@ -136,6 +137,32 @@ class View(Browsing, exporting.Exportable):
                 media, rows, int(n), seed=int(seed), progress=partial(progress, "similarities") if progress else _quiet
             )
         return DiverseView.of(self, media, found, len(rows))
+
+    def overlap(self, other: Any, similarity: float = 0.96, *, exact: bool = False) -> "Overlap[View]":
+        """Return the copies of the view's media among those of another view, of this dataset or another one.
+
+        Copies are those of :meth:`framedex.Dataset.duplicates`: files with equal content, near-duplicates by the copy
+        descriptor, which is the same for all encoders, and crops, frames, mirrored and turned images that keypoints
+        confirm. Within a dataset they are the members of its near-duplicate groups; so decisions that media are no
+        duplicates hold. Between datasets they are found by the same search, in which ``FRAMEDEX_COPY_BUDGET_MS`` limits
+        the processor time for keypoints. Memory grows with the number of media, not of pairs.
+
+        Args:
+            other: a view, or a dataset, which stands for all its media.
+            similarity: minimum cosine similarity, 0.96 to 1, rounded up to the next of the eight levels.
+            exact: only files with equal content.
+
+        Raises:
+            InvalidInput: *other* is no view of media, or has the same media; the similarity is out of range; or the
+                views are of two datasets of which one has no copy descriptors, and *exact* is false.
+            Conflict: a dataset has no index yet.
+        """
+        there = other if isinstance(other, View) else getattr(other, "view", None)
+        if not isinstance(there, View):
+            raise InvalidInput(f"other must be a dataset or a view of media, not {other!r:.80}")
+        for each in (self, there):
+            check_media(each)
+        return overlap_of(self, there, similarity=similarity, exact=exact)
 
     def tag(self, tag: str) -> Tag:
         """Tag the media of the view, and return the tag; see :meth:`framedex.Dataset.tag`."""

@@ -1,0 +1,280 @@
+"""Verification of copies by keypoints: which pairs of images show the same, and what was done to the copy."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.keypoints import Keypoints, SharedView, find_keypoints, shared_view, to_keypoint_size
+from framedex.core.borders import Box, cropped, inner_box
+from framedex.core.opencv_threads import single_threaded_opencv
+from framedex.core.progress import ShareProgress
+from framedex.encoders.copy_descriptor import panels
+from framedex.errors import Unavailable
+from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
+from framedex.jobs.ingest.image_pass import decode_rows
+from framedex.media.decode import DecodedImage
+from framedex.records import DUPLICATE_LEVELS
+from framedex.settings import Settings
+from framedex.storage.copy_pairs import CROPPED, NO_PAIRS, CopyPairs
+from framedex.storage.media import Media
+
+Rows = npt.NDArray[np.int64]
+VERIFIED = DUPLICATE_LEVELS[0]
+"""The similarity of copies that keypoints show."""
+_LOG = logging.getLogger("framedex")
+_DETAIL = 240  # pixels of the shorter side of the images in which keypoints are found
+_BLOCK = 256  # images or pairs at a time
+_PART = 64  # pairs that a thread compares at a time
+_WHOLE = 0.97  # share of an image that counts as all of it
+_FRAME = 0.08  # difference of shares of an image that trimming and compression make
+_TURN = 1.5  # degrees that are a turn
+_ALL = 0.9  # share of an image that another one shows as one of its parts
+_SAME_BOX = 0.85  # intersection over union
+_READING = 0.7  # share of the work that is done after the images are read
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """A media table whose images are compared.
+
+    Attributes:
+        media: the media.
+        settings: limits.
+        keypoints: the folder of cached keypoints.
+        first: the number of its first row among the rows of all tables that are compared.
+    """
+
+    media: Media
+    settings: Settings
+    keypoints: Path
+    first: int = 0
+
+
+def verified_pairs(
+    sources: Sequence[ImageSource], a: Rows, b: Rows, mirrored: npt.NDArray[np.bool_], progress: ShareProgress
+) -> CopyPairs:
+    """Return the pairs of rows that keypoints confirm.
+
+    Args:
+        sources: tables whose rows are numbered one after another.
+        a: int64, shape (P,): the first row of each pair.
+        b: int64, shape (P,): the second one.
+        mirrored: bool, shape (P,): whether the second image may be mirrored.
+        progress: called with the share that is done; raises to stop.
+    """
+    wanted = np.union1d(a, b)
+    is_mirrored = np.zeros(int(wanted.max(initial=-1)) + 1, dtype=np.bool_)
+    is_mirrored[b[mirrored]] = True
+    keys: _Keys = {}
+    with ExitStack() as stack:
+        caches = [stack.enter_context(KeypointCache(each.keypoints)) for each in sources]
+        try:
+            done = 0.0
+            for source, cache in zip(sources, caches, strict=True):
+                low, high = np.searchsorted(wanted, [source.first, source.first + source.media.table.count()]).tolist()
+                share = _READING * (high - low) / max(len(wanted), 1)
+                reading = lambda part, done=done, share=share: progress(done + share * part)  # noqa: E731
+                keys |= _read_keypoints(source, wanted[low:high], is_mirrored, cache, reading)
+                done += share
+        except Unavailable as error:
+            _LOG.warning("copies are not verified, because images cannot be read: %s", error)
+            return NO_PAIRS
+        pairs = list(zip(a.tolist(), b.tolist(), mirrored.tolist(), strict=True))
+        threads = sources[0].settings.threads
+        comparing = lambda part: progress(_READING + (1 - _READING) * part)  # noqa: E731
+        views = _compare(keys, pairs, caches, threads, comparing)
+    made = [
+        _described(row, other, proof) for row, other, proof in zip(a.tolist(), b.tolist(), views, strict=True) if proof
+    ]
+    if not made:
+        return NO_PAIRS
+    first, second, reasons, shares = zip(*made, strict=True)
+    similarity = np.full(len(made), VERIFIED, np.float32)
+    return CopyPairs(
+        np.array(first, np.int64), np.array(second, np.int64), similarity, reasons, np.array(shares, np.float32)
+    )
+
+
+_Keys = dict[tuple[int, bool], bytes]
+
+
+def _read_keypoints(
+    source: ImageSource,
+    rows: Rows,
+    is_mirrored: npt.NDArray[np.bool_],
+    cache: KeypointCache,
+    progress: ShareProgress,
+) -> _Keys:
+    """Find the keypoints of rows that the cache lacks; return the keys of all rows whose keypoints are known."""
+    media, first = source.media, source.first
+    keys: _Keys = {}
+    missing: list[dict[str, Any]] = []
+    for row in _rows(media, rows, first):
+        number, content = row["number"], row["content_hash"]
+        if content is None:
+            continue
+        for flag in (False, True)[: 1 + int(is_mirrored[number])]:
+            keys[number, flag] = key_of(content, row.get("frame_number"), mirrored=flag)
+        row["wanted"] = [flag for flag in (False, True) if (key := keys.get((number, flag))) and key not in cache]
+        if row["wanted"]:
+            missing.append(row)
+    results = decode_rows(
+        media, missing, _keypoints_of, lambda _row, _reason: {}, detail=_DETAIL, settings=source.settings
+    )
+    made: dict[bytes, Keypoints] = {}
+    done = unread = 0
+    with closing(results):
+        for each in results:
+            if each is None:
+                continue
+            done, unread = done + 1, unread + (not each)
+            made |= {keys[place]: points for place, points in each.items()}
+            if len(made) >= _BLOCK:
+                cache.put(made)
+                made = {}
+            progress(done / len(missing))
+    cache.put(made)
+    if unread:
+        _LOG.warning("copies of %d images are not verified, because the images cannot be read", unread)
+    return keys
+
+
+def _rows(media: Media, rows: Rows, start: int) -> Iterator[dict[str, Any]]:
+    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error", "content_hash"]))):
+        some = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)]
+        for number, row in zip(some.tolist(), batch.take(some - start).to_pylist(), strict=True):
+            yield {**row, "number": number}
+        start += batch.num_rows
+
+
+def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypoints]:
+    grey = to_keypoint_size(np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
+    found = {}
+    for flag in row["wanted"]:
+        shown = np.ascontiguousarray(grey[:, ::-1]) if flag else grey
+        found[row["number"], flag] = replace(find_keypoints(shown), parts=_parts(shown))
+    return found
+
+
+def _parts(grey: npt.NDArray[np.uint8]) -> tuple[Box, ...]:
+    """Return the panels of an image in its own coordinates."""
+    box = inner_box(grey)
+    above, left = box[:2]
+    return tuple(
+        (top + above, start + left, bottom + above, end + left)
+        for top, start, bottom, end in panels(np.ascontiguousarray(cropped(grey, box)))
+    )
+
+
+def _compare(
+    keys: _Keys,
+    pairs: list[tuple[int, int, bool]],
+    caches: Sequence[KeypointCache],
+    threads: int,
+    progress: ShareProgress,
+) -> list["_Proof | None"]:
+    """Return what the images of pairs share; None for nothing, or without keypoints.
+
+    A pair has two rows, and whether the second image may be mirrored. It is compared as it is as well then, because the
+    descriptors of a symmetrical image and of its mirror image are alike.
+    """
+
+    def compare(some: Iterable[tuple[int, int, bool]]) -> list[_Proof | None]:
+        views: list[_Proof | None] = []
+        for row, other, may_be_mirrored in some:
+            tries = (proof(row, other, flag) for flag in (True, False)[1 - int(may_be_mirrored) :])
+            views.append(next((each for each in tries if each is not None), None))
+        return views
+
+    def proof(row: int, other: int, is_mirrored: bool) -> _Proof | None:
+        key, other_key = keys.get((row, False)), keys.get((other, is_mirrored))
+        mine = None if key is None else find(key)
+        its = None if other_key is None else find(other_key)
+        if mine is None or its is None or (view := shared_view(mine, its)) is None:
+            return None
+        is_part = view.share >= _ALL and _is_one_of(view.other_box, its.parts)
+        other_is_part = view.other_share >= _ALL and _is_one_of(view.box, mine.parts)
+        return _Proof(view, mine.inner, its.inner, is_mirrored, is_part, other_is_part)
+
+    def find(key: bytes) -> Keypoints | None:
+        return next((found for cache in caches if (found := cache.get(key)) is not None), None)
+
+    views: list[_Proof | None] = []
+    with single_threaded_opencv(), ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(pairs), _BLOCK * threads):
+            some = pairs[start : start + _BLOCK * threads]
+            for part in pool.map(compare, (some[at : at + _PART] for at in range(0, len(some), _PART))):
+                views += part
+            progress(len(views) / len(pairs))
+    return views
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """A proof of a copy.
+
+    Attributes:
+        view: what two images share.
+        inner, other_inner: the shares of their areas within uniform borders.
+        is_mirrored: whether the second one is mirrored.
+        is_part, other_is_part: whether the first one is a part of the second one beside other content, as in a collage,
+            and the other way round.
+    """
+
+    view: SharedView
+    inner: float
+    other_inner: float
+    is_mirrored: bool
+    is_part: bool
+    other_is_part: bool
+
+
+def _described(row: int, other: int, proof: _Proof) -> tuple[int, int, str, float]:
+    """Return (copy, original, what was done to the copy, the share of the copy that is not beside other content).
+
+    The copy is the one that has a uniform frame around the original, shows it beside other content, or shows only a
+    part of it.
+    """
+    view, done = proof.view, ["mirrored"] if proof.is_mirrored else []
+    quarter = round(view.turn / 90) * 90
+    if turn := abs(quarter if abs(view.turn - quarter) < _TURN else round(view.turn)):
+        done.append(f"turned by {turn}°")
+    if _is_frame(view.share, proof.inner):
+        return row, other, ", ".join([*done, "framed"]), 1.0
+    if _is_frame(view.other_share, proof.other_inner):
+        return other, row, ", ".join([*done, "framed"]), 1.0
+    if proof.is_part and view.other_share < _WHOLE:
+        return other, row, ", ".join([*done, f"shown on {view.other_share:.0%} of a larger image"]), view.other_share
+    if proof.other_is_part and view.share < _WHOLE:
+        return row, other, ", ".join([*done, f"shown on {view.share:.0%} of a larger image"]), view.share
+    smaller = min(view.share, view.other_share)
+    if smaller >= _WHOLE:
+        return row, other, ", ".join(done) or "edited", 1.0
+    copy, original = (other, row) if view.share <= view.other_share else (row, other)
+    return copy, original, ", ".join([*done, f"{CROPPED} {smaller:.0%}"]), 1.0
+
+
+def _is_one_of(box: Box, parts: Sequence[Box]) -> bool:
+    """Return whether a box is about one of the parts."""
+    return any(_overlap(box, part) >= _SAME_BOX for part in parts)
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """Return the intersection of two boxes over their union."""
+    high = max(0, min(a[2], b[2]) - max(a[0], b[0]))
+    wide = max(0, min(a[3], b[3]) - max(a[1], b[1]))
+    areas = sum((bottom - top) * (right - left) for top, left, bottom, right in (a, b))
+    return high * wide / max(1, areas - high * wide)
+
+
+def _is_frame(share: float, inner: float) -> bool:
+    """Return whether all of an image but its uniform borders is shared."""
+    return inner < _WHOLE and share < _WHOLE and abs(share - inner) < _FRAME
