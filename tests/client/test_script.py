@@ -38,6 +38,13 @@ show("issues", ds.issues().to_arrow(), ds.issues("duplicates", limit=1).to_arrow
 show("summaries", ds.view.issue_summaries(), towns.issue_summaries())
 show("histogram", ds.histogram("blur", bins=5), ds.view.histogram("dark"))
 show("duplicates", list(ds.duplicates()), list(ds.duplicates(exact=True, limit=1)), ds.duplicates().to_arrow())
+chosen = towns.diverse(3, seed=1)
+show("diverse", chosen.ids, chosen.coverage(), chosen.n_covered, chosen.n_without_embedding, chosen.mean_similarity)
+show("card", ds.card())
+parts = ds.view.sort_by("path")[:20], ds.view.sort_by("path")[20:]
+leaks = parts[0].overlap(parts[1])
+show("overlap", leaks.to_arrow(), leaks.view.ids, leaks.other_view.ids, leaks.count(), leaks.other_count(), repr(leaks))
+show("exact", ds.overlap(parts[0], exact=True).to_arrow(), ds.overlap(parts[0], 0.99).view.count())
 show("limits", ds.limits, ds.tags(), ds.fields(), ds.journal(), ds.basket.count())
 plan = ds.plan_cleanup(duplicates=0.96, issues=["dark"])
 show("plan", plan.to_arrow(), plan.summary, plan.words, len(plan))

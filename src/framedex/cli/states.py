@@ -64,7 +64,7 @@ def overlap(
     with open_workspace(workspace) as ws:
         views = [ws.dataset(each).where(parse_vql(text) or []) for each, text in ((name, vql), (other, other_vql))]
         found = views[0].overlap(views[1], similarity, exact=exact)
-        rows = found.to_arrow(limit=limit or (None if as_json else _SHOWN)).to_pylist()
+        rows = found.to_arrow().slice(0, limit or (None if as_json else _SHOWN)).to_pylist()
         if report is not None:
             found.report(report)
         if as_json:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from framedex.api.card import DatasetCard
 from framedex.client import calls
 from framedex.client.actions import upload_query
 from framedex.client.comparison import ClientComparison
@@ -274,6 +275,14 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps):
         query = {"before": _snapshot_id(before), "after": _snapshot_id(after)}
         body = self._connection.json(calls.COMPARISON, query=query, dataset_id=self.id)
         return ClientComparison(self._connection, self.id, body)
+
+    def card(self) -> DatasetCard:
+        """Return the card of the dataset as Markdown; see :meth:`framedex.Dataset.card`.
+
+        Raises:
+            Conflict: the dataset has no index yet.
+        """
+        return DatasetCard(self._connection.send(calls.CARD, dataset_id=self.id).text)
 
     def trends(self) -> list[StateCounts]:
         """Return the counts of each snapshot, oldest first, and of the present state.

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from framedex.analysis.coverage import MOST_CHOSEN
 from framedex.api.data_frames import as_pandas
 from framedex.api.histogram import Histogram
 from framedex.api.ids import Ids
 from framedex.api.issue_table import IssueTable
+from framedex.api.overlap import Overlap
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.client import calls
 from framedex.client.actions import MOST_IDS, act, tag_named, upload_query
 from framedex.client.connection import Connection
+from framedex.client.overlaps import read_overlap
 from framedex.client.parts import OpenedResults, ViewParts
 from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
@@ -39,6 +43,14 @@ from framedex.vql import parse, to_json
 if TYPE_CHECKING:
     import pandas as pd
 
+_COVERAGE = pa.schema(
+    [
+        pa.field("media_id", pa.string()),
+        pa.field("n_covered", pa.int64()),
+        pa.field("mean_similarity", pa.float32()),
+        pa.field("lowest_similarity", pa.float32()),
+    ]
+)
 _PAGE_ROWS = 50_000
 _SHOWN = 24
 _SIZES = (128, 256, 512)
@@ -121,6 +133,45 @@ class ClientReading:
     def _searched(self, search: Mapping[str, Any], region: tuple[float, float, float, float] | None) -> "ClientView":
         view = self._settled() if self._selection.search is None else self._as_ids()
         return view._settled()._with(search=tuple(search.items()), region=region, sort=None)
+
+    def overlap(self, other: Any, similarity: float = 0.96, *, exact: bool = False) -> "Overlap[ClientView]":
+        """Return the copies of the view's media among those of another view; see :meth:`framedex.View.overlap`.
+
+        Args:
+            other: a dataset or a view of the same service.
+            similarity: minimum cosine similarity, 0.96 to 1, rounded up to the next of the eight levels.
+            exact: only files with equal content.
+
+        Raises:
+            InvalidInput: as there.
+            Conflict: a dataset has no index yet.
+        """
+        if not isinstance(other, ClientReading) or other._connection is not self._connection:
+            raise InvalidInput(f"other must be a dataset or a view of the same service, not {other!r:.80}")
+        return read_overlap(
+            self._connection,
+            (self._dataset_id, other._dataset_id),
+            (self.rid, other.rid),
+            (self._made, other._made),
+            similarity=similarity,
+            exact=exact,
+        )
+
+    def diverse(self, n: int, *, seed: int = 0) -> "ClientDiverseView":
+        """Return *n* rows that cover the view best; see :meth:`framedex.View.diverse`.
+
+        Args:
+            n: the number of rows, up to 10,000.
+            seed: another seed draws another sample.
+
+        Raises:
+            InvalidInput: *n* is no integer from 0 to 10,000, or the seed no integer of at least 0.
+        """
+        check_integer("n", n, minimum=0, maximum=MOST_CHOSEN)
+        check_integer("seed", seed, minimum=0)
+        query = {"n": int(n), "seed": int(seed), "rid": self.rid}
+        body = self._connection.json(calls.DIVERSE, query=query, dataset_id=self._dataset_id)
+        return ClientDiverseView.of(self._made(ViewParts()), body)
 
     def limit(self, n: int) -> "ClientView":
         """Return a view of the first *n* rows; all if there are fewer."""
@@ -445,6 +496,39 @@ class ClientView(ClientReading):
 
     def __repr__(self) -> str:
         return f"<framedex.ClientView of dataset {self._dataset_id}: {self.count()} rows>"
+
+
+class ClientDiverseView(ClientView):
+    """Rows that cover a view of a service best, in the order in which they add most; see :class:`framedex.DiverseView`.
+
+    Attributes:
+        n_covered: the number of rows that they were chosen from, themselves included.
+        n_without_embedding: the number of rows of the view without an embedding, which are not covered.
+        mean_similarity: the mean cosine similarity of the covered rows to the row that covers them; NaN without rows.
+    """
+
+    n_covered: int
+    n_without_embedding: int
+    mean_similarity: float
+    _rows: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, view: ClientView, body: Mapping[str, Any]) -> "ClientDiverseView":
+        """Return the view of the rows of an answer, of the same entities as another view of the dataset."""
+        ids = tuple(row["media_id"] for row in body["rows"])
+        out = cls(view._connection, view._dataset_id, ViewParts(ids=ids), objects=view._objects)
+        out.n_covered, out.n_without_embedding = body["n_covered"], body["n_without_embedding"]
+        out.mean_similarity = float("nan") if body["mean_similarity"] is None else body["mean_similarity"]
+        out._rows = body["rows"]
+        return out
+
+    def coverage(self) -> pa.Table:
+        """Return what each chosen row covers; see :meth:`framedex.DiverseView.coverage`."""
+        numbers = {each.name: [row[each.name] for row in self._rows] for each in _COVERAGE}
+        table = pa.table(numbers, schema=_COVERAGE)
+        for place, name in enumerate(_COVERAGE.names[2:], start=2):
+            table = table.set_column(place, _COVERAGE.field(name), pc.fill_null(table[name], float("nan")))
+        return table
 
 
 def _box(value: Any) -> tuple[float, float, float, float]:

@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
+from framedex.api.overlap import Overlap
 from framedex.api.view import View
-from framedex.api.view.overlap import Overlap
 from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media

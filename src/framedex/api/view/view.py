@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from framedex.analysis.coverage import MOST_CHOSEN
 from framedex.api.apps import app_of
+from framedex.api.overlap import Overlap
 from framedex.api.view.browsing import Browsing
-from framedex.api.view.overlap import Overlap, overlap_of
+from framedex.api.view.overlap import overlap_of
 from framedex.api.view.report import report_html
 from framedex.browse.diverse_rows import DiverseRows, find_diverse_rows
 from framedex.browse.explore import file_name
