@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from framedex.export.formats import format_names
 from tests.image_files import flat, photo, write
 from tests.plugin_packages import install
 from tests.processes import run, start
@@ -127,7 +128,7 @@ def test_plugins__formats(use: Use, tmp_path: Path, images: Path) -> None:
     lines, message, error = json.loads(run(code, tmp_path / "ws", images))
     assert lines == ["red.png\tpaint", "spot.png\tlamp"]
     assert "captions" in message
-    assert error == "format must be json, parquet, coco, csv, yolo or voc, or lines of a plugin, not 'line'"
+    assert error == f"format must be {format_names()}, or lines of a plugin, not 'line'"
 
 
 @pytest.mark.slow

@@ -240,7 +240,7 @@ def test_card__is_markdown(run: Run, tmp_path: Path) -> None:
         (("issues", "pets", "--type", "ugly"), "no issue 'ugly'"),
         (("duplicates", "pets", "--threshold", "7"), "similarity must be a number from 0.96 to 1"),
         (("export", "pets", "no/such/folder/x.zip"), "no/such/folder/x.zip: No such file or directory"),
-        (("export", "pets", "x.zip", "--format", "xml"), "csv, yolo or voc, not 'xml'"),
+        (("export", "pets", "x.zip", "--format", "xml"), "huggingface_parquet or webdataset, not 'xml'"),
         (("export", "pets", "x.zip", "--format", "yolo", "--split", "train"), "--split must be names with shares"),
         (("export", "pets", "x.zip", "--format", "yolo", "--split", "a=0.1,a=0.2"), "--split names 'a' twice"),
         (("export", "pets", "x.zip", "--split", "train=0.5,val=0.5"), "the format 'json' has no split"),

@@ -21,18 +21,21 @@ EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
 @pytest.mark.slow
 def test_files__are_those_of_the_row(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """An export of a dataset with boxes has exactly the files of its format's row."""
-    write(tmp_path / "source" / "a.png", photo(1), "PNG")
-    edges = box("a.png")
+    write(tmp_path / "source" / "a.jpg", photo(1))
+    edges = box("a.jpg")
     write_table(
         tmp_path / "source" / "object_annotations.csv",
-        [("a.png", (edges.x, edges.y, edges.width, edges.height), edges.label)],
+        [("a.jpg", (edges.x, edges.y, edges.width, edges.height), edges.label)],
     )
     dataset = workspace.create_dataset("d", tmp_path / "source", Averages())
     dataset.set_captions(dict.fromkeys(dataset.where([]).media_ids(), "a caption"))
+    dataset.set_labels({each: ["cat"] for each in dataset.where([]).media_ids()})
     dataset.export(tmp_path / "out.zip", format_, include_images=True)
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         names = {name for name in archive.namelist() if not name.startswith("images/")}
-    assert names == {name.replace("<name>", "a") for name in FORMATS[format_].files}
+    part = "train" if format_.startswith("huggingface") else "data"
+    shown = {"<name>": "a", "<class>": "cat", "<part>": part}
+    assert names == {re.sub("<[a-z]+>", lambda found: shown[found[0]], name) for name in FORMATS[format_].files}
 
 
 def test_docs__name_each_format_and_its_files() -> None:

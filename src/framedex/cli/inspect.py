@@ -212,14 +212,20 @@ def export(
     name: NameArgument,
     out: Annotated[Path, typer.Argument(help="ZIP file to write, or a .json or .parquet file of that format.")],
     file_format: Annotated[
-        str, typer.Option("--format", help="json, parquet, coco, csv, yolo, voc, or the format of a plugin.")
+        str,
+        typer.Option(
+            "--format",
+            help="json, parquet, coco, csv, yolo, voc, imagefolder, huggingface, huggingface_parquet, webdataset, or "
+            "the format of a plugin.",
+        ),
     ] = "json",
     include_images: Annotated[bool, typer.Option("--include-images", help="Add the image files to the ZIP.")] = False,
     objects: Annotated[
         bool, typer.Option("--objects", help="Export objects with their images; filters then apply to objects.")
     ] = False,
     split: Annotated[
-        str | None, typer.Option("--split", help="Divide the images, as train=0.8,val=0.2; for coco, yolo and voc.")
+        str | None,
+        typer.Option("--split", help="Divide the images, as train=0.8,val=0.2; not for json, parquet and csv."),
     ] = None,
     confidences: Annotated[bool, typer.Option("--confidences", help="In yolo, add confidences to the lines.")] = False,
     outlines: Annotated[bool, typer.Option("--outlines", help="In yolo, write outlines instead of boxes.")] = False,
@@ -231,7 +237,7 @@ def export(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Export a dataset to a ZIP file: all metadata (JSON, Parquet), or labels and boxes (COCO, CSV, YOLO, VOC)."""
+    """Export a dataset to a ZIP file: all metadata, labels and boxes, or images in folders, tables or tar files."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         view = dataset.objects if objects else dataset.where([])

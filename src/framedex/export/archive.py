@@ -14,7 +14,7 @@ from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
 from framedex.export.contents import ExportContents
 from framedex.export.files import whole_file
-from framedex.export.formats import ExportFormat, find_format
+from framedex.export.formats import ExportFormat, find_format, formats_with_splits
 from framedex.export.image_names import with_clashes
 from framedex.export.images import CopyResult, write_images
 from framedex.export.locations import display_path
@@ -72,6 +72,7 @@ def export_archive(
         Unavailable: images are in a bucket that cannot be reached.
     """
     format_ = find_format(format)
+    include_images = include_images or format_.has_always_images
     check_options(format_, options, path, include_images=include_images)
     media = replace(media, media_url=options.media_url)
     objects = _objects(media, rows, boxes_only=boxes_only)
@@ -85,8 +86,9 @@ def export_archive(
             objects = None if objects is None else ObjectsByMedia(objects.objects, _within(objects, rows))
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
     settings = settings or load_settings()
+    crops = boxes_only and format_.crops_objects
     contents = ExportContents(
-        media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only, options, splits
+        media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only, options, splits, crops
     )
     with whole_file(path, settle=settle) as file:
         begin(contents.entities)
@@ -122,7 +124,7 @@ def check_options(format_: ExportFormat, options: ExportOptions, path: Path, *, 
         InvalidInput: it lacks one.
     """
     if options.split is not None and not format_.with_splits:
-        raise InvalidInput(f"the format {format_.name!r} has no split; coco, yolo and voc have one")
+        raise InvalidInput(f"the format {format_.name!r} has no split; {formats_with_splits()} have one")
     for name in ("confidences", "outlines", "keypoints"):
         if getattr(options, name) and format_.name != "yolo":
             raise InvalidInput(f"{name}=True is for the format 'yolo', not {format_.name!r}")
@@ -134,6 +136,7 @@ def check_options(format_: ExportFormat, options: ExportOptions, path: Path, *, 
         raise InvalidInput(
             "a line of YOLO has either an outline or key points: keypoints and outlines exclude each other"
         )
+    include_images = include_images or format_.has_always_images
     if options.strip_metadata and not include_images:
         raise InvalidInput("strip_metadata=True is for exports with include_images=True: there are no files to strip")
     if options.media_url is not None and "{media_id}" not in options.media_url:
@@ -164,6 +167,7 @@ def _write_alone(
 ) -> tuple[CopyResult, list[str]]:
     """Write one file of a format; return as :func:`_write`."""
     target = SingleFile(file, name)
+    assert format_.write is not None, "formats with a file alone write it"
     _, notes = format_.write(cast("ZipWriter", target), contents, progress)  # formats with a file alone take both
     left_out = [f"{each} is left out: it needs a ZIP file" for each in target.left_out]
     return CopyResult(), [*notes, *left_out]
@@ -182,9 +186,13 @@ def _write(
     """
     copied, share = CopyResult(), _METADATA_SHARE if contents.include_images else 1.0
     with ZipWriter(file, modified=contents.media.generation.created_at) as archive:
+        if format_.pack is not None:
+            return format_.pack(archive, contents, progress)
+        assert format_.write is not None, "a format writes or packs"
         names, notes = format_.write(archive, contents, part(progress, 0.0, share))
         if contents.include_images:
-            copied = write_images(archive, contents, names, part(progress, share, 1.0))
+            shares, folder = part(progress, share, 1.0), format_.images_folder
+            copied = write_images(archive, contents, names, shares, folder=folder)
     return copied, notes
 
 

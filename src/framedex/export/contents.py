@@ -38,6 +38,7 @@ class ExportContents:
         boxes_only: whether objects were selected; the media are those that contain them.
         options: options of some formats.
         splits: the parts into which the media are divided; None for no parts.
+        crops: whether the images are the crops of the selected objects.
     """
 
     media: Media
@@ -51,6 +52,12 @@ class ExportContents:
     boxes_only: bool = False
     options: ExportOptions = NO_OPTIONS
     splits: Splits | None = None
+    crops: bool = False
+
+    @property
+    def shown(self) -> Media:
+        """The media, or the objects that are cut out: the rows of the images of the export."""
+        return self.objects.objects if self.crops and self.objects is not None else self.media
 
     @property
     def entities(self) -> int:
@@ -90,9 +97,15 @@ class ExportContents:
         return self._counted(blocks, lambda block: block, progress, ahead=ahead, total=self.n_objects)
 
     def locations(self, progress: ShareProgress) -> Iterator[pa.Table]:
-        """Yield the stored columns that locations and image names depend on."""
-        blocks = merge_blocks(self.media.blocks(self.rows, [*self.media.location, "media_id", "format", "error"]))
-        return self._counted(blocks, lambda block: block, progress)
+        """Yield the stored columns that locations and names of the images depend on."""
+        shown, rows, total = self.media, self.rows, self.total
+        if self.crops:
+            if self.objects is None:
+                return iter(())
+            shown, rows, total = self.objects.objects, self.objects.rows, self.n_objects
+        columns = [*shown.location, "media_id", "format", "error", "labels", *["parent_id"] * self.crops]
+        blocks = merge_blocks(shown.blocks(rows, columns))
+        return self._counted(blocks, lambda block: block, progress, total=total)
 
     def _counted(
         self,

@@ -5,17 +5,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.annotations import coco, coco_writer, tables, voc, yolo
+from framedex.annotations.output import IMAGES
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
-from framedex.export import json_file, parquet_file
+from framedex.export import (
+    huggingface_folder,
+    huggingface_parquet,
+    image_folders,
+    json_file,
+    parquet_file,
+    webdataset,
+)
 from framedex.export.annotation_files import annotation_files
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names, plain_names, voc_names, yolo_names
+from framedex.export.images import CopyResult
 from framedex.export.zip_writer import ZipWriter
 from framedex.plugins import Contributions
 
 WriteExport = Callable[[ZipWriter, ExportContents, ShareProgress], tuple[Names, list[str]]]
 """Write all files but the images; return the names of the images, and sentences about data that is left out."""
+PackExport = Callable[[ZipWriter, ExportContents, ShareProgress], tuple[CopyResult, list[str]]]
+"""Write all files, which hold the images; return their counts, and sentences about data that is left out."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +37,27 @@ class ExportFormat:
         name: the format's name.
         files: the names of its files in the archive.
         content: a description of the content.
-        write: writes the files.
+        write: writes the files; None if *pack* does.
+        pack: writes files that hold the images, too; None if images are files of their own.
         is_file_each: whether the format has a file for each image, so that image names must be unique on every system.
         alone: the file that is written without a ZIP file to a path with its suffix; None for none.
         with_splits: whether the format can divide the images into parts.
+        has_always_images: whether the format consists of images, so that they are exported even if nobody asks.
+        images_folder: the folder of the image files in the archive.
+        crops_objects: whether an export of objects has their crops as images.
     """
 
     name: str
     files: tuple[str, ...]
     content: str
-    write: WriteExport
+    write: WriteExport | None = None
     is_file_each: bool = False
     alone: str | None = None
     with_splits: bool = False
+    pack: PackExport | None = None
+    has_always_images: bool = False
+    images_folder: str = IMAGES
+    crops_objects: bool = False
 
     def is_alone_in(self, path: Path) -> bool:
         """Return whether a path is that of a single file of this format instead of a ZIP file."""
@@ -86,6 +105,41 @@ _ROWS = (
         is_file_each=True,
         with_splits=True,
     ),
+    ExportFormat(
+        "imagefolder",
+        (image_folders.FILES,),
+        "images in a folder for each class; of objects, their crops",
+        image_folders.write_folders,
+        with_splits=True,
+        has_always_images=True,
+        images_folder="",
+        crops_objects=True,
+    ),
+    ExportFormat(
+        "huggingface",
+        huggingface_folder.FILES,
+        "images, with labels, captions and boxes in one file",
+        huggingface_folder.write_folder,
+        with_splits=True,
+        has_always_images=True,
+        images_folder="",
+    ),
+    ExportFormat(
+        "huggingface_parquet",
+        huggingface_parquet.FILES,
+        "images, labels, captions and boxes in one table",
+        with_splits=True,
+        has_always_images=True,
+        pack=huggingface_parquet.write_parquet_shards,
+    ),
+    ExportFormat(
+        "webdataset",
+        webdataset.FILES,
+        "tar files with the image, labels, caption and boxes of each sample",
+        with_splits=True,
+        has_always_images=True,
+        pack=webdataset.write_shards,
+    ),
 )
 FORMATS: dict[str, ExportFormat] = {each.name: each for each in _ROWS}
 """Built-in formats, by name."""
@@ -97,6 +151,12 @@ def format_names() -> str:
     """Return the names of the built-in formats as a phrase."""
     *others, last = FORMATS
     return f"{', '.join(others)} or {last}"
+
+
+def formats_with_splits() -> str:
+    """Return the names of the built-in formats that have parts, as a phrase."""
+    *others, last = (each.name for each in FORMATS.values() if each.with_splits)
+    return f"{', '.join(others)} and {last}"
 
 
 def find_format(name: str) -> ExportFormat:

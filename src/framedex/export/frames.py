@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import cv2
 
+from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media.files import Reader
 from framedex.media.video import Video
@@ -48,6 +49,23 @@ class Frames:
         Raises:
             CannotDecode: the video cannot be read, or no longer has the frame.
         """
+        modified_s, frame = self.pixels(reader, location, number, time_s, check=check)
+        pixels = cv2.cvtColor(frame, cv2.COLOR_RGB2BGR)
+        is_encoded, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+        if not is_encoded:
+            raise CannotDecode(f"frame {number} of {location!r} cannot be written as JPEG")
+        return modified_s, data.tobytes()
+
+    def pixels(
+        self,
+        reader: Reader,
+        location: str,
+        number: int,
+        time_s: float,
+        *,
+        check: Callable[[BinaryIO], None] = lambda _file: None,
+    ) -> tuple[float | None, Pixels]:
+        """Return (time of the last change, the frame: uint8, RGB, upright); see :meth:`jpeg`."""
         if location != self._location:
             self.close()
             self._modified_s, file = self._opened.enter_context(reader.open(location))
@@ -56,11 +74,7 @@ class Frames:
             self._location = location
         assert self._video is not None, "a location was opened"
         self._video.find(number, time_s)
-        pixels = cv2.cvtColor(self._video.pixels(), cv2.COLOR_RGB2BGR)
-        is_encoded, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
-        if not is_encoded:
-            raise CannotDecode(f"frame {number} of {location!r} cannot be written as JPEG")
-        return self._modified_s, data.tobytes()
+        return self._modified_s, self._video.pixels()
 
     def close(self) -> None:
         """Close the open video."""

@@ -112,9 +112,8 @@ def _in_splits(contents: ExportContents, names: Names) -> Names:
 
 def with_clashes(contents: ExportContents) -> ExportContents:
     """Return the selection with the hashes of names that some file system treats as equal."""
-    clashes = find_repeats(
-        hash_names(image_names(contents.media, block)) for block in contents.locations(lambda _share: None)
-    )
+    blocks = iter(()) if contents.crops else contents.locations(lambda _share: None)  # crops have names of their own
+    clashes = find_repeats(hash_names(image_names(contents.media, block)) for block in blocks)
     if contents.objects is not None:
         contents.objects.objects = replace(contents.objects.objects, name_clashes=clashes)
     return replace(contents, media=replace(contents.media, name_clashes=clashes))

@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any, BinaryIO
 
 from framedex.annotations.output import IMAGES
+from framedex.core.arrays import Pixels
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.progress import ShareProgress
 from framedex.core.suffixes import is_video
@@ -22,10 +23,14 @@ from framedex.export.image_names import Names
 from framedex.export.links import LeftOut, check_inside
 from framedex.export.locations import display_path
 from framedex.export.zip_writer import ZipWriter
+from framedex.media.decode import decode_pixels
 from framedex.media.files import Reader
 from framedex.media.metadata_removal import without_metadata
 from framedex.media.remote import is_remote
+from framedex.media.row_images import cut_out, png
 from framedex.settings import Settings
+from framedex.storage.media import Media
+from framedex.storage.media_rows import BOX
 
 _PART = 2**20
 MAX_MISSING = 10_000
@@ -63,8 +68,10 @@ class CopyResult:
             self.missing.append(path)
 
 
-def write_images(archive: ZipWriter, contents: ExportContents, names: Names, progress: ShareProgress) -> CopyResult:
-    """Copy the image files into the archive; return the counts and the missing paths.
+def write_images(
+    archive: ZipWriter, contents: ExportContents, names: Names, progress: ShareProgress, *, folder: str = IMAGES
+) -> CopyResult:
+    """Copy the image files into a folder of the archive; return the counts and the missing paths.
 
     Raises:
         Unavailable: images are in a bucket that cannot be reached or read.
@@ -75,8 +82,8 @@ def write_images(archive: ZipWriter, contents: ExportContents, names: Names, pro
             try:
                 with sources.open(image, fetched) as (modified_s, content):
                     limit = _max_bytes(image, contents.settings)
-                    name = IMAGES + image.name
-                    if contents.options.strip_metadata and image.frame is None:
+                    name = folder + image.name
+                    if contents.options.strip_metadata and not image.is_encoded_here:
                         _copy(archive, name, None, _stripped(content, limit))
                     else:
                         _copy(archive, name, modified_s, content, max_bytes=limit)
@@ -86,6 +93,40 @@ def write_images(archive: ZipWriter, contents: ExportContents, names: Names, pro
             progress(copied.total / max(contents.total, 1))
     sources.check_any_read()
     return copied
+
+
+def image_files(
+    contents: ExportContents, rows: Iterator[dict[str, Any]], copied: CopyResult, progress: ShareProgress
+) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yield some rows with the content of their image files, as :func:`write_images` copies them.
+
+    Args:
+        contents: the selection that is exported.
+        rows: with the columns of :attr:`framedex.storage.media.Media.location`, and ``error``.
+        copied: counts the images; rows whose image cannot be read are left out.
+        progress: called with the fraction that is done.
+
+    Raises:
+        Unavailable: images are in a bucket that cannot be reached or read.
+    """
+    sources, media = _Sources(contents.settings), contents.media
+    with closing(sources.frames), closing(_ahead((_image(media, row, "") for row in rows), sources)) as images:
+        for image, fetched in images:
+            limit = contents.settings.max_file_bytes
+            try:
+                with sources.open(image, fetched) as (_, content):
+                    if contents.options.strip_metadata and not image.is_encoded_here:
+                        content = _stripped(content, limit)  # noqa: PLW2901 - the file to read
+                    data = content.read(limit + 1)
+                if len(data) > limit:
+                    raise _TooLarge(f"the file has more than {limit:,} bytes")
+            except CannotDecode as error:
+                copied.miss(display_path(image.path_shown), error)
+            else:
+                copied.count += 1
+                yield dict(image.row), data
+            progress(copied.total / max(contents.total, 1))
+    sources.check_any_read()
 
 
 @dataclass(frozen=True)
@@ -100,6 +141,7 @@ class _Image:
         role: the role to assume for reading it.
         row: the stored values of its row.
         frame: number and time of a video frame; None for an image file.
+        box: x, y, width and height in pixels of an object that is cut out; None for the whole image.
     """
 
     name: str
@@ -109,24 +151,36 @@ class _Image:
     role: AssumedRole | None
     row: Mapping[str, Any]
     frame: tuple[int, float] | None = None
+    box: tuple[float, float, float, float] | None = None
+
+    @property
+    def is_encoded_here(self) -> bool:
+        """True if the export encodes the image, so that its file says nothing beside its pixels."""
+        return self.frame is not None or self.box is not None
 
 
 def _images(contents: ExportContents, names: Names) -> Iterator[_Image]:
-    media = contents.media
+    """Yield the images that have a name: images, or in an export of crops the objects."""
+    media = contents.shown
     for block in contents.locations(lambda _share: None):
         for row, name in zip(block.to_pylist(), names(media, block).to_pylist(), strict=True):
-            number = row.get("frame_number")
-            frame = None if number is None else (number, row["frame_time_s"])
-            root = None if row["root"] is None else media.roots[row["root"]]
-            yield _Image(
-                name,
-                media.shown_path(row),
-                media.location_of(row),
-                root if root is not None and os.path.isabs(root) else None,  # noqa: PTH117 - any bytes
-                media.role_of(row),
-                row,
-                frame,
-            )
+            if name is not None:
+                yield _image(media, row, name)
+
+
+def _image(media: Media, row: Mapping[str, Any], name: str) -> _Image:
+    number = row.get("frame_number")
+    root = None if row["root"] is None else media.roots[row["root"]]
+    return _Image(
+        name,
+        media.shown_path(row),
+        media.location_of(row),
+        root if root is not None and os.path.isabs(root) else None,  # noqa: PTH117 - any bytes
+        media.role_of(row),
+        row,
+        None if number is None else (number, row["frame_time_s"]),
+        None if row.get(BOX[0]) is None else (row[BOX[0]], row[BOX[1]], row[BOX[2]], row[BOX[3]]),
+    )
 
 
 _Fetched = Future[tuple[int | None, bytes]] | None
@@ -138,11 +192,12 @@ class _Sources:
     def __init__(self, settings: Settings) -> None:
         self._settings, self.frames = settings, Frames(settings)
         self._readers: dict[AssumedRole | None, Reader] = {}
+        self._kept: tuple[Any, Pixels | None] = None, None
         self.window = settings.s3_connections
 
     def fetch(self, pool: ThreadPoolExecutor, image: _Image) -> _Fetched:
         """Begin to fetch an object. Local files and videos of frames are opened later."""
-        if image.location is None or image.frame is not None or not is_remote(image.location):
+        if image.location is None or image.is_encoded_here or not is_remote(image.location):
             return None
         return pool.submit(self._reader(image).read, image.location)
 
@@ -155,6 +210,9 @@ class _Sources:
         """
         if image.location is None:
             raise CannotDecode("neither a local file nor an object in a bucket")
+        if image.box is not None:
+            yield None, BytesIO(png(cut_out(self._pixels(image), *image.box)))
+            return
         if image.frame is not None:
             reader, check = self._reader(image), partial(self._check, image)
             changed_s, jpeg = self.frames.jpeg(reader, image.location, *image.frame, check=check)
@@ -167,6 +225,23 @@ class _Sources:
         with self._reader(image).open(image.location) as (modified_s, content):
             self._check(image, content)
             yield modified_s, content
+
+    def _pixels(self, image: _Image) -> Pixels:
+        """Return the pixels of the image or frame that an object is in; those of the last one are kept."""
+        assert image.location is not None, "it was checked"
+        key = image.location, image.frame
+        if key != self._kept[0]:
+            if image.frame is not None:
+                check = partial(self._check, image)
+                pixels = self.frames.pixels(self._reader(image), image.location, *image.frame, check=check)[1]
+            else:
+                with self._reader(image).open(image.location) as (_, content):
+                    self._check(image, content)
+                    data = content.read(self._settings.max_file_bytes + 1)
+                pixels = decode_pixels(data, max_pixels=self._settings.max_pixels)
+            self._kept = key, pixels
+        assert self._kept[1] is not None, "pixels were read"
+        return self._kept[1]
 
     def _check(self, image: _Image, file: BinaryIO) -> None:
         check_inside(file, str(image.location), image.root, image.row, self._settings)

@@ -44,7 +44,7 @@ def write_parquet(archive: Archive, contents: ExportContents, progress: SharePro
     with (
         archive.member(FILE) as member,
         # Each write of Arrow waits for the interpreter lock, which the reading thread needs, too.
-        pa.BufferedOutputStream(pa.PythonFile(_Sink(member), mode="w"), _BUFFERED_BYTES) as sink,
+        pa.BufferedOutputStream(pa.PythonFile(MemberSink(member), mode="w"), _BUFFERED_BYTES) as sink,
         pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED, write_statistics=ordered) as writer,
     ):
         # Prepare the next row group while one is written.
@@ -59,17 +59,20 @@ def _row_groups(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(group)
 
 
-class _Sink(io.RawIOBase):
+class MemberSink(io.RawIOBase):
     """A ZIP member as an output file of Arrow."""
 
     def __init__(self, member: Member | FileMember) -> None:
         self._member = member
 
     def writable(self) -> bool:
+        """Return True: bytes can be appended."""
         return True
 
     def write(self, data: Any) -> int:
+        """Append bytes, and return their number."""
         return self._member.write(data)
 
     def tell(self) -> int:
+        """Return the number of bytes so far."""
         return self._member.size

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import cv2
 import numpy as np
 
 from framedex.core.arrays import Pixels
@@ -118,3 +119,10 @@ def cut_out(pixels: Pixels, x: float, y: float, width: float, height: float) -> 
         box = f"x {x:g}, y {y:g}, width {width:g}, height {height:g}"
         raise CannotDecode(f"the box {box} holds no pixel of an image of {across}×{down}")
     return np.ascontiguousarray(pixels[top:bottom, left:right])
+
+
+def png(pixels: Pixels) -> bytes:
+    """Return pixels as a PNG file, which has them without a loss."""
+    is_encoded, data = cv2.imencode(".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 1])
+    assert is_encoded, "an image of pixels is a PNG"
+    return bytes(data.tobytes())

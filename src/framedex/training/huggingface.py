@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.core.arrays import Pixels
+from framedex.media.row_images import png
 from framedex.training.stored_images import StoredImages
 
 _IMAGE = pa.struct([pa.field("bytes", pa.binary()), pa.field("path", pa.string())])
@@ -104,12 +104,3 @@ def _numbered(values: pa.Array, field: pa.Field, classes: pa.Array) -> pa.Array:
     if pa.types.is_list(kind) and is_class:
         return pa.ListArray.from_arrays(values.offsets, pc.index_in(values.values, value_set=classes).cast(pa.int64()))
     return pc.index_in(values, value_set=classes).cast(pa.int64()) if is_class else values
-
-
-def png(pixels: Pixels) -> bytes:
-    """Return pixels as a PNG file, which has them without a loss."""
-    import cv2
-
-    is_encoded, data = cv2.imencode(".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 1])
-    assert is_encoded, "an image of pixels is a PNG"
-    return bytes(data.tobytes())

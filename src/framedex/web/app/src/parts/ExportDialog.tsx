@@ -16,7 +16,8 @@ type Part = keyof typeof t.exports.parts;
 const FORMATS = Object.keys(t.exports.formats) as Format[];
 const SHAPES = Object.keys(t.exports.shapes) as Shape[];
 const PARTS = Object.keys(t.exports.parts) as Part[];
-const WITH_SPLIT: readonly string[] = ["coco", "yolo", "voc"];
+const OF_IMAGES: readonly string[] = ["imagefolder", "huggingface", "huggingface_parquet", "webdataset"];
+const WITH_SPLIT: readonly string[] = ["coco", "yolo", "voc", ...OF_IMAGES];
 const format = kept<string>("export-format", "json");
 
 /** Open the dialog that exports the rows of a query, and lists exports. */
@@ -35,6 +36,8 @@ function ExportDialog({ dataset: of, query, n }: { dataset: DatasetStatus; query
   useEffect(() => void loadExports(of.id), [of.id]);
   const chosen = FORMATS.includes(format.value as Format) ? (format.value as Format) : "json";
   const hasSplit = splits.value && WITH_SPLIT.includes(chosen);
+  const isOfImages = OF_IMAGES.includes(chosen);
+  const hasImages = isOfImages || withImages.value;
   const submit = async (): Promise<void> => {
     try {
       const results = await post<ResultsInfo>(`/dataset/${of.id}/results`, query);
@@ -42,8 +45,8 @@ function ExportDialog({ dataset: of, query, n }: { dataset: DatasetStatus; query
         file_name: name.value.trim(),
         export_format: chosen,
         on: { rid: results.rid },
-        include_images: withImages.value,
-        strip_metadata: withImages.value && strips.value,
+        include_images: hasImages,
+        strip_metadata: hasImages && strips.value,
         split: hasSplit ? sharesOf(shares.value) : null,
         confidences: chosen === "yolo" && shape.value === "confidences",
         outlines: chosen === "yolo" && shape.value === "outlines",
@@ -90,8 +93,8 @@ function ExportDialog({ dataset: of, query, n }: { dataset: DatasetStatus; query
             name.value = event.currentTarget.value;
           }}
         />
-        <Check of={withImages} words={t.exports.withImages} />
-        {withImages.value && <Check of={strips} words={t.exports.strip} />}
+        {!isOfImages && <Check of={withImages} words={t.exports.withImages} />}
+        {hasImages && <Check of={strips} words={t.exports.strip} />}
         {WITH_SPLIT.includes(chosen) && <Check of={splits} words={t.exports.split} />}
         {hasSplit && (
           <>
