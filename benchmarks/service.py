@@ -79,9 +79,18 @@ class Server:
     url: str
 
 
-def server_of(folder: Path, python: Path | None = None, **environment: str) -> Server:
+def server_of(folder: Path, python: Path | None = None, port: int = 0, **environment: str) -> Server:
     """Serve a workspace in a process of its own, by this Python or another one, with variables of the environment."""
-    program = [str(python or sys.executable), "-m", "framedex", "serve", "--workspace", str(folder), "--port", "0"]
+    program = [
+        str(python or sys.executable),
+        "-m",
+        "framedex",
+        "serve",
+        "--workspace",
+        str(folder),
+        "--port",
+        str(port),
+    ]
     variables = {**os.environ, "LOG_LEVEL": "WARNING", **environment}
     process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=variables)
     assert process.stdout is not None

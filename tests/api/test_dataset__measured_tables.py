@@ -39,6 +39,17 @@ def rows_of(dataset: Dataset, *columns: str) -> dict[str, dict[str, Any]]:
     return {Path(row.pop("file_path")).name: row for row in rows}
 
 
+def test_reindex__reads_no_image_unasked(workspace: Workspace, images: Path) -> None:
+    """A table that brings the sizes of its images has a value made of them; their files are not read for the others."""
+    sizes = {"width": [160, 160, 160], "height": [120, 120, 120]}
+    dataset = workspace.create_dataset("table", table_of([str(images / name) for name in NAMES], **sizes))
+    before = rows_of(dataset, "odd_aspect_ratio", *MEASURED)
+    assert before["dark.png"]["odd_aspect_ratio"] == 0.75
+    dataset.reindex(thresholds=(0.1, 0.2, 0.3, 0.4, 0.5))
+    assert rows_of(dataset, "odd_aspect_ratio", *MEASURED) == before
+    assert len(dataset.duplicates()) == 0
+
+
 @pytest.mark.slow
 def test_reindex__measures_images(workspace: Workspace, images: Path) -> None:
     """Size, quality, issues and copies are those of a dataset of the images; the embeddings stay."""

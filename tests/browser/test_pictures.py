@@ -2,13 +2,19 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from framedex import vql
+from framedex import Workspace, vql
+from framedex.hub import Hub
+from framedex.service.settings import ServiceSettings
 from tests.browser.site import Site, first_image
+from tests.gallery import ANIMALS, SETTINGS, make_gallery
+from tests.meanings import Meanings
+from tests.service.live import live_service
 
 Open = Callable[..., Page]
 
@@ -117,6 +123,45 @@ def test_searches__have_the_order_of_the_library(site: Site, open_page: Open) ->
 
 
 @pytest.mark.slow
+def test_searches__by_meaning_and_with_a_dropped_image(tmp_path: Path, open_page: Open) -> None:
+    """A sentence finds captions that mean the same, a dropped file images like it, in the order of the library."""
+    make_gallery(tmp_path / "gallery")
+    with (
+        Workspace(tmp_path / "ws", settings=SETTINGS, text_encoder=Meanings()) as workspace,
+        Hub(workspace) as hub,
+    ):
+        dataset = workspace.create_dataset("pets", tmp_path / "gallery")
+        ids = dataset.view.media_ids()
+        dataset.set_captions({ids[3]: "a red car", ids[5]: "a car in the street", ids[8]: "the blue sea"})
+        with live_service(workspace, hub, ServiceSettings()) as (url, state):
+            page = open_page(Site(url, workspace, dataset, tmp_path / "gallery", state), "/d/pets/pictures")
+            for words in ("crimson automobile", "ocean"):
+                found = dataset.search(words, None, by="meaning").to_arrow(["caption"])["caption"].to_pylist()
+                page.goto(f"/d/pets/pictures?q={quote(words)}&by=meaning")
+                _shows(page, found)
+            dropped = tmp_path / "gallery" / ANIMALS[5]
+            like = dataset.similar(dropped, 1000).to_arrow(["image_filename", "caption"]).to_pylist()
+            transfer = page.evaluate_handle(_DROP, list(dropped.read_bytes()))
+            page.locator("search").dispatch_event("drop", {"dataTransfer": transfer})
+            expect(page).to_have_url(re.compile("like="))
+            _shows(page, [row["caption"] or row["image_filename"] for row in like])
+
+
+_DROP = """(content) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([new Uint8Array(content)], "dropped.jpg", {type: "image/jpeg"}));
+    return transfer;
+}"""
+
+
+def _shows(page: Page, names: list[str]) -> None:
+    """Check the first images of the grid by their captions or names."""
+    for position, name in enumerate(names[:6]):
+        cell = page.locator(f"[data-position='{position}']")
+        expect(cell).to_have_accessible_name(re.compile(f"^{re.escape(name)}"))
+
+
+@pytest.mark.slow
 def test_viewer__leads_back_to_its_place(site: Site, open_page: Open) -> None:
     """Back from the images after it, the focus is on the last one that was shown, and arrows go on from there."""
     page = open_page(site, "/d/pets/pictures")
@@ -131,6 +176,28 @@ def test_viewer__leads_back_to_its_place(site: Site, open_page: Open) -> None:
     expect(page.locator("[data-position='4']")).to_be_focused()
     page.keyboard.press("ArrowRight")
     expect(page.locator("[data-position='5']")).to_be_focused()
+
+
+@pytest.mark.slow
+def test_viewer__has_the_shape_of_the_image(site: Site, open_page: Open) -> None:
+    """The area on which boxes are drawn has the shape of the image, also in a low window; Z shows it larger."""
+    page = open_page(site, f"/d/pets/m/{site.dataset.media_id(ANIMALS[5])}")
+    page.set_viewport_size({"width": 1280, "height": 420})
+    canvas, stage = page.locator(".canvas"), page.locator(".stage").bounding_box()
+    expect(page.locator(".canvas img")).to_have_count(1)
+    fitted = canvas.bounding_box()
+    assert fitted is not None
+    assert stage is not None
+    item = site.dataset.media_item(site.dataset.media_id(ANIMALS[5]))
+    assert item.width is not None
+    assert fitted["width"] / fitted["height"] == pytest.approx(item.width / (item.height or 1), rel=0.01)
+    assert fitted["height"] <= stage["height"] + 1
+    page.keyboard.press("z")
+    enlarged = canvas.bounding_box()
+    assert enlarged is not None
+    assert enlarged["width"] == pytest.approx(2 * fitted["width"], rel=0.01)  # full size is smaller than the window
+    page.keyboard.press("z")
+    assert canvas.bounding_box() == fitted
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from framedex import Dataset, Workspace, vql
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
+from tests.gallery import embedded
 from tests.service.client import OWN, Client, client_of
 from tests.service.template import copied, make_template
 
@@ -144,6 +145,14 @@ def test_duplicates__page_by_page(shared: tuple[Dataset, Client]) -> None:
     wrong = f"of={member}&exact=true", f"of={member}&entity_type=VIDEOS", f"of={member}&within_videos=true"
     for query in (*wrong, "similarity=0.9", "similarity=1.1", "limit=0", "limit=501", f"rid={rid}&entity_type=VIDEOS"):
         assert client.get(url(dataset, f"/duplicates?{query}")).status_code == 422, query
+
+
+def test_copies__of_files_of_unknown_size(local: Client, workspace: Workspace) -> None:
+    """Rows that brought embeddings alone have no size, which counts as nothing."""
+    dataset = workspace.create_dataset("vectors", embedded([[1, 0], [1, 0], [0, 1]]))
+    answer = local.post(url(dataset, "/duplicates/copies"), json={"similarity": 0.96, "confidence": 0})
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["count"], answer.json()["size_bytes"]) == (1, 0)
 
 
 def test_copies__of_all_open_groups(local: Client, dataset: Dataset) -> None:

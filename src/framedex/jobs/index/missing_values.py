@@ -17,6 +17,7 @@ from framedex.core.progress import Progress
 from framedex.encoders import MEASURED_SIDE_PX
 from framedex.encoders.copy_descriptor import DIMENSION, describe, prepare_panels, prepare_whole
 from framedex.issue_types import measure_columns
+from framedex.issue_types.size import ODD_ASPECT_RATIO
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import lists_to_arrow, vectors_to_arrow
@@ -142,10 +143,12 @@ class _Gaps:
     @classmethod
     def of(cls, table: Table, *, unread: bool) -> "_Gaps":
         """Return the missing values of a table with all columns of measures."""
-        read = table.scan(measure_columns()).read_all()
+        names = measure_columns()
+        read = table.scan(names).read_all()
         measures = np.stack([each.to_numpy().astype(np.float32) for each in read.columns], axis=1)
         missing = np.isnan(measures)
-        is_measured = np.ones(len(missing), dtype=bool) if unread else ~missing.all(axis=1)
+        of_pixels = [name != ODD_ASPECT_RATIO.column for name in names]  # a table of embeddings may bring sizes
+        is_measured = np.ones(len(missing), dtype=bool) if unread else ~missing[:, of_pixels].all(axis=1)
         return cls(measures, missing.any(axis=1) & is_measured, _lacks_descriptor(table) & is_measured, unread)
 
     @property

@@ -158,7 +158,7 @@ def copies_of_open_groups(
         count=len(results),
         generation=results.generation,
         groups=found.n_groups,
-        size_bytes=sum(results.rows(columns=["file_size_bytes"])["file_size_bytes"].to_pylist()),
+        size_bytes=sum(filter(None, results.rows(columns=["file_size_bytes"])["file_size_bytes"].to_pylist())),
     )
 
 

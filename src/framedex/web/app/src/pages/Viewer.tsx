@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { Image } from "#host";
+import { Image, root } from "#host";
 import { get } from "../api/http";
 import type { DatasetStatus, Row } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
@@ -178,6 +178,13 @@ interface KeyProps {
   frames: Frames;
 }
 
+/** Return the zoom at which a pixel of an image is one of the display; twice its fitted size if that is larger. */
+function fullSize(item: MediaItem | null): number {
+  const fitted = root.querySelector<HTMLElement>(".canvas")?.offsetWidth ?? 0;
+  const zoom = item?.width && fitted ? item.width / fitted / (globalThis.devicePixelRatio || 1) : 0;
+  return zoom > 1 ? Math.min(MOST_ZOOM, zoom) : 2;
+}
+
 function useViewerKeys({ of, item, view, drawn, boxes, box, go, back, frames }: KeyProps): void {
   const results = resultsOf(of.id);
   const zoom = (factor: number): void => {
@@ -237,7 +244,7 @@ function useViewerKeys({ of, item, view, drawn, boxes, box, go, back, frames }: 
     previous: () => shift(-1, 0, () => go(-1)),
     next: () => shift(1, 0, () => go(1)),
     zoom: () => {
-      view.value = view.peek().zoom > 1 ? { zoom: 1, x: 0, y: 0 } : { zoom: 4, x: 0, y: 0 };
+      view.value = { zoom: view.peek().zoom > 1 ? 1 : fullSize(item), x: 0, y: 0 };
     },
     "zoom.in": () => zoom(ZOOM_STEP),
     "zoom.out": () => zoom(1 / ZOOM_STEP),
@@ -308,7 +315,7 @@ function Stage({ dataset: of, item, natural, view, drawn, boxes, box }: StagePro
     return <p class="stage problem">{item.error ?? (reason && wordsOf(reason, item))}</p>;
   }
   // Until the image has said its size, it is fitted into the usual one.
-  const { width, height } = item.width !== null && item.height !== null ? item : { width: 4, height: 3 };
+  const [width, height] = item.width !== null && item.height !== null ? [item.width, item.height] : [4, 3];
   const { zoom, x, y } = view.value;
   const onWheel = (event: WheelEvent): void => {
     event.preventDefault();
@@ -335,10 +342,7 @@ function Stage({ dataset: of, item, natural, view, drawn, boxes, box }: StagePro
         }
       }}
     >
-      <div
-        class="canvas"
-        style={{ aspectRatio: `${width} / ${height}`, transform: `translate(${x}px, ${y}px) scale(${zoom})` }}
-      >
+      <div class="canvas" style={{ "--ratio": width / height, transform: `translate(${x}px, ${y}px) scale(${zoom})` }}>
         {isLoaded.value !== source && <Image src={thumbnail(of.id, item.media_id, null, 512)} alt="" />}
         <Image
           src={source}

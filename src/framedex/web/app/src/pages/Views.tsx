@@ -18,7 +18,7 @@ import { navigate, pathOf, query } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { say, sayError } from "../state/notices";
-import { queryOf } from "../state/pictures";
+import { entityOf, queryOf } from "../state/pictures";
 import { profile } from "../state/session";
 import { heads } from "../state/tasks";
 import { t } from "../texts";
@@ -96,6 +96,11 @@ function OneView({ dataset: of, view, onChange }: { dataset: DatasetStatus; view
     (signal) => get(`/dataset/${of.id}/views/${view.id}/trend`, {}, signal),
     [view.id, view.last_results],
   );
+  // What it finds now: the numbers of the view are those of its last evaluation.
+  const found = useResource<ResultsInfo>(
+    (signal) => call("POST", `/dataset/${of.id}/results`, { json: queryOf(addressOfView(view)), signal }),
+    [view.id, heads.value.get(of.id)],
+  );
   const path = `/dataset/${of.id}/views/${view.id}`;
   const link = useRef<HTMLAnchorElement>(null);
   const isWanted = query.value.get("view") === view.id;
@@ -133,7 +138,6 @@ function OneView({ dataset: of, view, onChange }: { dataset: DatasetStatus; view
       />
     ));
   const { vql, caption } = view.filters;
-  const n = view.stats.n_images;
   const isOwn = view.created_by.user_id === profile.value?.user_id;
   return (
     <>
@@ -141,7 +145,9 @@ function OneView({ dataset: of, view, onChange }: { dataset: DatasetStatus; view
         <strong>{view.name}</strong>
       </a>
       <span class="hint">{[...vql.map(describe), ...(caption ? [`“${caption}”`] : [])].join(", ")}</span>
-      {n >= 0 && <span class="number">{t.home.counts(n, 0)}</span>}
+      {found.value && (
+        <span class="number">{t.pictures.count(found.value.count, null, entityOf(addressOfView(view)))}</span>
+      )}
       {trend.value && <Trend points={trend.value.points} pathOfBatch={(number) => imagesPath(of, view, number)} />}
       {view.last_results && <span class="hint">{t.views.last(ago(view.last_results))}</span>}
       <span class="hint">{t.views.by(view.created_by.name ?? view.created_by.email ?? "")}</span>
