@@ -17,7 +17,7 @@ _OF_SERVICE = (
 )  # fmt: skip
 _OF_DATASETS = (
     "actions", "card", "cleanup", "compare", "decisions", "diverse", "duplicates", "embeddings", "export", "exports",
-    "fields", "issues", "journal", "labels", "limits", "map", "media", "overlap", "preview", "quality", "redo",
+    "fields", "issues", "journal", "labels", "limits", "map", "media", "merge", "overlap", "preview", "quality", "redo",
     "results", "stats", "tags", "trends", "undo",
 )  # fmt: skip
 OWN = [*(f"/api/v1/{name}" for name in _OF_SERVICE), *(f"{_BELOW}{name}" for name in _OF_DATASETS)]

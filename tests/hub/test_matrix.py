@@ -214,6 +214,11 @@ CALLS: Mapping[str, Call] = {
     ),
     "Datasets.unshare": Call((A.DATASET_SHARE,), lambda w, a: w.hub.datasets.unshare(a, w.pets, w.shared())),
     "Copies.clone": Call((A.DATASET_CLONE, A.TENANT_CREATE_DATASET), clone),
+    "Copies.merge": Call(
+        (A.DATASET_CLONE, A.TENANT_CREATE_DATASET),
+        lambda w, a: w.hub.copies.merge(a, w.pets, w.pets, w.name()),
+        fails=InvalidInput,
+    ),
     "Copies.enrich": Call(
         (A.DATASET_ENRICH, A.TENANT_CREATE_DATASET),
         lambda w, a: w.hub.copies.enrich(a, w.pets, {"NO_SUCH_TYPE": "x"}),

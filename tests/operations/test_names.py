@@ -16,6 +16,7 @@ def test_operations__are_those_that_tasks_store() -> None:
         "delete_media",
         "enrich",
         "map",
+        "merge",
         "reindex",
         "restore",
         "set_field",

@@ -49,6 +49,7 @@ ALSO = {
     "/api/v1/dataset/{dataset_id}/export_status": Action.EXPORT_VIEW_OTHERS,
     "/cdn/{dataset_id}/exports/{export_id}/{file_name}": Action.EXPORT_VIEW_OTHERS,
     "/api/v1/dataset/{dataset_id}/snapshot/{snapshot_id}/clone": Action.TENANT_CREATE_DATASET,
+    "/api/v1/dataset/{dataset_id}/merge": Action.TENANT_CREATE_DATASET,
     "/api/v1/dataset/{dataset_id}/enrich_dataset": Action.TENANT_CREATE_DATASET,
     "/api/v1/process": Action.TENANT_INGEST_PATH,
 }
@@ -215,6 +216,8 @@ class Site:
                 }
             case "POST", _ if path == f"{below}/enrich_dataset":
                 return {"json": {"name": self.name(), "enrichment_models": {"NO_SUCH_TYPE": "x"}}}
+            case "POST", _ if path == f"{below}/merge":
+                return {"json": {"name": self.name(), "other": self.pets}}
             case "PUT", "/api/v1/manage/{dataset_id}/invite":
                 return {"json": {"grant_to_user_email": self.added()}}
             case "POST", "/api/v1/dataset/{dataset_id}/share":

@@ -14,6 +14,7 @@ from framedex.operations.creation import creation_job
 from framedex.operations.edits import field_job
 from framedex.operations.enrichment import enrichment_job
 from framedex.operations.maps import map_job
+from framedex.operations.merging import merge_job
 from framedex.operations.names import Operation
 from framedex.operations.snapshots import clone_job, restore_job
 from framedex.operations.starting import with_job_context
@@ -95,6 +96,7 @@ _JOBS: dict[Operation, Callable[[Context, str, _Config], Job]] = {
     Operation.ENRICH: enrichment_job,
     Operation.RESTORE: lambda context, dataset_id, config: restore_job(context, dataset_id, config["snapshot_id"]),
     Operation.MAP: lambda context, dataset_id, config: map_job(context, dataset_id, objects=config["objects"]),
+    Operation.MERGE: merge_job,
     Operation.CLONE: lambda context, dataset_id, config: clone_job(
         context, dataset_id, config["source"], config["snapshot_id"]
     ),

@@ -155,6 +155,24 @@ def add_objects(
         _say_left_out(dataset)
 
 
+def merge(
+    name: NameArgument,
+    other: Annotated[str, typer.Argument(help="Name or id of the other dataset.")],
+    new_name: Annotated[str, typer.Argument(help="Name of the new dataset.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a new dataset with the images of two datasets, without reading the files again."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name).merge(ws.dataset(other), new_name)
+        info, skipped = dataset.info, _left_out(dataset)
+        if as_json:
+            print_json({"dataset": info, "skipped": skipped})
+            return
+        say(f"dataset {info.display_name} ({info.id}): {_kind(info)}")
+        _say_left_out(dataset)
+
+
 def reindex(
     name: NameArgument,
     threshold: Annotated[

@@ -68,6 +68,7 @@ SNAPSHOTS = Call("GET", _D + "/snapshot")
 CREATE_SNAPSHOT = Call("POST", _D + "/snapshot", fields="name description")
 CHANGE_SNAPSHOT = Call("PATCH", _D + "/snapshot/{snapshot_id}", fields="name description")
 RESTORE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/restore")
+MERGE = Call("POST", _D + "/merge", fields="other name")
 CLONE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/clone")
 DELETE_SNAPSHOT = Call("DELETE", _D + "/snapshot/{snapshot_id}")
 

@@ -310,6 +310,24 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps):
             raise NotFound(f"the clone of {self.name!r} cannot be found")
         return self._copy(made["id"], wait=wait)
 
+    def merge(self, other: "ClientDataset", name: str, *, wait: bool = True) -> "ClientDataset":
+        """Create a dataset with the media of this dataset and of another one; see :meth:`framedex.Dataset.merge`.
+
+        Args:
+            other: a dataset of the same service.
+            name: of the new dataset.
+            wait: return when the task is done; else at once.
+
+        Raises:
+            InvalidInput: *other* is no dataset of the service, the name cannot be used, or they cannot be merged.
+            Conflict: the name is taken, or the status of a dataset does not allow it.
+            Forbidden: the user may not copy both.
+        """
+        if not isinstance(other, ClientDataset) or other._connection is not self._connection:
+            raise InvalidInput(f"other must be a dataset of the same service, not {other!r:.80}")
+        made = self._connection.json(calls.MERGE, body={"other": other.id, "name": name}, dataset_id=self.id)
+        return self._copy(made["id"], wait=wait)
+
     def rename(self, name: str) -> None:
         """Rename the dataset; see :meth:`framedex.Dataset.rename`."""
         self._connection.json(calls.CHANGE_DATASET, body={"display_name": name}, dataset_id=self.id)

@@ -53,6 +53,24 @@ class Copies:
         """
         return self._copy(actor, dataset_id, Action.DATASET_ENRICH, lambda source: source.enrich(models, wait=False))
 
+    def merge(self, actor: Actor, dataset_id: str, other_id: str, name: str) -> Dataset:
+        """Start to create a dataset with the media of two others, and return it with its task.
+
+        Args:
+            actor: who does it.
+            dataset_id: the dataset to whose tenant the new one belongs.
+            other_id: the other one.
+            name: of the new dataset.
+
+        Raises:
+            NotFound: there is no such dataset, or the actor must not learn of it.
+            Forbidden: the actor may not copy both, or create datasets in the tenant.
+            InvalidInput: the name cannot be used, or the datasets cannot be merged.
+            Conflict: the name is taken, or the status of a dataset does not allow it.
+        """
+        other = self._datasets.open(actor, other_id, Action.DATASET_CLONE)
+        return self._copy(actor, dataset_id, Action.DATASET_CLONE, lambda source: source.merge(other, name, wait=False))
+
     def _copy(self, actor: Actor, dataset_id: str, action: Action, start: Callable[[Dataset], Dataset]) -> Dataset:
         source = self._datasets.open(actor, dataset_id, action)
         tenant_id = self._datasets.subject(actor, dataset_id).tenant_id

@@ -117,10 +117,10 @@ def link_generation(generation: Generation, *, layout: Layout, dataset_id: str, 
         progress("linking tables", 0.5 * done / len(generation.tables))
         table_files.link(layout.table(generation.dataset_id, name), version, layout.table(dataset_id, name))
     progress("linking uploaded media", 0.5)
-    _link_blobs(layout.blobs(generation.dataset_id), layout.blobs(dataset_id), progress)
+    link_blobs(layout.blobs(generation.dataset_id), layout.blobs(dataset_id), progress)
 
 
-def _link_blobs(source: Path, target: Path, progress: Progress) -> None:
+def link_blobs(source: Path, target: Path, progress: Progress) -> None:
     """Link all uploaded files; links are free, so files that the snapshot does not need are not filtered out."""
     for folder, _, names in os.walk(source):
         target_folder = target / Path(folder).relative_to(source)

@@ -17,4 +17,5 @@ class Operation(StrEnum):
     ENRICH = "enrich"
     RESTORE = "restore"
     CLONE = "clone"
+    MERGE = "merge"
     MAP = "map"

@@ -136,13 +136,17 @@ def check_no_task(connection: sa.Connection, dataset_id: str) -> None:
     task_rows.fail_interrupted(connection)
     if (busy := task_rows.running(connection, dataset_id)) is not None:
         raise Conflict(f"its {busy} task is running")
-    if any(config.get("source") == dataset_id for config in _clones(connection)):
-        raise Conflict("it is being cloned")
+    if any(dataset_id in (config.get("source"), config.get("other")) for config in _copying(connection)):
+        raise Conflict("it is being cloned or merged")
 
 
-def _clones(connection: sa.Connection) -> list[dict[str, Any]]:
-    cloning = (tasks.c.task_type == TaskType.SNAPSHOT_CLONE, tasks.c.status.in_(_RUNNING))
-    return [config or {} for config in connection.execute(sa.select(tasks.c.config).where(*cloning)).scalars()]
+def _copying(connection: sa.Connection) -> list[dict[str, Any]]:
+    """Return the configs of the running tasks that clone or merge datasets."""
+    copying = (
+        tasks.c.task_type.in_([TaskType.SNAPSHOT_CLONE, TaskType.DATASET_CREATION]),
+        tasks.c.status.in_(_RUNNING),
+    )
+    return [config or {} for config in connection.execute(sa.select(tasks.c.config).where(*copying)).scalars()]
 
 
 def _since(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> datetime:

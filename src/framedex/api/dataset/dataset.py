@@ -34,6 +34,7 @@ from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_allowed, start_addition, start_objects
 from framedex.operations.context import Context, open_media, read_embedding_config
 from framedex.operations.decisions import decide_not_duplicates, duplicate_decisions, withdraw_decision
+from framedex.operations.merging import start_merge
 from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, delete_if_stopped, start, wait_for
 from framedex.records import (
@@ -367,6 +368,41 @@ class Dataset(
         if wait:
             with delete_if_stopped(self._context, new_id, task.id):
                 wait_for(task, Operation.CLONE)
+        return Dataset(self._context, new_id, task)
+
+    def merge(self, other: "Dataset", name: str, *, wait: bool = True) -> "Dataset":
+        """Create a dataset with the media of this dataset and of another one, without reading their files.
+
+        Rows, embeddings, copy descriptors, labels, captions, boxes, tags, custom fields, class lists, uploads, the
+        basket and decisions of both are in it. The two datasets do not change; files of this one are shared.
+
+        An item that both have, at the same location with the same content, is there once: with its values in this
+        dataset, the labels, captions and fields of the other one where it has none, and the tags and boxes of both. Of
+        a file that changed between the two, the row of this dataset stays. Media keep the ids of this dataset; those of
+        the other one get the ids that they would get if they were added to this one, so adding their folders again adds
+        nothing. The order is that of this dataset, then of the other one.
+
+        The index is a new one. Copies between the two are found by their descriptors; the status is PARTIAL INDEX until
+        :meth:`reindex` also compares them by keypoints, and chooses the copies to keep, for which it reads files.
+
+        Args:
+            other: a dataset of the same workspace, with embeddings of the same encoder. Embeddings that tables brought
+                count as those of one encoder if they have as many values.
+            name: of the new dataset, as for :meth:`Workspace.create_dataset`.
+            wait: return when the task is done, showing progress; else at once, with the task as ``dataset.task``.
+
+        Raises:
+            InvalidInput: the name cannot be used; *other* is no other dataset of this workspace; the encoders differ;
+                or custom fields of one name have different types.
+            Conflict: the name is taken, or the status of one of the datasets does not allow it.
+            Error: the task failed; only its record remains.
+        """
+        if not isinstance(other, Dataset) or other._context.layout.root != self._context.layout.root:
+            raise InvalidInput(f"other must be a dataset of the same workspace, not {other!r:.80}")
+        new_id, task = start_merge(self._context, self.id, other.id, name)
+        if wait:
+            with delete_if_stopped(self._context, new_id, task.id):
+                wait_for(task, f"Merging into {name!r}")
         return Dataset(self._context, new_id, task)
 
     def enrich(self, models: Mapping[str, str], *, wait: bool = True) -> "Dataset":

@@ -132,11 +132,22 @@ def _apply(
     if len(rows):  # else all media of the decision were deleted
         row_ids, values, free = _regrouped(media, around, rows, sets, head)
         written = write_rows(media, row_ids, values)
-    stored = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
-    versions = {**head.tables, MEDIA: written, DECISIONS: tables.replace(_path(path), [stored], _SCHEMA)}
+    versions = {**head.tables, MEDIA: written, DECISIONS: write_decisions(path, decisions)}
     tables.sync(path)
-    tables.sync(_path(path))
     return versions, head.summary.with_(first_free={**head.summary.first_free, **free})
+
+
+def write_decisions(table: Path, decisions: Sequence[DuplicateDecision]) -> int:
+    """Write all decisions about duplicates of a dataset, sync them, and return the version of their table.
+
+    Args:
+        table: folder of the dataset's media table.
+        decisions: oldest first.
+    """
+    stored = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
+    version = tables.replace(_path(table), [stored], _SCHEMA)
+    tables.sync(_path(table))
+    return version
 
 
 def _path(table: Path) -> Path:

@@ -1,0 +1,1 @@
+"""The job that merges two datasets into a new one."""
