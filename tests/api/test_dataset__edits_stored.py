@@ -235,5 +235,5 @@ def test_edits__damaged(workspace: Workspace, tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-5])
     findings = dataset.check().findings
     assert len(findings) == 1
-    assert "caption" in str(findings[0])
-    assert file.name in str(findings[0])
+    assert "caption" in findings[0].fault
+    assert file.name in findings[0].fault

@@ -2,12 +2,15 @@
 
 import copy
 import pickle
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
 
 from framedex.api.issue_table import IssueTable
 from framedex.browse.issues import ISSUE_COLUMNS
+from framedex.errors import NotFound
+from tests.gallery import Gallery
 
 NOTE = "no mislabels are listed: <because>"
 
@@ -62,3 +65,19 @@ def test_html__rows_and_notes() -> None:
     assert shown.count("suggested label: cat") == 10
     assert "and 3 more rows" in shown
     assert "no issues" in issue_table(0)._repr_html_()
+
+
+def test_html__with_images(gallery: Gallery) -> None:
+    """A notebook shows the image of each row; once the workspace is gone, the rows alone."""
+    issues = gallery.dataset.issues("dark")
+    shown = issues._repr_html_()
+    assert shown.count("<img") == len(issues)
+    assert shown.count("<tr>") == 1 + len(issues)
+
+    def gone(_ids: Sequence[str]) -> list[bytes | None]:
+        raise NotFound("the dataset was deleted")
+
+    without = IssueTable(issues.to_arrow(), thumbnails=gone)._repr_html_()
+    assert "<img" not in without
+    assert without.count("<tr>") == 1 + len(issues)
+    assert without.count("<th>") == shown.count("<th>") - 1

@@ -12,6 +12,7 @@ from framedex import Conflict, InvalidInput, Workspace
 from framedex.api.view.report import _lines
 from tests.gallery import BROKEN, NAMES, Gallery, Gate, embedded, grouped
 from tests.image_files import write
+from tests.objects import scenes
 from tests.render.test_html import Outline
 
 SHOWN: dict[str, Callable[[Gallery, Path], str]] = {
@@ -39,7 +40,9 @@ def test_shown__is_self_contained(shown: str, gallery: Gallery) -> None:
     sources = [attributes["src"] for tag, attributes in outline.tags if tag == "img"]
     assert sources
     assert all((source or "").startswith("data:image/jpeg;base64,") for source in sources)
-    assert not [tag for tag, _ in outline.tags if tag in ("script", "link", "iframe", "a")]
+    assert not [tag for tag, _ in outline.tags if tag in ("script", "link", "iframe")]
+    links = [attributes["href"] or "" for tag, attributes in outline.tags if tag == "a"]
+    assert all(link.startswith("#") for link in links)
     assert not re.search(r"https?:|file:|@import|url\(", shown)
     assert str(gallery.folder) not in shown
 
@@ -116,13 +119,42 @@ def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
     texts = Outline(html).texts
     for text in ("gallery", "Issues", "Near-duplicates", "Clusters at level 2", "by hand", "the file is empty"):
         assert text in texts
-    for summary in gallery.dataset.where([]).issue_summaries():
+    summaries = gallery.dataset.where([]).issue_summaries()
+    for summary in summaries:
         assert (f"{summary.issue_type}: {summary.count:,}" in texts) == (summary.count > 0)
+        assert (f"{summary.issue_type}: {summary.meaning}" in texts) == (summary.count == 0)
     for group in gallery.dataset.duplicates():
         assert f"{len(group.media_ids)} images, similarity up to {group.similarity:.4f}" in texts
     assert texts.count("★ best to keep") == len(gallery.dataset.duplicates())
     assert len(images_in(html)) > 30
     assert html.count("cannot be shown") >= len(BROKEN)
+
+
+def test_report__contents(gallery: Gallery, tmp_path: Path) -> None:
+    """The contents lead to each section; damaged files and copies come before dark images and those without colours."""
+    outline = Outline(gallery.dataset.report(tmp_path / "report.html").read_text("utf-8"))
+    anchors = {attributes["id"] for _, attributes in outline.tags if "id" in attributes}
+    links = [(attributes["href"] or "").lstrip("#") for tag, attributes in outline.tags if tag == "a"]
+    assert set(links) <= anchors
+    gravest = [f"issue-{name}" for name in ("corrupted", "duplicates", "dark", "grayscale")]
+    assert [link for link in links if link in gravest] == gravest
+    assert links[-2:] == ["near-duplicates", "clusters"]
+
+
+def test_report__boxes_on_images(workspace: Workspace, tmp_path: Path) -> None:
+    """Images with objects are shown with their boxes, in the pixels of the image; the labels of boxes are text."""
+    scenes(tmp_path / "images", 2)
+    dataset = workspace.create_dataset("scenes", tmp_path / "images")
+    outline = Outline(dataset.report(tmp_path / "report.html").read_text("utf-8"))
+    drawn = [attributes for tag, attributes in outline.tags if tag == "rect"]
+    first = [row["bbox"] for row in dataset.objects.rows(["bbox"])]
+    assert [float(each["x"] or 0) for each in drawn] == [box[0] for box in first]
+    assert [float(each["width"] or 0) for each in drawn] == [box[2] for box in first]
+    item = dataset.view[0]
+    assert [each["viewbox"] for tag, each in outline.tags if tag == "svg"] == [
+        f"0 0 {item['width']} {item['height']}"
+    ] * 2
+    assert f"Objects: {len(first)}" in outline.texts
 
 
 def test_report__worst_first(gallery: Gallery, tmp_path: Path) -> None:

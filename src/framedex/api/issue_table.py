@@ -1,16 +1,19 @@
 """Issues as a table that a notebook displays, with the reasons for issue types that are not listed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from framedex.api.data_frames import as_pandas
+from framedex.errors import Error
 from framedex.render import html
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Thumbnails = Callable[[Sequence[str]], list[bytes | None]]
+"""Returns JPEGs of media; None for those that cannot be shown."""
 _SHOWN = 20  # rows in a notebook
 _COLUMNS = ("issue_type", "path", "value", "threshold", "percentile", "confidence")
 
@@ -22,10 +25,19 @@ class IssueTable:
 
     Attributes:
         notes: the reasons, a line each, for issue types that are not listed in this dataset.
+
+    Args:
+        table: the rows.
+        notes: the reasons.
+        thumbnails: reads the images that a notebook shows beside the rows; None shows none.
     """
 
-    def __init__(self, table: pa.Table, notes: Sequence[str] = ()) -> None:
-        self._table, self.notes = table, list(notes)
+    def __init__(self, table: pa.Table, notes: Sequence[str] = (), thumbnails: "Thumbnails | None" = None) -> None:
+        self._table, self.notes, self._thumbnails = table, list(notes), thumbnails
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the rows and the notes for copies and pickles, which cannot contain an open workspace."""
+        return type(self), (self._table, self.notes)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table, without the notes."""
@@ -66,13 +78,26 @@ class IssueTable:
 
     def _repr_html_(self) -> str:
         shown = self._table.slice(0, _SHOWN).to_pylist()
-        rows = ([*(row[name] for name in _COLUMNS), _remark(row)] for row in shown)
+        images = self._images([row["media_id"] for row in shown])
+        rows = (
+            [*first, *(row[name] for name in _COLUMNS), _remark(row)] for first, row in zip(images, shown, strict=True)
+        )
+        header = (*([""] if any(images) else []), *_COLUMNS, "remark")
         rest = len(self) - len(shown)
         return html.block(
             *map(html.note, self.notes),
-            html.table((*_COLUMNS, "remark"), rows) if shown else html.note("no issues"),
+            html.table(header, rows) if shown else html.note("no issues"),
             html.note(f"and {rest:,} more rows") if rest else "",
         )
+
+    def _images(self, media_ids: Sequence[str]) -> list[list[html.Markup]]:
+        """Return the cells with the images of rows: one for each row, or none where they cannot be read."""
+        if self._thumbnails is None:
+            return [[] for _ in media_ids]
+        try:
+            return [[html.image_cell(jpeg)] for jpeg in self._thumbnails(media_ids)]
+        except Error:  # the dataset was deleted meanwhile, or its workspace is closed
+            return [[] for _ in media_ids]
 
 
 def _remark(row: dict[str, Any]) -> str:

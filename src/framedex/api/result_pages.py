@@ -106,9 +106,13 @@ def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
 def _counted(cluster: Cluster) -> str:
     """Return the contents of a cluster in words."""
     if cluster.n_objects > 0:
-        return f"{cluster.n_objects:,} objects"
-    parts = {"images": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
-    return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 images"
+        return _number(cluster.n_objects, "object")
+    parts = {"image": cluster.n_images, "frame": cluster.n_frames, "video": cluster.n_videos}
+    return ", ".join(_number(count, noun) for noun, count in parts.items() if count > 0) or "0 images"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
 
 
 GROUP_COLUMNS = pa.schema(

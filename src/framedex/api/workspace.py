@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Unpack
 
 from framedex.api.dataset import Dataset
+from framedex.api.dataset_table import datasets_html
+from framedex.api.record_list import RecordList
 from framedex.api.retry import rebuild_job
 from framedex.api.upkeep import WorkspaceUpkeep
 from framedex.core.lru_cache import LruCache
@@ -308,7 +310,7 @@ class Workspace(WorkspaceUpkeep):
     def datasets(self, *, all_namespaces: bool = False) -> list[DatasetRecord]:
         """Return the records of all datasets of the handle's namespace, or of all namespaces, newest first."""
         with self._read() as connection:
-            return datasets.list_datasets(connection, None if all_namespaces else self.namespace)
+            return RecordList(datasets.list_datasets(connection, None if all_namespaces else self.namespace))
 
     def delete_dataset(self, name_or_id: str) -> None:
         """Delete a dataset with all data that Framedex stores for it. The source files are not changed.
@@ -381,7 +383,7 @@ class Workspace(WorkspaceUpkeep):
         followed.
         """
         with self._read() as connection:
-            return task_rows.list_interrupted(connection)
+            return RecordList(task_rows.list_interrupted(connection))
 
     def retry_interrupted(self) -> list[Task]:
         """Retry the tasks of :meth:`interrupted_tasks` from their last checkpoints; return those that run again.
@@ -434,6 +436,9 @@ class Workspace(WorkspaceUpkeep):
 
     def __repr__(self) -> str:
         return f"<framedex.Workspace {str(self.path)!r}: {len(self.datasets())} datasets>"
+
+    def _repr_html_(self) -> str:
+        return datasets_html(str(self.path), self.datasets())
 
     def _check_writable(self) -> None:
         self._context.catalog.check_writable()

@@ -5,6 +5,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from framedex.api.dataset_table import datasets_html
+from framedex.api.record_list import RecordList
 from framedex.client import calls
 from framedex.client.connection import Connection
 from framedex.client.dataset import ClientDataset, dataset_record, local_files, send_files
@@ -125,7 +127,7 @@ class Client:
 
     def datasets(self) -> list[DatasetRecord]:
         """Return the records of the datasets that the user may view, newest first."""
-        return [dataset_record(each) for each in self._connection.json(calls.DATASETS)]
+        return RecordList(dataset_record(each) for each in self._connection.json(calls.DATASETS))
 
     def delete_dataset(self, name_or_id: str) -> None:
         """Delete a dataset with all data that the service stores for it; the source files are not changed.
@@ -216,6 +218,9 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<framedex.Client {self._connection.url}>"
+
+    def _repr_html_(self) -> str:
+        return datasets_html(self._connection.url, self.datasets())
 
 
 def _time(value: Any) -> Any:

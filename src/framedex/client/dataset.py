@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.api.card import DatasetCard
+from framedex.api.record_list import RecordList
 from framedex.client import calls
 from framedex.client.actions import upload_query
 from framedex.client.comparison import ClientComparison
@@ -226,7 +227,7 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps):
     def list_models(self) -> list[EnrichmentModel]:
         """Return the models that can be applied; see :meth:`framedex.Dataset.list_models`."""
         body = self._connection.json(calls.LIST_MODELS, dataset_id=self.id)
-        return [EnrichmentModel.model_validate(each) for each in body]
+        return RecordList(EnrichmentModel.model_validate(each) for each in body)
 
     def enrichment_context(self) -> EnrichmentContext:
         """Return the models that were applied."""
@@ -246,7 +247,7 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps):
     def snapshots(self) -> list[Snapshot]:
         """Return the snapshots, newest first."""
         body = self._connection.json(calls.SNAPSHOTS, dataset_id=self.id)
-        return [Snapshot.model_validate(each) for each in body]
+        return RecordList(Snapshot.model_validate(each) for each in body)
 
     def update_snapshot(
         self, snapshot: Snapshot | str, *, name: str | None = None, description: str | None = None
@@ -291,7 +292,7 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps):
             Conflict: the dataset has no index yet.
         """
         body = self._connection.json(calls.TRENDS, dataset_id=self.id)
-        return [StateCounts.model_validate(each) for each in body]
+        return RecordList(StateCounts.model_validate(each) for each in body)
 
     def restore(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> ClientTask:
         """Restore a snapshot; see :meth:`framedex.Dataset.restore`."""

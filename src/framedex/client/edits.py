@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from framedex.api.record_list import RecordList
 from framedex.client import calls
 from framedex.client.actions import act, tag_named
 from framedex.client.connection import Connection
@@ -41,7 +42,7 @@ class ClientEdits:
 
     def tags(self) -> list[Tag]:
         """Return the tags, oldest first, each with its number of media."""
-        return [Tag.model_validate(each) for each in self._connection.json(calls.TAGS, dataset_id=self.id)]
+        return RecordList(Tag.model_validate(each) for each in self._connection.json(calls.TAGS, dataset_id=self.id))
 
     def create_tag(self, name: str) -> Tag:
         """Create a tag without media, and return it."""
@@ -100,12 +101,12 @@ class ClientEdits:
     def duplicate_decisions(self) -> list[DuplicateDecision]:
         """Return the decisions made by :meth:`not_duplicates`, oldest first."""
         body = self._connection.json(calls.DECISIONS, dataset_id=self.id)
-        return [DuplicateDecision.model_validate(each) for each in body["duplicates"]]
+        return RecordList(DuplicateDecision.model_validate(each) for each in body["duplicates"])
 
     def label_decisions(self) -> list[LabelDecision]:
         """Return the decisions made by :meth:`label_is_right`, oldest first."""
         body = self._connection.json(calls.DECISIONS, dataset_id=self.id)
-        return [LabelDecision.model_validate(each) for each in body["labels"]]
+        return RecordList(LabelDecision.model_validate(each) for each in body["labels"])
 
     def withdraw_decision(self, decision_id: str) -> None:
         """Withdraw a decision about duplicates or labels."""
@@ -140,7 +141,7 @@ class ClientEdits:
             page = self._connection.json(calls.JOURNAL, query=query, dataset_id=self.id)
             steps += [JournalStep.model_validate(each) for each in page["steps"]]
             has_more = page["has_more"]
-        return steps
+        return RecordList(steps)
 
     def undo(self, step: int | None = None) -> JournalStep:
         """Undo a step of the journal, by default the last one, and return it."""
@@ -171,12 +172,14 @@ class ClientEdits:
 
     def fields(self) -> list[Field]:
         """Return the custom fields, oldest first."""
-        return [Field.model_validate(each) for each in self._connection.json(calls.FIELDS, dataset_id=self.id)]
+        return RecordList(
+            Field.model_validate(each) for each in self._connection.json(calls.FIELDS, dataset_id=self.id)
+        )
 
     def field_values(self, media_id: str) -> list[FieldValue]:
         """Return the custom field values of a media item."""
         body = self._connection.json(calls.FIELD_VALUES, dataset_id=self.id, media_id=media_id)
-        return [FieldValue.model_validate(each) for each in body]
+        return RecordList(FieldValue.model_validate(each) for each in body)
 
     def add_field(
         self,

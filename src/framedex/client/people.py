@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.access import Role
+from framedex.api.record_list import RecordList
 from framedex.client import calls
 from framedex.client.connection import Connection
 from framedex.errors import NotFound
@@ -156,7 +157,7 @@ class ClientTenants:
     def visible(self, *, organization_id: str | None = None) -> list[Tenant]:
         """Return the tenants of the caller, the oldest first; of one organization if its id is given."""
         answer = self._connection.json(calls.TENANTS, query={"organization_id": organization_id})
-        return [Tenant.model_validate(each) for each in answer["workspaces"]]
+        return RecordList(Tenant.model_validate(each) for each in answer["workspaces"])
 
     def get(self, tenant_id: str) -> Tenant:
         """Return a tenant.
@@ -184,7 +185,7 @@ class ClientTenants:
             NotFound: it does not exist, or the caller is no member.
         """
         answer = self._connection.json(calls.TENANT_MEMBERS, query={"workspace_id": tenant_id})
-        return [TenantMember.model_validate(each) for each in answer["members"]]
+        return RecordList(TenantMember.model_validate(each) for each in answer["members"])
 
     def access(self, tenant_id: str | None = None) -> TenantAccess:
         """Return what the caller may do in a tenant; without an id in the one that the caller joined first."""
@@ -212,7 +213,7 @@ class ClientTenants:
     def organizations(self) -> list[Organization]:
         """Return the organizations with tenants of the caller, by name."""
         answer = self._connection.json(calls.ORGANIZATIONS)
-        return [Organization.model_validate(each) for each in answer["organizations"]]
+        return RecordList(Organization.model_validate(each) for each in answer["organizations"])
 
     def organization(self, organization_id: str) -> Organization:
         """Return an organization with a tenant of the caller.

@@ -1,5 +1,6 @@
 """Sharing of a dataset of a service with users."""
 
+from framedex.api.record_list import RecordList
 from framedex.client import calls
 from framedex.client.connection import Connection
 from framedex.records import DatasetMember
@@ -40,4 +41,4 @@ class ClientSharing:
     def members(self) -> list[DatasetMember]:
         """Return the owner of the dataset, and then those with whom it is shared."""
         answer = self._connection.json(calls.MEMBERS, dataset_id=self.id)
-        return [DatasetMember.model_validate(each) for each in answer]
+        return RecordList(DatasetMember.model_validate(each) for each in answer)

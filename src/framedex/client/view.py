@@ -18,6 +18,7 @@ from framedex.api.histogram import Histogram
 from framedex.api.ids import Ids
 from framedex.api.issue_table import IssueTable
 from framedex.api.overlap import Overlap
+from framedex.api.record_list import RecordList
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.client import calls
 from framedex.client.actions import MOST_IDS, act, tag_named, upload_query
@@ -321,7 +322,7 @@ class ClientReading:
 
     def labels(self) -> list[LabelCount]:
         """Return the labels with their numbers of rows, the most frequent first."""
-        rid, found = self.rid, list[LabelCount]()
+        rid, found = self.rid, RecordList[LabelCount]()
         while True:
             query = {"rid": rid, "offset": len(found), "limit": 1000}
             page = self._connection.json(calls.LABELS, query=query, dataset_id=self._dataset_id)
@@ -336,12 +337,12 @@ class ClientReading:
         table = self._connection.table(calls.ISSUES, query=query, dataset_id=self._dataset_id)
         query = {"rid": query["rid"], "issue": issue_type, "limit": 1}
         notes = self._connection.json(calls.ISSUES, query=query, dataset_id=self._dataset_id)["notes"]
-        return IssueTable(table.slice(0, 0) if limit == 0 else table, notes)
+        return IssueTable(table.slice(0, 0) if limit == 0 else table, notes, self.thumbnails)
 
     def issue_summaries(self) -> list[IssueSummary]:
         """Return the count and the threshold of each issue type."""
         body = self._connection.json(calls.ISSUES, query={"rid": self.rid}, dataset_id=self._dataset_id)
-        return [IssueSummary.model_validate(each) for each in body["summaries"]]
+        return RecordList(IssueSummary.model_validate(each) for each in body["summaries"])
 
     def histogram(self, issue_type: str, *, bins: int = 20) -> Histogram:
         """Return the histogram of the values of an issue type; see :meth:`framedex.View.histogram`."""

@@ -5,7 +5,8 @@ The measures of ``dark``, ``odd_aspect_ratio`` and ``grayscale`` and their thres
 and empty images, and call a fifth of an ordinary folder odd in size.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeVar
 
 from framedex.errors import InvalidInput
 from framedex.issue_types.base import IssueType, JudgedBy
@@ -52,6 +53,11 @@ _BUILT_IN = {
         LABEL_OUTLIER,
     )
 }
+_GRAVITY = (
+    CORRUPTED, DUPLICATES, MISLABELS, BLUR, DARK, BRIGHT, LOW_INFORMATION, OUTLIERS, LABEL_OUTLIER, ODD_SIZE,
+    ODD_ASPECT_RATIO, GRAYSCALE,
+)  # fmt: skip
+"""The built-in types, the gravest first."""
 
 
 def _check(row: IssueType, _others: Mapping[str, IssueType]) -> None:
@@ -90,6 +96,22 @@ def find_issue_type(name: object) -> IssueType:
     if isinstance(name, str) and (issue := _BUILT_IN.get(name) or ISSUE_PLUGINS.rows().get(name)) is not None:
         return issue
     raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(issue_types()))}")
+
+
+class _Named(Protocol):
+    """Something about an issue type."""
+
+    @property
+    def issue_type(self) -> str: ...
+
+
+Summary = TypeVar("Summary", bound=_Named)
+
+
+def by_gravity(summaries: Iterable[Summary]) -> list[Summary]:
+    """Return what is said of issue types with the gravest type first; types of plugins come last, in their order."""
+    places = {issue.name: place for place, issue in enumerate(_GRAVITY)}
+    return sorted(summaries, key=lambda each: places.get(each.issue_type, len(places)))
 
 
 def built_in_types() -> list[IssueType]:

@@ -23,6 +23,7 @@ from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.dataset.views import DatasetViews
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
+from framedex.api.record_list import RecordList
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
@@ -450,7 +451,7 @@ class Dataset(
 
     def duplicate_decisions(self) -> list[DuplicateDecision]:
         """Return the decisions made by :meth:`not_duplicates`, oldest first."""
-        return duplicate_decisions(self._context, self.id)
+        return RecordList(duplicate_decisions(self._context, self.id))
 
     def withdraw_decision(self, decision_id: str) -> None:
         """Withdraw a decision about duplicates or labels; the groups or issues change at once.

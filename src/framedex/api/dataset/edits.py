@@ -5,6 +5,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from framedex.api.record_list import RecordList
 from framedex.api.view import Basket, View
 from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
@@ -44,7 +45,7 @@ class DatasetEdits:
         Args:
             limit: the number of steps; None for all.
         """
-        return steps.list_journal(self._context, self.id, limit=limit)
+        return RecordList(steps.list_journal(self._context, self.id, limit=limit))
 
     def undo(self, step: int | None = None) -> JournalStep:
         """Undo a step of the journal, and return it.
@@ -80,7 +81,7 @@ class DatasetEdits:
 
     def tags(self) -> list[Tag]:
         """Return the tags, oldest first, each with its number of media."""
-        return editing.list_tags(self._context, self.id)
+        return RecordList(editing.list_tags(self._context, self.id))
 
     def create_tag(self, name: str) -> Tag:
         """Create a tag without media, and return it.
@@ -173,7 +174,7 @@ class DatasetEdits:
 
     def label_decisions(self) -> list[LabelDecision]:
         """Return the decisions made by :meth:`label_is_right`, oldest first."""
-        return label_decisions(self._context, self.id)
+        return RecordList(label_decisions(self._context, self.id))
 
     def set_captions(self, captions: Mapping[str, str | None]) -> None:
         """Replace the captions of media, by media id; None removes a caption.
@@ -238,7 +239,7 @@ class DatasetEdits:
 
     def fields(self) -> list[Field]:
         """Return the custom fields, oldest first."""
-        return editing.list_fields(self._context, self.id)
+        return RecordList(editing.list_fields(self._context, self.id))
 
     def field_values(self, media_id: str) -> list[FieldValue]:
         """Return the custom field values of a media item.
@@ -246,7 +247,7 @@ class DatasetEdits:
         Raises:
             NotFound: the media item does not exist.
         """
-        return editing.field_values(self._context, self.id, media_id)
+        return RecordList(editing.field_values(self._context, self.id, media_id))
 
     @overload
     def add_field(

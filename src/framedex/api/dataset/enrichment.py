@@ -1,5 +1,6 @@
 """Enrichment methods of :class:`framedex.Dataset`."""
 
+from framedex.api.record_list import RecordList
 from framedex.operations import enrichment
 from framedex.operations.context import Context
 from framedex.records import EnrichmentContext, EnrichmentModel, TaskRecord
@@ -22,7 +23,7 @@ class DatasetEnrichment:
         Raises:
             InvalidInput: the file is invalid; the message names the model and the key.
         """
-        return enrichment.list_models(self._context, self.id)
+        return RecordList(enrichment.list_models(self._context, self.id))
 
     @property
     def last_enrichment(self) -> TaskRecord | None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from framedex.api.record_list import RecordList
 from framedex.api.view import View
 from framedex.export.options import ExportOptions
 from framedex.operations import exports as exporting
@@ -50,7 +51,7 @@ class DatasetExports(exporting.Exportable):
 
         An export whose process died is FAILED, "interrupted". Exports of a read-only workspace are not recorded.
         """
-        return exporting.list_exports(self._context, self.id)
+        return RecordList(exporting.list_exports(self._context, self.id))
 
     def export_status(self, export_id: str) -> ExportRecord:
         """Return the record of an export of any process.

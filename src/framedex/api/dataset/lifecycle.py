@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.api.comparison import StateComparison
+from framedex.api.record_list import RecordList
 from framedex.api.trends import trends
 from framedex.api.view import View, selected_ids
 from framedex.core.naming import check_dataset_name, check_description
@@ -46,7 +47,7 @@ class DatasetLifecycle:
 
     def snapshots(self) -> list[Snapshot]:
         """Return the snapshots, newest first. The first indexing of a dataset creates one automatically."""
-        return snapshots.list_snapshots(self._context, self.id)
+        return RecordList(snapshots.list_snapshots(self._context, self.id))
 
     def update_snapshot(
         self, snapshot: Snapshot | str, *, name: str | None = None, description: str | None = None
@@ -120,7 +121,7 @@ class DatasetLifecycle:
         Raises:
             Conflict: the dataset has no index yet.
         """
-        return trends(self._context, self.id)
+        return RecordList(trends(self._context, self.id))
 
     def delete_media(self, selection: View | str | Sequence[str], *, wait: bool = True) -> Task:
         """Delete media from the dataset. Their files, and snapshots with these media, do not change.

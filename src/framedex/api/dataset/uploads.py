@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
+from framedex.api.record_list import RecordList
 from framedex.encoders import Encoder
 from framedex.operations import uploads
 from framedex.operations.context import Context
@@ -155,4 +156,4 @@ class DatasetUploads:
 
     def uploads(self) -> list[UploadRecord]:
         """Return the records of the upload transactions, oldest first, with those that are done."""
-        return uploads.get_uploads(self._context, self.id)
+        return RecordList(uploads.get_uploads(self._context, self.id))

@@ -5,6 +5,7 @@ from typing import Any, Self, TypedDict
 
 from framedex.api.histogram import Histogram
 from framedex.api.issue_table import IssueTable
+from framedex.api.record_list import RecordList
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.api.view.training import Training
 from framedex.browse import issues as issue_search
@@ -152,17 +153,17 @@ class Browsing(Training):
         kinds = None if issue_type is None else [issue_type]
         table = issue_search.issues(media, self._condition(media), kinds=kinds, limit=limit)
         notes = issue_search.issue_notes(media)
-        return IssueTable(table, [note for name, note in notes.items() if issue_type in (None, name)])
+        return IssueTable(table, [note for name, note in notes.items() if issue_type in (None, name)], self.thumbnails)
 
     def labels(self) -> list[LabelCount]:
         """Return the labels, with the number of items that have each: the most frequent first, then by name."""
         media = self._media()
-        return label_counts(media, self._condition(media))
+        return RecordList(label_counts(media, self._condition(media)))
 
     def issue_summaries(self) -> list[IssueSummary]:
         """Return the count and the threshold of each issue type."""
         media = self._media()
-        return issue_search.issue_summaries(media, self._condition(media))
+        return RecordList(issue_search.issue_summaries(media, self._condition(media)))
 
     def histogram(self, issue_type: str, *, bins: int | Sequence[float] = 20) -> Histogram:
         """Return the histogram of the values of an issue type, with its limit. A notebook displays it as a plot.

@@ -1,6 +1,8 @@
 """The report of a dataset: one self-contained HTML page with issues, near-duplicates and clusters."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from framedex.api.result_pages import cluster_cards, duplicate_card
@@ -8,12 +10,14 @@ from framedex.api.view.browsing import Browsing
 from framedex.core.checks import has_lone_surrogate
 from framedex.core.progress import Progress
 from framedex.errors import InvalidInput
-from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
+from framedex.issue_types import by_gravity
+from framedex.records import DatasetRecord, DuplicateGroup, EmbeddingConfig, IssueSummary
 from framedex.render import html
 
 _ISSUE_MEDIA = 12
 _GROUPS = 24
 _CLUSTERS = 16
+_BOXED_IMAGES, _MOST_BOXES = 8, 2000
 _OBJECT_GROUPS = 8  # duplicate groups, and clusters, of objects
 _SIDE = 160
 
@@ -45,7 +49,10 @@ def report_html(
     if not isinstance(extra, str) or has_lone_surrogate(extra):
         raise InvalidInput(f"extra must be HTML as valid Unicode, without lone surrogates, not {extra!r:.60}")
     progress = progress or (lambda _stage, _share: None)
-    summaries = view.issue_summaries()
+    summaries = by_gravity(view.issue_summaries())
+    found = [each for each in summaries if each.count]
+    groups = view.duplicates(limit=_GROUPS)
+    n_objects = 0 if objects is None else objects.count()
     return html.page(
         f"Framedex report: {dataset.display_name}",
         html.heading(dataset.display_name, 1),
@@ -53,14 +60,35 @@ def report_html(
             f"{view.count():,} images · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"
         ),
         extra,
-        html.heading("Issues"),
-        html.bars((summary.issue_type, summary.count) for summary in summaries),
+        html.contents(_contents(found, len(groups), level, n_objects)),
+        html.heading("Issues", anchor="issues"),
+        html.bars((summary.issue_type, summary.count) for summary in found),
         *(html.note(summary.note) for summary in summaries if summary.note),
-        *_issues(view, [summary for summary in summaries if summary.count], progress),
-        *_duplicates(view, progress),
+        *_not_found(summaries),
+        *_issues(view, found, progress),
+        *_duplicates(view, groups, progress),
         *_clusters(view, level, progress),
-        *(() if objects is None else _objects(objects, level, progress)),
+        *(_objects(view, objects, n_objects, level, progress) if objects is not None and n_objects else ()),
     )
+
+
+def _contents(found: Sequence[IssueSummary], n_groups: int, level: int, n_objects: int) -> Iterator[tuple[str, str]]:
+    """Yield the anchors of the sections with their words."""
+    for summary in found:
+        yield f"issue-{summary.issue_type}", f"{summary.issue_type}: {summary.count:,}"
+    most = " or more" if n_groups == _GROUPS else ""
+    yield "near-duplicates", f"Near-duplicates: {n_groups:,}{most} groups" if n_groups else "Near-duplicates: none"
+    yield "clusters", f"Clusters at level {level}"
+    if n_objects:
+        yield "objects", f"Objects: {n_objects:,}"
+
+
+def _not_found(summaries: Sequence[IssueSummary]) -> Iterator[str]:
+    """Yield the issue types without an image, folded, with what they mean."""
+    absent = [each for each in summaries if not each.count]
+    if absent:
+        names = ", ".join(each.issue_type for each in absent)
+        yield html.folded(f"Not found: {names}", *(html.note(f"{each.issue_type}: {each.meaning}") for each in absent))
 
 
 def _issues(view: Browsing, summaries: Sequence[IssueSummary], progress: Progress) -> Iterator[str]:
@@ -72,7 +100,7 @@ def _issues(view: Browsing, summaries: Sequence[IssueSummary], progress: Progres
 def _issue(view: Browsing, summary: IssueSummary) -> Iterator[str]:
     rows = view.issues(summary.issue_type, limit=_ISSUE_MEDIA).to_pylist()
     limit = "" if summary.threshold is None else f", threshold {summary.threshold:.3g}"
-    yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
+    yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3, anchor=f"issue-{summary.issue_type}")
     yield html.note(f"{summary.meaning}{limit}; worst first")
     jpegs = view.thumbnails([row["media_id"] for row in rows], size=_SIDE)
     yield html.row(html.figure(jpeg, row["file_name"], *_lines(row)) for row, jpeg in zip(rows, jpegs, strict=True))
@@ -90,9 +118,8 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
         yield f"suggested label: {row['suggested_label']}"
 
 
-def _duplicates(view: Browsing, progress: Progress) -> Iterator[str]:
-    groups = view.duplicates(limit=_GROUPS)
-    yield html.heading("Near-duplicates")
+def _duplicates(view: Browsing, groups: Sequence[DuplicateGroup], progress: Progress) -> Iterator[str]:
+    yield html.heading("Near-duplicates", anchor="near-duplicates")
     yield html.note("groups of images with a similarity of 0.96 or more, largest first" if groups else "none found")
     for number, group in enumerate(groups):
         progress("near-duplicates", 0.4 + 0.4 * number / len(groups))
@@ -102,22 +129,40 @@ def _duplicates(view: Browsing, progress: Progress) -> Iterator[str]:
 def _clusters(view: Browsing, level: int, progress: Progress) -> Iterator[str]:
     progress("clusters", 0.8)
     page = view.explore(level=level)
-    yield html.heading(f"Clusters at level {level}")
+    yield html.heading(f"Clusters at level {level}", anchor="clusters")
     yield html.note("level 0 is the finest, 4 the coarsest; largest first")
     yield from cluster_cards(page.clusters[:_CLUSTERS], view)
 
 
-def _objects(view: Browsing, level: int, progress: Progress) -> Iterator[str]:
-    """Yield the section about objects: their number, their issues, and the largest groups and clusters."""
-    count = view.count()
-    if not count:
-        return
+def _objects(view: Browsing, objects: Browsing, n_objects: int, level: int, progress: Progress) -> Iterator[str]:
+    """Yield the section about objects: images with their boxes, issues, and the largest groups and clusters."""
     progress("objects", 0.9)
-    yield html.heading("Objects")
-    yield html.note(f"{count:,} objects; the largest groups of near-duplicates and clusters come first")
-    summaries = view.issue_summaries()
+    yield html.heading("Objects", anchor="objects")
+    yield html.note(f"{n_objects:,} objects; the largest groups of near-duplicates and clusters come first")
+    yield html.row(_images_with_boxes(view, objects))
+    summaries = by_gravity(objects.issue_summaries())
     yield html.bars((summary.issue_type, summary.count) for summary in summaries if summary.count)
     yield from (html.note(summary.note) for summary in summaries if summary.note)
-    yield from (duplicate_card(group, view) for group in view.duplicates(limit=_OBJECT_GROUPS))
+    yield from (duplicate_card(group, objects) for group in objects.duplicates(limit=_OBJECT_GROUPS))
     yield html.heading(f"Clusters of objects at level {level}", 3)
-    yield from cluster_cards(view.explore(level=level).clusters[:_OBJECT_GROUPS], view)
+    yield from cluster_cards(objects.explore(level=level).clusters[:_OBJECT_GROUPS], objects)
+
+
+def _images_with_boxes(view: Browsing, objects: Browsing) -> Iterator[str]:
+    """Yield the first images that contain objects, with their boxes drawn."""
+    boxes: dict[str, list[tuple[str, html.Rectangle]]] = {}
+    for row in islice(objects.rows(["parent_id", "label", "confidence", "bbox"]), _MOST_BOXES):
+        if row["parent_id"] not in boxes and len(boxes) == _BOXED_IMAGES:
+            break
+        confidence = "" if row["confidence"] is None else f" {row['confidence']:.2f}"
+        x, y, width, height = row["bbox"]
+        box = html.Rectangle(x, y, width, height, f"{row['label']}{confidence}")
+        boxes.setdefault(row["parent_id"], []).append((row["label"], box))
+    shown = view.select(list(boxes)).to_arrow(["media_id", "image_filename", "width", "height"]).to_pylist()
+    jpegs = view.thumbnails(list(boxes), size=2 * _SIDE)
+    for row, jpeg in zip(shown, jpegs, strict=True):
+        labels = Counter(label for label, _ in boxes[row["media_id"]])
+        drawn = [box for _, box in boxes[row["media_id"]]]
+        words = ", ".join(f"{count} {label}" if count > 1 else label for label, count in labels.most_common(6))
+        name = row["image_filename"].rpartition("/")[2]
+        yield html.figure_with_boxes(jpeg, row["width"] or 1, row["height"] or 1, drawn, name, words)
