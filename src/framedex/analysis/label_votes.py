@@ -14,6 +14,8 @@ from framedex.core.progress import ShareProgress
 _DECAY, _NEAREST = 4.0, 0.5  # of the votes' weights, see `_weights`
 _COPIES = 20  # maximum votes of all exact copies of an item together
 _MIN_VOTE_SHARE = 1 / 64  # of a row's copies: rarer labels do not vote, which limits the memory for thousands of copies
+MOST_VOTED = 5
+"""The number of labels of :func:`most_voted`."""
 _BLOCK = 1_000_000  # votes in memory at a time, about 100 MB
 
 
@@ -48,6 +50,40 @@ def label_votes(
         progress(stop / rows)
     own, other, code = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else np.empty((3, 0))
     return own, other, code.astype(np.int64)
+
+
+def most_voted(
+    graph: NeighbourGraph, entries: LabelEntries, progress: ShareProgress, *, copies: bool
+) -> tuple[Ints, Floats]:
+    """Return the labels with the most votes of each row.
+
+    Args:
+        graph: neighbours of M rows.
+        entries: labels of the rows.
+        progress: called between blocks of rows.
+        copies: whether labelled exact copies of an item vote, too: not for an item that is one of them.
+
+    Returns:
+        code: int64, shape (M, MOST_VOTED): labels, those with the most votes first, ties in their order; -1 for none.
+        share: float64, shape (M, MOST_VOTED): their shares of all votes, descending; 0 for none.
+    """
+    ballots, rows = _Ballots.of(entries), len(graph.rows)
+    voting = (entries.labelled > 0).astype(np.float64)
+    codes, shares = np.full((rows, MOST_VOTED), -1, np.int64), np.zeros((rows, MOST_VOTED))
+    for start, stop in _blocks(graph, ballots.counts, rows):
+        labelled = entries.labelled[start:stop]
+        own = np.minimum(labelled, _COPIES) * np.exp(-_DECAY * _NEAREST) if copies else np.zeros(stop - start)
+        voters, weights = _weights(graph, start, stop, own)
+        votes, total = ballots.cast(voters, weights), (weights * voting[voters]).sum(axis=1)
+        row = np.repeat(np.arange(stop - start), np.diff(votes.starts))
+        order = np.lexsort((-votes.weight, row))
+        rank = np.arange(len(order)) - votes.starts[row[order]]
+        listed = order[(rank < MOST_VOTED) & (votes.weight[order] > 0)]
+        place = row[listed], rank[(rank < MOST_VOTED) & (votes.weight[order] > 0)]
+        codes[start:stop][place] = votes.code[listed]
+        shares[start:stop][place] = votes.weight[listed] / total[row[listed]]
+        progress(stop / rows)
+    return codes, shares
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Commands about decisions: that labels are right; the list of decisions, and their withdrawal."""
+"""Commands about suggested labels, and about decisions: that labels are right, their list, and their withdrawal."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from framedex.cli.edits import selected
-from framedex.cli.options import IdsOption, JsonOption, NameArgument, VqlOption, WorkspaceOption, open_workspace
+from framedex.cli.options import (
+    IdsOption,
+    JsonOption,
+    LimitOption,
+    NameArgument,
+    VqlOption,
+    WorkspaceOption,
+    open_workspace,
+)
 from framedex.cli.output import counted, print_json, print_table, say
 
 if TYPE_CHECKING:
     from framedex.records import DuplicateDecision, LabelDecision
+
+
+_SHOWN = 20
 
 
 def label_is_right(
@@ -28,6 +39,43 @@ def label_is_right(
             print_json(decision)
             return
         say(f"the labels of {counted(len(decision.media_ids), 'images')} are right; decision {decision.decision_id}")
+
+
+def suggest_labels(
+    name: NameArgument,
+    accept: Annotated[
+        float | None,
+        typer.Option(help="Set labels of at least this confidence, 0 to 1, as one step.", min=0, max=1),
+    ] = None,
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show labels for images without any, from those of similar images, and accept them."""
+    with open_workspace(workspace) as ws:
+        found = ws.dataset(name).suggest_labels()
+        count = None if accept is None else found.accept(accept)
+    rows = found.to_arrow().slice(0, limit or (None if as_json else _SHOWN)).to_pylist()
+    reliability = [
+        {**row, "share_right": row["share_right"] if row["n_media"] else None}
+        for row in found.reliability().to_pylist()
+    ]
+    if as_json:
+        print_json({"total": len(found), "accepted": count, "reliability": reliability, "rows": rows})
+        return
+    if count is not None:
+        say(f"accepted labels of {count:,} images")
+        return
+    print_table(
+        ("image", "label", "confidence"), [(row["path"], row["label"], f"{row['confidence']:.2f}") for row in rows]
+    )
+    say(f"{len(found):,} labels; images that were held out to measure the confidence:")
+    shown = [
+        (f"{row['minimum']:.2f}", f"{row['n_media']:,}", f"{row['share_right'] or 0:.1%}", f"{row['n_suggested']:,}")
+        for row in reliability
+        if row["n_media"]
+    ]
+    print_table(("confidence", "held out", "right", "suggested"), shown)
 
 
 def decisions(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:

@@ -11,7 +11,7 @@ from framedex import __version__
 from framedex.cli.accounts import users
 from framedex.cli.backups import backup, restore_backup
 from framedex.cli.datasets import add, add_objects, create, ls, merge, reindex, rm, show
-from framedex.cli.decisions import decisions, label_is_right, withdraw_decision
+from framedex.cli.decisions import decisions, label_is_right, suggest_labels, withdraw_decision
 from framedex.cli.demo import demo
 from framedex.cli.edits import basket, journal, limits, not_duplicates, redo, tag, tags, undo, untag
 from framedex.cli.enrich import enrich, models
@@ -41,10 +41,10 @@ app = typer.Typer(
 app.command("open")(open_folder)
 for _command_function in (
     create, upload, uploads, add, add_objects, merge, reindex, models, enrich, not_duplicates, label_is_right,
-    decisions, withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search, similar, duplicates,
-    issues, labels, media_id, histogram, export, report, card, cleanup, du, check, recover, backup, restore_backup,
-    tasks, retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, compare, overlap, plugins, settings, share,
-    audit, serve, demo,
+    suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search,
+    similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, du, check, recover,
+    backup, restore_backup, tasks, retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, compare,
+    overlap, plugins, settings, share, audit, serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -19,6 +19,7 @@ from framedex.client.maps import ClientMaps
 from framedex.client.parts import ViewParts
 from framedex.client.saved_views import ClientSavedView, saved_view_records
 from framedex.client.sharing import ClientSharing
+from framedex.client.suggestions import ClientSuggestions
 from framedex.client.view import ClientReading, ClientView
 from framedex.client.work import ClientTask
 from framedex.core.naming import name_key
@@ -41,7 +42,7 @@ _ANNOTATIONS = frozenset({"annotations.json", "image_annotations.csv", "image_an
 _FOUND_S = 20.0
 
 
-class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps):
+class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, ClientSuggestions):
     """A dataset of a service; see :class:`framedex.Dataset`. It has the methods of a view of all its media.
 
     Attributes:

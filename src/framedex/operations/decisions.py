@@ -71,6 +71,24 @@ def decide_labels_right(context: Context, dataset_id: str, selection: Selection)
     return decision
 
 
+def decide_no_label_fits(context: Context, dataset_id: str, selection: Selection) -> LabelDecision:
+    """Store that no label fits some media without labels, as one generation; none are suggested for them then.
+
+    Raises:
+        InvalidInput: an id is not text, no media are selected, or a media item has labels.
+        NotFound: a media item is not in the dataset.
+        Conflict: a task is in progress.
+    """
+    operation = "no_label_fits"
+    with editing(context, dataset_id, operation) as edit:
+        media = edit.media(context)
+        rows = selected_rows(media, selection)
+        user = context.settings.user
+        decision, versions, summary = decide_labels(media, edit.job.head, rows, user, are_labelled=False)
+        edit.commit(versions, summary, step=_label_step(operation, media, decision, is_added=True))
+    return decision
+
+
 def _label_step(operation: str, media: Media, decision: LabelDecision, *, is_added: bool) -> NewStep:
     n_media = len(decision.media_ids)
     if n_media > MOST_MEDIA:

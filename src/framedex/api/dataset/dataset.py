@@ -18,6 +18,7 @@ from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.maps import DatasetMaps
 from framedex.api.dataset.presentations import DatasetPresentations
 from framedex.api.dataset.searches import DatasetSearches
+from framedex.api.dataset.suggestions import DatasetSuggestions
 from framedex.api.dataset.training import DatasetTraining
 from framedex.api.dataset.uploads import DatasetUploads
 from framedex.api.dataset.views import DatasetViews
@@ -63,6 +64,7 @@ class Dataset(
     DatasetEnrichment,
     DatasetExports,
     DatasetSearches,
+    DatasetSuggestions,
     DatasetLifecycle,
     DatasetUploads,
     DatasetLookups,

@@ -26,7 +26,7 @@ _CLEARED = (MISLABELS.confidence_column, LABEL_OUTLIER.confidence_column, *MISLA
 
 
 def decide_labels(
-    media: Media, head: Generation, rows: Mask, decided_by: str
+    media: Media, head: Generation, rows: Mask, decided_by: str, *, are_labelled: bool = True
 ) -> tuple[LabelDecision, dict[str, int], Summary]:
     """Write the decision that the present labels of some media are right; these have no issue about labels then.
 
@@ -35,6 +35,7 @@ def decide_labels(
         head: the generation that is edited.
         rows: bool, shape (N,): the media.
         decided_by: the user.
+        are_labelled: True if the labels of the media are right; False if no label fits media without any.
 
     Returns:
         decision: as it was written.
@@ -42,16 +43,19 @@ def decide_labels(
         summary: of the new generation.
 
     Raises:
-        InvalidInput: no media are selected, or a media item has no labels.
+        InvalidInput: no media are selected; or a media item has no labels, or has some if no label fits.
     """
     row_ids = read_row_ids(media)[rows]
     if not len(row_ids):
         raise InvalidInput("the selection has no media, so there is nothing to decide")
     stored = media.take(row_ids.tolist(), ["media_id", "labels"])
     ids, labels = stored.column("media_id").to_pylist(), stored.column("labels").to_pylist()
+    labels = [each or [] for each in labels]
     for media_id, each in zip(ids, labels, strict=True):
-        if not each:
+        if not each and are_labelled:
             raise InvalidInput(f"media {media_id!r} has no labels that could be right; nothing was changed")
+        if each and not are_labelled:
+            raise InvalidInput(f"media {media_id!r} has labels, so some fit; label_is_right() says so")
     decision = LabelDecision(
         decision_id=new_id(), media_ids=ids, labels=labels, decided_by=decided_by, decided_at=datetime.now(UTC)
     )

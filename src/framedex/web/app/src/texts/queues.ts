@@ -128,6 +128,7 @@ export const queues = {
       cleanup: "Clean-up",
       restore: "Restore",
       label_is_right: "Label confirmed",
+      no_label_fits: "No label fits",
     } as Record<string, string>,
   },
   changes: {
