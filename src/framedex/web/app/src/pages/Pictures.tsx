@@ -280,7 +280,7 @@ function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
           {t.pictures.without(describe(element), counts.value?.[index] ?? null)}
         </Button>
       ))}
-      <span class="hint">{t.home.counts(of.n_images, of.n_videos)}</span>
+      <span class="hint">{t.pictures.ofAll(t.home.counts(of.n_images, of.n_videos))}</span>
     </div>
   );
 }

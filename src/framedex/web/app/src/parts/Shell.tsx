@@ -82,12 +82,12 @@ function Banner() {
         {t.navigation.tasks}
       </a>
       {seesUsers.value && (
-        <a class="plain-link wide" href="/users">
+        <a class="plain-link" href="/users">
           {t.navigation.users}
         </a>
       )}
       {isAdmin.value && (
-        <a class="plain-link wide" href="/admin">
+        <a class="plain-link" href="/admin">
           {t.navigation.admin}
         </a>
       )}
@@ -108,7 +108,7 @@ function Banner() {
           <a class="plain-link" href="/account">
             {profile.value.username}
           </a>
-          <button type="button" class="button quiet wide" onClick={() => void logOut()}>
+          <button type="button" class="button quiet" onClick={() => void logOut()}>
             {t.account.logOut}
           </button>
         </>

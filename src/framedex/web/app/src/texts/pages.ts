@@ -79,6 +79,7 @@ export const pages = {
     jump: (n: number) => `Go to an image, 1 to ${n.toLocaleString()}`,
     jumpDo: "Go",
     none: "No image passes the filter",
+    ofAll: (counts: string) => `The dataset has ${counts}.`,
     without: (words: string, n: number | null) => `Without “${words}”${n === null ? "" : `: ${images(n)}`}`,
     noMatch: (best: string) =>
       `Nothing here matches this search for sure: the best has a relevance of ${best}, and 0.5 is a match. What is closest comes first.`,
