@@ -257,13 +257,6 @@ def test_create_dataset__extreme_sizes(workspace: Workspace, tmp_path: Path) -> 
     dataset.report(tmp_path / "report.html")
 
 
-def test_create_dataset__list_of_paths(workspace: Workspace, folder: Path) -> None:
-    """A Python list of paths is refused with what to do instead."""
-    with pytest.raises(InvalidInput, match=r"not list; write paths to a \.txt file, one a line"):
-        workspace.create_dataset("d", [str(folder / "000.png")])
-    assert_nothing_left(workspace)
-
-
 def test_create_dataset__name_of_a_failed_one(workspace: Workspace, folder: Path) -> None:
     """The name of a dataset whose creation failed is taken, which says how to get rid of it."""
     task = workspace.create_dataset("d", folder, Faulty(), wait=False).task

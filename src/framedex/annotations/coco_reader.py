@@ -50,7 +50,7 @@ def read_labels(path: Path) -> Iterator[ImageLabels]:
             malformed.
     """
     names = _Names({}, {}, {})
-    for key, index, item in _images_and_categories(path):
+    for key, index, item in images_and_categories(path):
         _add_unique(names, path, key, index, item)
     for image, name in names.images.items():
         yield ImageLabels(name, names.listed.get(image, ()), complete=image in names.listed)
@@ -63,7 +63,31 @@ def read_labels(path: Path) -> Iterator[ImageLabels]:
             yield row
 
 
-def _images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
+class ImageNames:
+    """Names of the images and categories of a COCO file by id; items that cannot be used are problems."""
+
+    def __init__(self) -> None:
+        self._names = _Names({}, {}, {})
+
+    @property
+    def images(self) -> Mapping[str, str]:
+        """The names of the images by id; empty for ids that several images have."""
+        return {key: name for key, name in self._names.images.items() if name}
+
+    def add_usable(self, location: str, array: str, item: Any, problems: Problems) -> None:
+        """Add an image or a category."""
+        _add_usable(self._names, location, array, item, problems)
+
+    def image_of(self, item: Mapping[str, Any]) -> str | None:
+        """Return the name of the image of an annotation, or None."""
+        return self._names.images.get(_id(item.get("image_id")) or "") or None
+
+    def category_of(self, item: Mapping[str, Any]) -> str | None:
+        """Return the name of the category of an annotation, or None."""
+        return self._names.categories.get(_id(item.get("category_id")) or "") or None
+
+
+def images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
     """Yield (array, position, item) of the images and categories, and check that the file is in COCO format."""
     arrays = set()
     for key, position, item in read_items(path):
@@ -140,7 +164,7 @@ def read_lists(path: Path) -> Iterator[SourceClass | SourceImage]:
     Raises:
         InvalidInput: the file is not in COCO format.
     """
-    for key, _, item in _images_and_categories(path):
+    for key, _, item in images_and_categories(path):
         identifier = _id(item.get("id")) if isinstance(item, dict) else None
         if identifier is None:
             continue
@@ -182,7 +206,7 @@ def read_boxes(path: Path, problems: Problems) -> Iterator[Box]:
         InvalidInput: the file is not in COCO format: a JSON object with an array ``images``.
     """
     names = _Names({}, {}, {})
-    for key, position, item in _images_and_categories(path):
+    for key, position, item in images_and_categories(path):
         _add_usable(names, f"{path.name}: {key}[{position}]", key, item, problems)
     for key, index, item in read_items(path):
         if key == "annotations" and index is not None and not _without_box(item):

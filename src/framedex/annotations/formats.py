@@ -6,17 +6,32 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from framedex.annotations import coco, coco_reader, tables, voc, yolo
+from framedex.annotations import (
+    coco,
+    coco_folder,
+    coco_reader,
+    cvat,
+    fiftyone,
+    huggingface,
+    label_studio,
+    tables,
+    voc,
+    voc_parts,
+    yolo,
+    yolo_parts,
+)
 from framedex.annotations.boxes import Box
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.problems import Problems
+from framedex.annotations.problems import Problem, Problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
 from framedex.plugins import Contributions
 
-ReadLabels = Callable[[Path], Iterator[ImageLabels]]
-"""Yield the labels and captions of a file or folder; raise InvalidInput if it is malformed."""
+ReadLabels = Callable[[Path], Iterator[ImageLabels]] | Callable[[Path], Iterator[ImageLabels | Problem]]
+"""Yield the labels and captions of a file or folder, and problems of its parts; raise InvalidInput if all of it is
+malformed.
+"""
 ReadBoxes = Callable[[Path, Problems], Iterator[Box] | Iterator[RelativeBox]]
 """Yield the boxes of a file or folder, and collect problems; raise InvalidInput if nothing can be read."""
 ReadLists = Callable[[Path], Iterator[SourceClass | SourceImage]]
@@ -38,6 +53,8 @@ class AnnotationFormat:
             *read_boxes* takes, or else *read_labels*.
         has_boxes: returns whether a folder is in this format, if *read_boxes* takes folders.
         shown: a description of the format's file or folder of boxes, for messages.
+        find_files: returns what a folder has of this format, as paths within it or in words, for messages; by default
+            the files of labels and boxes.
     """
 
     name: str
@@ -48,6 +65,14 @@ class AnnotationFormat:
     boxes_file: str | None = None
     read_lists: ReadLists | None = None
     has_boxes: Callable[[Path], bool] = lambda _folder: False
+    find_files: Callable[[Path], Iterable[str]] | None = None
+
+    def files_in(self, folder: Path) -> list[str]:
+        """Return what a folder has of this format, as paths within it or in words."""
+        if self.find_files is not None:
+            return list(self.find_files(folder))
+        names = dict.fromkeys(name for name in (self.labels_file, self.boxes_file) if name is not None)
+        return [name for name in names if has_file(folder / name)]
 
     def boxes_in(self, folder: Path) -> Path | None:
         """Return the file or folder with boxes of this format in a folder, or None."""
@@ -103,7 +128,14 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         labels_file=tables.LABELS_PARQUET,
         boxes_file=tables.BOXES_PARQUET,
     ),
-    AnnotationFormat("voc", "a folder of Pascal VOC files", read_boxes=voc.read_boxes, has_boxes=voc.is_voc),
+    AnnotationFormat(
+        "voc",
+        "a folder of Pascal VOC files",
+        read_labels=voc_parts.read_parts,
+        read_boxes=voc.read_boxes,
+        has_boxes=voc.is_voc,
+        find_files=voc_parts.find_files,
+    ),
     AnnotationFormat(
         "yolo",
         "a folder of YOLO files",
@@ -111,6 +143,54 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=yolo.read_boxes,
         read_lists=yolo.read_lists,
         has_boxes=yolo.is_yolo,
+        find_files=yolo_parts.find_files,
+    ),
+    AnnotationFormat(
+        "yolo-parts",
+        "the parts of data.yaml",
+        read_labels=yolo_parts.read_parts,
+        find_files=lambda _folder: (),
+    ),
+    AnnotationFormat(
+        "coco-folder",
+        "a folder of COCO files",
+        read_labels=coco_folder.read_labels,
+        read_boxes=coco_folder.read_boxes,
+        read_lists=coco_folder.read_lists,
+        has_boxes=coco_folder.is_coco_folder,
+        find_files=coco_folder.find_files,
+    ),
+    AnnotationFormat(
+        "huggingface",
+        "an image folder of Hugging Face",
+        read_labels=huggingface.read_labels,
+        read_boxes=huggingface.read_boxes,
+        has_boxes=huggingface.has_boxes,
+        find_files=huggingface.find_files,
+    ),
+    AnnotationFormat(
+        "fiftyone",
+        "a FiftyOne dataset",
+        read_labels=fiftyone.read_labels,
+        read_boxes=fiftyone.read_boxes,
+        has_boxes=fiftyone.is_fiftyone,
+        find_files=fiftyone.find_files,
+    ),
+    AnnotationFormat(
+        "cvat",
+        "a folder of CVAT for images",
+        read_labels=cvat.read_labels,
+        read_boxes=cvat.read_boxes,
+        has_boxes=cvat.is_cvat,
+        find_files=cvat.find_files,
+    ),
+    AnnotationFormat(
+        "label-studio",
+        "a folder with an export of Label Studio",
+        read_labels=label_studio.read_labels,
+        read_boxes=label_studio.read_boxes,
+        has_boxes=label_studio.has_boxes,
+        find_files=label_studio.find_files,
     ),
 )
 """Built-in formats, in reading order."""

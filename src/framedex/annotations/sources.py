@@ -1,20 +1,25 @@
 """Sources of annotations: discovered in a folder or passed by the user, and read into indices."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box
+from framedex.annotations.class_folders import find_class_folders
 from framedex.annotations.formats import AnnotationFormat, annotation_formats
 from framedex.annotations.label_index import Annotations
-from framedex.annotations.problems import Problems, problem
+from framedex.annotations.problems import Problem, Problems, problem
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, each_within, within
+from framedex.core.regular_files import scan
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
+
+_ANNOTATIONS = ("annotations", "Annotations")
+_LIKE_ANNOTATIONS = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".tsv")
 
 
 @dataclass(frozen=True)
@@ -34,29 +39,45 @@ class BoxSource:
     allowed: AllowedFolders | None = None
 
 
-def read_annotations(folder: str, allowed: AllowedFolders | None = None) -> Annotations:
-    """Return the labels and captions of the annotation files in a folder.
+def read_annotations(
+    folder: str, allowed: AllowedFolders | None = None, *, class_folders: bool | None = False
+) -> Annotations:
+    """Return the labels, captions, tags and further values that the files and the names in a folder state.
 
     Args:
         folder: with the files.
         allowed: the folders from which files may be read; None for any.
+        class_folders: whether its folders are classes; None to decide, see
+            :func:`framedex.annotations.class_folders.find_class_folders`.
 
     Raises:
         InvalidInput: a file is malformed. The message names the file and what would be valid.
         Forbidden: a file is in no allowed folder.
     """
     with within(allowed):
-        return _read_annotations(folder)
+        annotations = _read_annotations(folder)
+        if class_folders or (class_folders is None and not annotations.sources):
+            classes = find_class_folders(folder, is_asked=class_folders)
+            if classes is not None:
+                annotations.rules.append(classes)
+                annotations.sources.append(str(classes))
+        return annotations
 
 
 def _read_annotations(folder: str) -> Annotations:
     annotations = Annotations()
+    files = {name for each in annotation_formats() for name in each.files_in(Path(folder))}
+    annotations.sources += sorted(files)
+    annotations.ignored += ignored_files(folder, files)
     for each in annotation_formats():
         if (path := each.labels_in(Path(folder))) is None or each.read_labels is None:
             continue
         try:
             for row in each.read_labels(path):
-                annotations.add(row)
+                if isinstance(row, Problem):
+                    annotations.problems.add(row)
+                else:
+                    annotations.add(row)
             if each.labels_file is not None and each.read_lists is not None:
                 annotations.lists.add_all(each.read_lists(path))
         except InvalidInput:
@@ -65,6 +86,19 @@ def _read_annotations(folder: str) -> Annotations:
             reason = OUTSIDE if getattr(error, "strerror", None) == OUTSIDE else error
             raise InvalidInput(f"cannot read the annotations {path}: {reason}") from error
     return annotations
+
+
+def ignored_files(folder: str, files: Collection[str]) -> list[str]:
+    """Return the files at the top of a folder, and in ``annotations``, that look like annotations but are not read."""
+    found = []
+    for part in ("", *_ANNOTATIONS):
+        try:
+            with scan(os.path.join(folder, part)) as entries:  # noqa: PTH118
+                names = [entry.name for entry in entries if entry.name.lower().endswith(_LIKE_ANNOTATIONS)]
+        except OSError:
+            continue
+        found += [f"{part}/{name}" if part else name for name in names if not name.startswith(".")]
+    return sorted(set(found) - set(files))
 
 
 def find_box_sources(

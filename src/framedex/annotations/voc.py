@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, finite_number, label_of
+from framedex.annotations.cvat import FILE as CVAT_FILE
+from framedex.annotations.cvat import is_cvat
 from framedex.annotations.folders import (
     image_finder,
     is_folder,
@@ -36,6 +38,7 @@ from framedex.core.regular_files import TooLarge, read_bytes, scan
 from framedex.errors import InvalidInput
 
 _SUFFIX = ".xml"
+_DEVKIT = "VOCdevkit"
 _IMAGE_FOLDERS = {"Annotations": "JPEGImages", "annotations": "images"}
 """Folders of images, by the names of the annotation folders beside them."""
 _ANNOTATION_FOLDERS = {images: annotations for annotations, images in _IMAGE_FOLDERS.items()}
@@ -50,14 +53,21 @@ _REPLACEMENT = "\ufffd"
 
 def is_voc(folder: Path) -> bool:
     """Return whether there are XML files in a folder, or below ``Annotations`` in it or in one of its subfolders."""
-    parts = (folder, *subfolders(folder))
+    parts = (folder, *homes_of(folder))
     return _has_xml(folder) or any(_has_xml_below(each / name) for each in parts for name in _IMAGE_FOLDERS)
+
+
+def homes_of(folder: Path) -> list[Path]:
+    """Return the folders in a folder that may be of VOC: also those in ``VOCdevkit``, as ``VOCdevkit/VOC2012``."""
+    found = subfolders(folder)
+    return [*found, *(inner for each in found if each.name == _DEVKIT for inner in subfolders(each))]
 
 
 def _has_xml(folder: Path) -> bool:
     try:
         with scan(folder) as entries:
-            return any(entry.name.endswith(_SUFFIX) for entry in entries)
+            names = [entry.name for entry in entries if entry.name.endswith(_SUFFIX)]
+        return any(name != CVAT_FILE for name in names) or (bool(names) and not is_cvat(folder))
     except OSError:
         return False
 
@@ -89,6 +99,8 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
     images_in, n_files = image_finder(os.fspath(folder)), 0
     try:
         for path in list_files_below(os.fspath(folder), _SUFFIX):
+            if path == CVAT_FILE and is_cvat(folder):
+                continue
             try:
                 root = _read(folder / path)
             except InvalidInput as error:

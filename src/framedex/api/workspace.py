@@ -14,6 +14,7 @@ from framedex.api.dataset_table import datasets_html
 from framedex.api.record_list import RecordList
 from framedex.api.retry import rebuild_job
 from framedex.api.upkeep import WorkspaceUpkeep
+from framedex.core.checks import check_flag
 from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
@@ -196,6 +197,7 @@ class Workspace(WorkspaceUpkeep):
         frames_per_second: float = 1.0,
         scene_changes: bool = False,
         boxes: Any = None,
+        class_folders: bool | None = None,
     ) -> Dataset:
         """Create a dataset of images and videos: read, measure, encode, cluster and compare them.
 
@@ -204,9 +206,11 @@ class Workspace(WorkspaceUpkeep):
         Args:
             name: up to 255 characters, without slashes; unique in the namespace.
             source: a folder (searched recursively, without hidden files); a ``.txt``, ``.csv`` or ``.parquet`` list of
-                paths; or an Arrow table or Parquet file with the columns ``uri`` and ``embedding`` (and optionally
-                ``width, height, caption, label``). ``annotations.json`` (COCO) and ``image_annotations.csv|parquet`` in
-                a source folder provide labels and captions.
+                paths; a Python list of paths; a pattern, as ``photos/**/*.jpg``; a table of pandas, Polars or Arrow
+                with a column of paths, whose other columns become custom fields; or an Arrow table or Parquet file with
+                the columns ``uri`` and ``embedding`` (and optionally ``width, height, caption, label``). Annotations
+                in a folder provide labels, captions, boxes, tags for parts and custom fields, see docs/sources.md;
+                :attr:`Dataset.layout` says what was recognised.
             encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
             wait: return when the task is done, showing progress; else at once, with the task as ``dataset.task``.
             thresholds: five ascending cosine distances for cluster levels 0 to 4; by default the encoder's.
@@ -215,6 +219,8 @@ class Workspace(WorkspaceUpkeep):
             scene_changes: also sample the first frame of each scene. Detecting scenes takes longer.
             boxes: annotation files with bounding boxes, in addition to those in the folder: a COCO file, a table, a
                 folder of Pascal VOC or YOLO files, or a list of these; see docs/objects.md.
+            class_folders: whether the names of the folders in a folder are the labels of the images in them, and names
+                as ``train`` above them tags. By default they are where nothing else can be meant.
 
         Raises:
             InvalidInput: the name, the source or another argument cannot be used. No dataset is created.
@@ -226,7 +232,8 @@ class Workspace(WorkspaceUpkeep):
         check_dataset_name(name)
         self._check_free(name)
         sampling = Sampling(frames_per_second, scene_changes)
-        content = open_content(source, encoder, self._context.settings)
+        check_flag("class_folders", class_folders, optional=True)
+        content = open_content(source, encoder, self._context.settings, class_folders=class_folders)
         content = content if boxes is None else with_boxes(content, boxes, self._context.settings)
         config = new_embedding_config(content, thresholds, sampling)
         with self._context.catalog.write() as connection:

@@ -27,6 +27,13 @@ BoxesOption = Annotated[
     list[Path] | None,
     typer.Option(help="Bounding boxes: a COCO file, a table, or a folder of VOC or YOLO files. Repeatable."),
 ]
+ClassFoldersOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--class-folders/--no-class-folders",
+        help="Whether folders are classes, as train/cat/1.jpg; by default where nothing else can be meant.",
+    ),
+]
 _SHOWN_PROBLEMS = 5
 
 
@@ -44,6 +51,7 @@ def create(
         bool, typer.Option("--scene-changes", help="Also keep the first frame of each scene.")
     ] = False,
     boxes: BoxesOption = None,
+    class_folders: ClassFoldersOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,6 +65,7 @@ def create(
             frames_per_second=frames_per_second,
             scene_changes=scene_changes,
             boxes=boxes or None,
+            class_folders=class_folders,
         )
         seconds = time.perf_counter() - start
         if as_json:
@@ -74,12 +83,19 @@ def _objects(dataset: "framedex.Dataset") -> str:
 
 
 def _left_out(dataset: "framedex.Dataset") -> dict[str, Any]:
-    return {"n_objects": dataset.objects.count(), "skipped": dataset.skipped, "box_problems": dataset.box_problems}
+    return {
+        "n_objects": dataset.objects.count(),
+        "skipped": dataset.skipped,
+        "box_problems": dataset.box_problems,
+        "layout": dataset.layout,
+    }
 
 
 def _say_left_out(dataset: "framedex.Dataset") -> None:
     from framedex.jobs.ingest.reading import UNUSABLE_BOXES
 
+    for line in dataset.layout:
+        say(line)
     for reason, count in dataset.skipped.items():
         say(f"skipped: {count:,} {reason}")
     problems = dataset.box_problems if UNUSABLE_BOXES in dataset.skipped else []
@@ -103,6 +119,7 @@ def add(
     role: Annotated[str | None, typer.Option(help="ARN of the role to assume for S3.")] = None,
     external_id: Annotated[str | None, typer.Option(help="External id that the role requires.")] = None,
     settle: Annotated[bool, typer.Option("--reindex", help="Rebuild the index afterwards.")] = False,
+    class_folders: ClassFoldersOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -114,7 +131,13 @@ def add(
         dataset = ws.dataset(name)
         before = dataset.count()
         dataset.add_media(
-            source, archive=archive, s3_uri=s3, assume_role=role, external_id=external_id, auto_reindex=settle
+            source,
+            archive=archive,
+            s3_uri=s3,
+            assume_role=role,
+            external_id=external_id,
+            auto_reindex=settle,
+            class_folders=class_folders,
         )
         seconds = time.perf_counter() - start
         info = dataset.info

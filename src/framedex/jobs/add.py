@@ -25,6 +25,7 @@ from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.ingest.reading import (
     declared_classes,
+    layout_lines,
     lists_of,
     read_content,
     read_content_boxes,
@@ -33,7 +34,9 @@ from framedex.jobs.ingest.reading import (
     skipped_counts,
     source_roots,
     with_box_problems,
+    written_facts,
 )
+from framedex.jobs.ingest.source_facts import WrittenFacts
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
@@ -74,6 +77,13 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     table, lists, version = Table(job.table, start), lists_of(content, boxes), ingested.version or start
     if ingested.rows:
         version = write_image_ids(Table(job.table, version), lists, first=table.count(), placement=placement)
+    facts = WrittenFacts(version)
+    if ingested.rows:
+        facts = written_facts(
+            content, Table(job.table, version), before=job.head.tables, summary=job.head.summary,
+            created_by=job.settings.user, first=table.count(), placement=placement,
+        )  # fmt: skip
+        version, summary = facts.version, facts.applied_to(summary)
     gone = _replaced(job, start, version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
     if gone.any():
         replaced = {"changed files, replaced": int(np.count_nonzero(gone))}
@@ -105,9 +115,10 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         rebuild=auto_reindex,
         roots=roots,
     )
-    progress.outcome = _outcome(indexed)
-    others = job.kept | _settled_videos(job.table, ingested)
-    summary = with_box_problems(summary, boxes, unmatched=False)
+    summary = summary.with_(layout=[*layout_lines(content), *facts.notes])
+    progress.outcome = "; ".join([_outcome(indexed), *summary.layout])
+    others = job.kept | _settled_videos(job.table, ingested) | dict(facts.others)
+    summary = with_box_problems(summary, boxes, unmatched=False, content=content)
     if objects is not None:
         others, summary = objects.apply(others, summary)
     commit = finish(

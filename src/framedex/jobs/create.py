@@ -15,6 +15,7 @@ from framedex.jobs.ingest.ingest import Checkpoint
 from framedex.jobs.ingest.reading import (
     checkpoint_saver,
     declared_classes,
+    layout_lines,
     lists_of,
     new_copy_columns,
     read_content,
@@ -24,7 +25,9 @@ from framedex.jobs.ingest.reading import (
     skipped_counts,
     source_roots,
     with_box_problems,
+    written_facts,
 )
+from framedex.jobs.ingest.source_facts import WrittenFacts
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.storage import datasets, tables
@@ -74,6 +77,12 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
     lists, version = lists_of(content, boxes), ingested.version
     if ingested.rows:
         version = write_image_ids(Table(table, version), lists)
+    facts = WrittenFacts(version)
+    if ingested.rows:
+        facts = written_facts(
+            content, Table(table, version), before={}, summary=Summary(), created_by=job.settings.user
+        )
+        version = facts.version
     versions = media_versions(version, ingested.videos)
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
@@ -99,8 +108,10 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         progress=progress.stages(indexing, 1.0),
     )
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))
-    summary = with_box_problems(summary, boxes, unmatched=True)
-    others = {VIDEOS: ingested.videos} if ingested.videos else {}
+    summary = facts.applied_to(with_box_problems(summary, boxes, unmatched=True, content=content))
+    summary = summary.with_(layout=[*layout_lines(content), *facts.notes])
+    progress.outcome = "; ".join([progress.outcome, *summary.layout])
+    others = {**({VIDEOS: ingested.videos} if ingested.videos else {}), **facts.others}
     if objects is not None:
         others, summary = objects.apply(others, summary)
     return finish(

@@ -20,7 +20,7 @@ from framedex.core.assumed_roles import AssumedRole
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
-from framedex.media.sources import LIST_SUFFIXES, Item, Source, read_list
+from framedex.media.sources import LIST_SUFFIXES, Item, ListRow, Source, read_list
 
 _HIDDEN = r"(^|/)\."
 _ROWS = 8192
@@ -168,15 +168,15 @@ class _ManifestRows:
         self.common: str | None = None
         self.skipped: Counter[str] = Counter()
 
-    def batches(self, rows: Iterator[tuple[str, tuple[str, ...], str | None]]) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: Iterator[ListRow]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a path, in batches."""
         items = self._items(rows)
         while group := list(islice(items, _ROWS)):
             columns = [[getattr(item, name) for item in group] for name in _ITEMS.names]
             yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ITEMS, strict=True)], schema=_ITEMS)
 
-    def _items(self, rows: Iterator[tuple[str, tuple[str, ...], str | None]]) -> Iterator[Item]:
-        for name, labels, caption in rows:
+    def _items(self, rows: Iterator[ListRow]) -> Iterator[Item]:
+        for name, labels, caption, _ in rows:
             path = self._path(name)
             if not path:
                 self.skipped["rows without a path"] += 1

@@ -3,11 +3,12 @@
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from framedex.annotations.formats import label_files
@@ -191,7 +192,7 @@ class ListSource(Source):
         """Yield the files."""
         self.skipped = Counter()
         seen: set[int] = set()
-        for path, labels, caption in self._rows():
+        for path, labels, caption, _ in self._rows():
             if not path:
                 self.skipped["rows without a path"] += 1
             elif (key := hash(path)) in seen:
@@ -200,10 +201,16 @@ class ListSource(Source):
                 seen.add(key)
                 yield Item(os.path.relpath(path, self.root) if self.root else path, labels, caption)
 
+    def values(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the path of each file with the values of the other columns, if the list has some."""
+        for row in self._rows():
+            if row.path and row.values:
+                yield os.path.relpath(row.path, self.root) if self.root else row.path, row.values
+
     def _common_root(self) -> str:
         """Return the deepest folder that contains all files. If the files move, only this root changes."""
         common: str | None = None
-        for path in (path for path, _, _ in self._rows() if path):
+        for path in (row.path for row in self._rows() if row.path):
             folder = os.path.dirname(path)  # noqa: PTH120
             if common is None:
                 common = folder
@@ -211,12 +218,15 @@ class ListSource(Source):
                 common = os.path.commonpath([common, folder])
         return common or str(self.list_path.parent)
 
-    def _rows(self) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
+    def _rows(self) -> Iterator["ListRow"]:
         folder = os.fspath(self.list_path.parent)
-        for path, labels, caption in each_within(self.allowed, partial(read_list, self.list_path)):
-            if path.startswith("file:"):
-                path = self._path_of(path)  # noqa: PLW2901 - converted to a path
-            yield path and os.path.normpath(os.path.join(folder, path)), labels, caption  # noqa: PTH118
+        for row in self._read():
+            path = self._path_of(row.path) if row.path.startswith("file:") else row.path
+            yield row._replace(path=path and os.path.normpath(os.path.join(folder, path)))  # noqa: PTH118
+
+    def _read(self) -> Iterator["ListRow"]:
+        """Return the rows as they are written."""
+        return each_within(self.allowed, partial(read_list, self.list_path))
 
     def _path_of(self, uri: str) -> str:
         try:
@@ -227,13 +237,29 @@ class ListSource(Source):
             ) from None
 
 
-_Row = tuple[str, tuple[str, ...], str | None]
+class ListRow(NamedTuple):
+    """A row of a list.
+
+    Attributes:
+        path: of the file, as written.
+        labels: of the image.
+        caption: of the image.
+        values: of the other columns that have one, by name.
+    """
+
+    path: str
+    labels: tuple[str, ...] = ()
+    caption: str | None = None
+    values: Mapping[str, Any] = MappingProxyType({})
+
+
 LIST_SUFFIXES = (".txt", ".csv", ".parquet")
 _MAX_LINE = 2**16  # characters; the maximum path length of Linux is 4,096 bytes
+_OF_IMAGES = ("label", "labels", "caption")
 _SHOWN = 80  # characters of an invalid value in a message
 
 
-def read_list(path: Path) -> Iterator[_Row]:
+def read_list(path: Path) -> Iterator[ListRow]:
     """Yield the path as written, the labels and the caption of each row of a list file.
 
     Raises:
@@ -241,15 +267,15 @@ def read_list(path: Path) -> Iterator[_Row]:
     """
     read = {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[path.suffix.lower()]
     for number, row in enumerate(read(path), 1):
-        if len(row[0]) >= _MAX_LINE:
+        if len(row.path) >= _MAX_LINE:
             raise InvalidInput(
                 f"{path}, row {number}: the path of a file has less than {_MAX_LINE:,} characters, and this one has "
-                f"{len(row[0]):,}: {row[0][:_SHOWN]!r}…"
+                f"{len(row.path):,}: {row.path[:_SHOWN]!r}…"
             )
         yield row
 
 
-def _read_text(path: Path) -> Iterator[_Row]:
+def _read_text(path: Path) -> Iterator[ListRow]:
     with open_text(path, errors="surrogateescape", newline="\n") as file:
         for number, line in enumerate(iter(partial(file.readline, _MAX_LINE), ""), 1):
             if len(line) == _MAX_LINE:
@@ -257,10 +283,10 @@ def _read_text(path: Path) -> Iterator[_Row]:
                     f"{path}, line {number}: each line must be the path of a file, and this one is too long"
                 )
             if name := line.rstrip("\r\n"):
-                yield name, (), None
+                yield ListRow(name)
 
 
-def _read_csv(path: Path) -> Iterator[_Row]:
+def _read_csv(path: Path) -> Iterator[ListRow]:
     with open_text(path, errors="surrogateescape", newline="") as text:
         try:
             yield from _rows_of(row for _, row in csv_rows(text))
@@ -268,30 +294,35 @@ def _read_csv(path: Path) -> Iterator[_Row]:
             raise InvalidInput(f"{path}, {error}") from error
 
 
-def _rows_of(rows: Iterator[list[str]]) -> Iterator[_Row]:
+def _rows_of(rows: Iterator[list[str]]) -> Iterator[ListRow]:
     first = next(rows, None)
     if first is None:
         return
     header = [name.strip().lower() for name in first]
     if not set(header) & set(PATH_COLUMNS):
         header = ["path"]
-        yield first[0] if first else "", (), None
+        yield ListRow(first[0] if first else "")
+        first = header
     at = {name: position for position, name in enumerate(header)}
+    own = next(name for name in PATH_COLUMNS if name in at)
+    others = {name.strip(): at[key] for name, key in zip(first, header, strict=True) if key not in (own, *_OF_IMAGES)}
     for row in rows:
         if any(row):
-            yield _row_of(at, row)
+            yield _row_of(at, others, row)
 
 
-def _row_of(at: dict[str, int], row: Sequence[str]) -> _Row:
+def _row_of(at: dict[str, int], others: Mapping[str, int], row: Sequence[str]) -> ListRow:
     def cell(*names: str) -> str | None:
         position = next((at[name] for name in names if name in at), None)
         return row[position] if position is not None and position < len(row) and row[position] else None
 
     caption = cell("caption")
-    return cell(*PATH_COLUMNS) or "", parse_labels(cell("label", "labels")), caption and storable(caption)
+    values = {name: row[position] for name, position in others.items() if position < len(row) and row[position]}
+    labels = parse_labels(cell("label", "labels"))
+    return ListRow(cell(*PATH_COLUMNS) or "", labels, caption and storable(caption), values)
 
 
-def _read_parquet(path: Path) -> Iterator[_Row]:
+def _read_parquet(path: Path) -> Iterator[ListRow]:
     names: dict[str, str] = {}
 
     def choose(columns: Sequence[str]) -> list[str]:
@@ -299,8 +330,8 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
             raise InvalidInput(f"{path} has no columns; one must hold the paths of files")
         by_name = {name.lower(): name for name in columns}
         names["path"] = next((by_name[name] for name in PATH_COLUMNS if name in by_name), columns[0])
-        names.update({key: by_name[key] for key in ("label", "labels", "caption") if key in by_name})
-        return list(dict.fromkeys(names.values()))
+        names.update({key: by_name[key] for key in _OF_IMAGES if key in by_name})
+        return list(columns)
 
     for row in parquet_rows(path, choose):
         value = row[names["path"]]
@@ -308,7 +339,8 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
             raise InvalidInput(f"{path}: column {names['path']!r} holds {repr(value)[:_SHOWN]}, not the path of a file")
         labels = parse_labels(row.get(names.get("label", names.get("labels", ""))))
         caption = row.get(names.get("caption", ""))
-        yield value, labels, None if caption is None else str(caption)
+        others = {key: each for key, each in row.items() if key not in names.values() and each is not None}
+        yield ListRow(value, labels, None if caption is None else str(caption), others)
 
 
 def open_source(source: str | os.PathLike[str], allowed: AllowedFolders | None = None) -> Source:

@@ -83,6 +83,7 @@ class Summary(IndexSummary):
         objects: the summary of the objects; None if the dataset never had objects.
         skipped: the number of files and annotations that the last addition left out, by reason.
         box_problems: the first hundred problems of the annotations that the last addition read, a sentence each.
+        layout: what was recognised of the source of the last addition, and what was not, a line each.
         batches: the number of additions, the creation included.
         added_at: the time of an addition, ISO 8601 in UTC, by the number of its batch in decimal digits. Batches of
             older versions have no time.
@@ -105,6 +106,7 @@ class Summary(IndexSummary):
     objects: ObjectSummary | None = None
     skipped: dict[str, int] = {}
     box_problems: list[str] = []
+    layout: list[str] = []
     batches: int = 1
     added_at: dict[str, str] = {}
     roles: dict[str, str] = {}

@@ -28,6 +28,7 @@ from framedex.api.record_list import RecordList
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
+from framedex.core.checks import check_flag
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
@@ -128,6 +129,14 @@ class Dataset(
     def box_problems(self) -> list[str]:
         """The first hundred problems of the annotation files, each with its location and a correction."""
         return list(open_media(self._context, self.id).generation.summary.box_problems)
+
+    @property
+    def layout(self) -> list[str]:
+        """The parts of the last source that were recognised, such as annotation files, and those that were not.
+
+        A sentence for each; columns that are left out have one, too.
+        """
+        return list(open_media(self._context, self.id).generation.summary.layout)
 
     @property
     def last_task(self) -> TaskRecord | None:
@@ -242,6 +251,7 @@ class Dataset(
         external_id: str | None = None,
         auto_reindex: bool = False,
         wait: bool = True,
+        class_folders: bool | None = None,
     ) -> Task:
         """Add images and videos. They join existing clusters and duplicate groups, or form new ones.
 
@@ -250,8 +260,9 @@ class Dataset(
         file replaces its media item. All other media, and all ids, stay the same.
 
         Args:
-            path: a source as in :meth:`Workspace.create_dataset`: a folder, an image, a video or a list; or a table
-                with ``uri`` and ``embedding``, if the dataset was created from such a table.
+            path: a source as in :meth:`Workspace.create_dataset`: a folder, an image, a video, a list or a table of
+                paths, or a pattern; or a table with ``uri`` and ``embedding``, if the dataset was created from such a
+                table.
             files: a list of paths, ``(name, bytes)`` pairs, or binary files with a ``name``. Files given by path stay
                 where they are; other contents are stored in the workspace.
             archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, whose images are stored in the workspace. If a
@@ -262,6 +273,7 @@ class Dataset(
             external_id: the external id that the trust policy of the role requires; None for no id.
             auto_reindex: reindex the dataset afterwards.
             wait: return when the task is done, showing progress; else return as soon as all uploads are stored.
+            class_folders: whether the names of folders are labels, see :meth:`Workspace.create_dataset`.
 
         Returns:
             the task, type MEDIA_ADDITION. Afterwards the dataset's status is PARTIAL INDEX, or READY with
@@ -276,7 +288,8 @@ class Dataset(
             WorkspaceError: an upload cannot be written, or the workspace was opened read-only.
         """
         check_allowed(self._context)
-        request = AdditionRequest(path, files, archive, s3_uri, assume_role, external_id)
+        check_flag("class_folders", class_folders, optional=True)
+        request = AdditionRequest(path, files, archive, s3_uri, assume_role, external_id, class_folders)
         self.task = start_addition(self._context, self.id, request, auto_reindex=auto_reindex, show_progress=wait)
         if wait:
             wait_for(self.task, f"add_media {self.name!r}")

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from framedex.annotations.label_index import Annotations
+from framedex.annotations.parts import part_tags
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
+from framedex.core.allowed_folders import AllowedFolders
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.progress import ShareProgress
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
@@ -20,11 +22,21 @@ from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_ve
 from framedex.media.files import allowed_folders, object_store
 from framedex.media.remote import invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
-from framedex.media.sources import FileSource, FolderSource, Source, check_not_empty, open_source
+from framedex.media.row_sources import (
+    RowSource,
+    as_table,
+    is_pattern,
+    open_path_table,
+    open_paths,
+    open_pattern,
+    path_column,
+)
+from framedex.media.sources import FileSource, FolderSource, ListSource, Source, check_not_empty, open_source
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 from framedex.storage.layout import Layout
 
+_SHOWN_FILES = 20
 PRECOMPUTED = "precomputed"
 """Name of the encoder in the embedding config of datasets with precomputed embeddings."""
 ONE_SOURCE = "Exactly one media source must be provided (files, s3_uri or archive)"
@@ -53,6 +65,14 @@ class FilesInput:
     config: dict[str, Any] | None = None
     boxes: tuple[BoxSource, ...] = ()
 
+    def lines(self) -> list[str]:
+        """Return what was recognised of the source, and what was not, in a line each."""
+        boxes = {os.path.relpath(each.path, self.source.root): None for each in self.boxes if not each.loose}
+        known = [*self.annotations.sources, *(name for name in boxes if name not in (".", *self.annotations.sources))]
+        lines = [f"read: {', '.join(known)}"] if known else []
+        ignored = [name for name in self.annotations.ignored if name not in boxes]
+        return lines + ([f"not recognised: {', '.join(ignored[:_SHOWN_FILES])}"] if ignored else [])
+
 
 Content = FilesInput | EmbeddingTable
 
@@ -68,6 +88,7 @@ class AdditionRequest:
         s3_uri: URI of a folder or a manifest.
         assume_role: role to assume for reading remote objects.
         external_id: value that the trust policy of the role may require.
+        class_folders: whether the folders in a folder are classes; None to decide.
     """
 
     path: Any = None
@@ -76,6 +97,7 @@ class AdditionRequest:
     s3_uri: Any = None
     assume_role: str | None = None
     external_id: str | None = None
+    class_folders: bool | None = None
 
     def __post_init__(self) -> None:
         """Check the arguments.
@@ -114,13 +136,16 @@ def _is_external_id(value: object) -> bool:
     return isinstance(value, str) and _EXTERNAL_ID.fullmatch(value) is not None
 
 
-def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Content:
-    """Open a folder, an image, a list file, a Parquet file, a table or a URI.
+def open_content(
+    source: Any, encoder: str | Encoder, settings: Settings, *, class_folders: bool | None = None
+) -> Content:
+    """Open a folder, an image, a list file, a list or a table of paths, a pattern, a table of embeddings or a URI.
 
     Args:
         source: the source.
         encoder: encoder for images.
         settings: access to buckets.
+        class_folders: whether the folders in a folder are classes; None to decide.
 
     Raises:
         InvalidInput: it contains no media, or the encoder cannot be used for it.
@@ -129,7 +154,11 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
     """
     if _is_uri(source):
         return _open_uri(source, encoder, settings, None)
-    path, allowed = user_path(source) if isinstance(source, str | os.PathLike) else None, allowed_folders(settings)
+    allowed = allowed_folders(settings)
+    if (rows := _open_rows(source, allowed)) is not None:
+        encoder_object, reason = choose_encoder(encoder, settings)
+        return FilesInput(rows, _list_annotations(rows), encoder_object, reason, _pattern_config(source, encoder))
+    path = user_path(source) if isinstance(source, str | os.PathLike) else None
     if path is not None and allowed is not None:
         allowed.check(path)
     if path is None or is_vector_file(path, allowed):
@@ -137,14 +166,69 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
             raise InvalidInput(f"a table brings its own embeddings; leave the encoder at 'auto' instead of {encoder!r}")
         config = None if path is None else {"kind": "vectors", "path": _absolute(path)}
         return replace(open_vectors(source if path is None else path, allowed), config=config)
-    encoder_object, reason = choose_encoder(encoder, settings)
+    return _open_files(path, allowed, choose_encoder(encoder, settings), encoder, class_folders)
+
+
+def _open_files(
+    path: Path,
+    allowed: AllowedFolders | None,
+    chosen: tuple[Encoder, str],
+    encoder: str | Encoder,
+    class_folders: bool | None,
+) -> FilesInput:
+    """Open a folder, an image, a video or a list file."""
     files = open_source(path, allowed)
     check_not_empty(files, path)
     is_folder = isinstance(files, FolderSource)
-    annotations = read_annotations(files.root, allowed) if is_folder else Annotations()
+    if is_folder:
+        annotations = read_annotations(files.root, allowed, class_folders=class_folders)
+    else:
+        annotations = _list_annotations(files) if isinstance(files, ListSource) else Annotations()
     boxes = tuple(find_box_sources(files.root, allowed=allowed)) if is_folder else ()
-    config = {"kind": _KINDS.get(type(files), "list"), "path": _absolute(path)}
-    return FilesInput(files, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
+    config: dict[str, Any] = {"kind": _KINDS.get(type(files), "list"), "path": _absolute(path)}
+    if class_folders is not None:
+        config["class_folders"] = class_folders
+    return FilesInput(files, annotations, *chosen, _portable_config(config, encoder), boxes)
+
+
+def _pattern_config(source: Any, encoder: str | Encoder) -> dict[str, Any] | None:
+    """Return the config of a pattern for other processes; None for a list or a table in memory."""
+    config = {"kind": "pattern", "path": _absolute(user_path(source))} if isinstance(source, str) else None
+    return None if config is None else _portable_config(config, encoder)
+
+
+def _open_rows(source: Any, allowed: AllowedFolders | None) -> RowSource | None:
+    """Open a pattern, or a list or a table of paths; None for another source."""
+    if is_pattern(source):
+        return open_pattern(source, allowed)
+    if isinstance(source, list | tuple):
+        return open_paths(source, allowed)
+    table = as_table(source)
+    if table is None or "embedding" in table.schema.names or (column := path_column(table)) is None:
+        return None
+    return open_path_table(table, column, allowed)
+
+
+def _is_path_table(source: Any) -> bool:
+    table = as_table(source)
+    return table is not None and "embedding" not in table.schema.names and path_column(table) is not None
+
+
+def _list_annotations(source: ListSource) -> Annotations:
+    """Return the further values of the files of a list; a column ``split`` that names parts gives tags."""
+    annotations = Annotations()
+    for path, values in source.values():
+        others = dict(values)
+        split = next((name for name in others if name.lower() == "split"), None)
+        tags = () if split is None else part_tags(str(others[split]))
+        if tags and split is not None:
+            del others[split]
+        annotations.values.add(os.path.normpath(path), tags, others)
+    if annotations.values:
+        annotations.sources.append(
+            f"columns {', '.join(annotations.values.columns)}" if annotations.values.columns else "splits"
+        )
+    return annotations
 
 
 def _absolute(path: Path) -> str:
@@ -215,6 +299,9 @@ def open_addition(
     """
     uri = request.path if _is_uri(request.path) else request.s3_uri
     local = request.path if uri is None else None
+    if local is not None and (is_pattern(local) or isinstance(local, list | tuple) or _is_path_table(local)):
+        encoder_for_images(config, settings)
+        return open_content(local, config.encoder, settings)
     path = user_path(local) if isinstance(local, str | os.PathLike) else None
     allowed = allowed_folders(settings)
     if path is not None and allowed is not None:
@@ -225,7 +312,7 @@ def open_addition(
         return _check_compatible(open_content(local, "auto", settings), config)
     encoder_for_images(config, settings)
     if path is not None:
-        return open_content(path, config.encoder, settings)
+        return open_content(path, config.encoder, settings, class_folders=request.class_folders)
     if uri is not None:
         return _open_uri(uri, config.encoder, settings, request.role)
     home = layout.dataset(dataset_id)
@@ -327,7 +414,11 @@ def _open_from_config(
         case "vectors":
             return _check_compatible(open_content(Path(config["path"]), "auto", settings), embedding_config)
         case "folder" | "file" | "list":
-            return _check_compatible(open_content(Path(config["path"]), encoder, settings), embedding_config)
+            classes = config.get("class_folders")
+            opened = open_content(Path(config["path"]), encoder, settings, class_folders=classes)
+            return _check_compatible(opened, embedding_config)
+        case "pattern":
+            return _check_compatible(open_content(config["path"], encoder, settings), embedding_config)
         case "s3":
             arn = config["role_arn"]
             role = None if arn is None else AssumedRole(arn, config.get("external_id"))

@@ -1,12 +1,13 @@
 """Reading of a job's input into the media table, its checkpoints, and the summary of skipped inputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 
 from framedex.annotations.box_index import BoxIndex
+from framedex.annotations.problems import Problems
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
 from framedex.encoders.copy_descriptor import DIMENSION, is_copy_descriptor
@@ -14,6 +15,7 @@ from framedex.errors import NotFound
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, ingest
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
+from framedex.jobs.ingest.source_facts import WrittenFacts, write_facts
 from framedex.jobs.ingest.vectors import ingest_vectors
 from framedex.media.frame_sampling import Sampling
 from framedex.records import EmbeddingConfig
@@ -172,22 +174,53 @@ def new_copy_columns(content: Content) -> pa.Schema | None:
     return copy_schema(DIMENSION, is_embedding=is_copy_descriptor(content.encoder.name))
 
 
-def with_box_problems(summary: Summary, boxes: BoxIndex | None, *, unmatched: bool) -> Summary:
-    """Return a generation's summary with the problems in object annotations, and the count of boxes without an image.
+def with_box_problems(
+    summary: Summary, boxes: BoxIndex | None, *, unmatched: bool, content: Content | None = None
+) -> Summary:
+    """Return a generation's summary with the problems in annotations, and the count of boxes without an image.
 
     Args:
         summary: of the generation; ``skipped`` gets further reasons.
         boxes: the boxes that were read; None for none.
         unmatched: whether to count images that are named by annotations but missing.
+        content: the content, for problems of its labels; None for none.
     """
-    if boxes is None:
-        return summary.with_(box_problems=[])
-    counts = {UNUSABLE_BOXES: boxes.problems.count}
-    if unmatched:
+    of_labels = content.annotations.problems if isinstance(content, FilesInput) else Problems()
+    counts = {UNUSABLE_BOXES: of_labels.count + (0 if boxes is None else boxes.problems.count)}
+    if boxes is not None and unmatched:
         counts["images with boxes that are not there"] = boxes.unmatched
     counts_by_reason = {name: count for name, count in counts.items() if count}
-    problems = list(map(str, boxes.problems.sample))
-    return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=problems)
+    sample = [*of_labels.sample, *([] if boxes is None else boxes.problems.sample)][: Problems.SAMPLE_SIZE]
+    return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=list(map(str, sample)))
+
+
+def layout_lines(content: Content) -> list[str]:
+    """Return what was recognised of a source, and what was not, in a line each."""
+    return content.lines() if isinstance(content, FilesInput) else []
+
+
+def written_facts(
+    content: Content,
+    table: Table,
+    *,
+    before: Mapping[str, int],
+    summary: Summary,
+    created_by: str,
+    first: int = 0,
+    placement: SourcePlacement | None = None,
+) -> WrittenFacts:
+    """Write the tags and custom fields of new media, as far as a content has them; see :func:`write_facts`."""
+    if not isinstance(content, FilesInput) or not content.annotations.has_facts:
+        return WrittenFacts(table.version)
+    return write_facts(
+        table,
+        content.annotations.facts_of,
+        before=before,
+        summary=summary,
+        created_by=created_by,
+        first=first,
+        placement=placement,
+    )
 
 
 def skipped_counts(content: Content, ingested: Ingested) -> dict[str, int]:

@@ -1,0 +1,151 @@
+"""COCO folders: ``annotations/instances_train2017.json`` and its kin, or ``train/_annotations.coco.json``.
+
+Files of key points repeat the boxes of the files of instances, by the ids of annotations, so their key points are added
+to these. Files of other kinds, as of panoptic masks, are not read.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from framedex.annotations import coco_reader
+from framedex.annotations.boxes import Box
+from framedex.annotations.folders import is_folder, subfolders
+from framedex.annotations.json_items import read_items
+from framedex.annotations.label_index import ImageLabels
+from framedex.annotations.parts import part_tags
+from framedex.annotations.problems import Problem, Problems, problem
+from framedex.annotations.source_lists import SourceClass, SourceImage
+from framedex.core.regular_files import scan
+from framedex.errors import InvalidInput
+
+_FILE = re.compile(r"(instances|person_keypoints|captions)_(.+)\.json")
+_IN_PART = "_annotations.coco.json"  # as Roboflow exports them
+_FOLDER = "annotations"
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a COCO folder: its path in the folder, its kind, its part, and the folder of its images."""
+
+    path: str
+    kind: str
+    part: str
+    home: str
+
+
+def find_files(folder: Path) -> list[str]:
+    """Return the paths of the COCO files in a folder."""
+    return [each.path for each in _files(folder)]
+
+
+def is_coco_folder(folder: Path) -> bool:
+    """Return whether a folder has COCO files with boxes."""
+    return any(each.kind != "captions" for each in _files(folder))
+
+
+def _files(folder: Path) -> list[_File]:
+    """Return the COCO files: key points behind instances, of which they say more."""
+    found = []
+    for name in _names(folder / _FOLDER):
+        if match := _FILE.fullmatch(name):
+            homes = (f"{match[2]}", f"images/{match[2]}", f"{match[2]}/images", "images")
+            home = next((f"{each}/" for each in homes if is_folder(folder / each)), "")
+            found.append(_File(f"{_FOLDER}/{name}", match[1], match[2], home))
+    parts = [each.name for each in subfolders(folder) if _IN_PART in _names(each)]
+    found += [_File(f"{part}/{_IN_PART}", "instances", part, f"{part}/") for part in parts]
+    return sorted(found, key=lambda each: (each.kind, each.path))
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        if not is_folder(folder):
+            return []
+        with scan(folder) as entries:
+            return sorted(entry.name for entry in entries if not entry.is_dir())
+    except OSError:
+        return []
+
+
+def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+    """Yield the labels, captions and the part of each image. A malformed file is a problem, and so is a malformed item.
+
+    The categories of boxes are labels of their image, too.
+    """
+    for each in _files(folder):
+        try:
+            yield from _labels(folder / each.path, each)
+        except InvalidInput as error:
+            yield problem(each.path, each.path, str(error))
+
+
+def _labels(path: Path, file: _File) -> Iterator[ImageLabels | Problem]:
+    names = coco_reader.ImageNames()
+    for array, position, item in coco_reader.images_and_categories(path):
+        names.add_usable(f"{file.path}: {array}[{position}]", array, item, Problems())
+    tags = part_tags(file.part)
+    for name in names.images.values():
+        yield ImageLabels(file.home + name, (), tags=tags)
+    for key, index, item in read_items(path):
+        if key == "annotations" and index is not None:
+            row = _label(f"{file.path}: annotations[{index}]", item, names, file)
+            if row is not None:
+                yield row
+
+
+def _label(location: str, item: Any, names: "coco_reader.ImageNames", file: _File) -> ImageLabels | Problem | None:
+    if not isinstance(item, dict):
+        return None if file.kind != "captions" else problem(location, item, "an annotation must be an object")
+    name = names.image_of(item)
+    if file.kind == "captions":
+        caption = item.get("caption")
+        if name is None or not isinstance(caption, str):
+            return problem(location, item, "needs an 'image_id' of one of 'images' and a 'caption', a text")
+        return ImageLabels(file.home + name, (), caption)
+    label = names.category_of(item)
+    return None if name is None or label is None else ImageLabels(file.home + name, (label,))
+
+
+def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
+    """Yield the boxes of all files; key points are added to the boxes with the ids of their annotations."""
+    files = [each for each in _files(folder) if each.kind != "captions"]
+    instances = {each.part for each in files if each.kind == "instances"}
+    for file in files:
+        if file.kind == "person_keypoints" and file.part in instances:
+            continue  # read with the instances
+        points = dict[str, str]()
+        for other in files:
+            if other.part == file.part and other.kind == "person_keypoints" and other is not file:
+                points |= _keypoints(folder / other.path, problems)
+        try:
+            for box in coco_reader.read_boxes(folder / file.path, problems):
+                shape = box.shape
+                if box.original_id in points:
+                    shape = shape._replace(keypoints=points[box.original_id])
+                yield replace(box, name=file.home + box.name, shape=shape)
+        except InvalidInput as error:
+            problems.add(problem(file.path, file.path, str(error)))
+
+
+def _keypoints(path: Path, problems: Problems) -> dict[str, str]:
+    """Return the key points of a file by the id of their annotation."""
+    try:
+        boxes = coco_reader.read_boxes(path, Problems())
+        return {each.original_id: each.shape.keypoints for each in boxes if each.original_id and each.shape.keypoints}
+    except InvalidInput as error:
+        problems.add(problem(path.name, path.name, str(error)))
+        return {}
+
+
+def read_lists(folder: Path) -> Iterator[SourceClass | SourceImage]:
+    """Yield the categories and images of all files with boxes; a malformed file has none."""
+    for file in _files(folder):
+        if file.kind == "captions":
+            continue
+        try:
+            for each in coco_reader.read_lists(folder / file.path):
+                yield each if isinstance(each, SourceClass) else SourceImage(file.home + each.name, each.id)
+        except InvalidInput:  # it is a problem of the boxes
+            continue

@@ -1,0 +1,346 @@
+"""Folders in the layouts of other tools: labels, captions, boxes, parts as tags, and further values as fields."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from framedex import Dataset, InvalidInput, Workspace
+from tests.gallery import Averages
+from tests.image_files import photo, write
+
+Facts = dict[str, tuple[list[str], list[str], str | None]]
+
+
+def images(folder: Path, *names: str) -> Path:
+    """Write different images of 160×120 pixels; return the folder."""
+    for seed, name in enumerate(names):
+        write(folder / name, photo(seed))
+    return folder
+
+
+def put(path: Path, content: Any) -> None:
+    """Write a text, or JSON, to a file in a folder that is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def facts(dataset: Dataset) -> Facts:
+    """Return the labels, tags and caption of each image by name."""
+    rows = dataset.to_arrow(["image_filename", "labels", "tags", "caption"]).to_pylist()
+    return {row["image_filename"]: (row["labels"], row["tags"], row["caption"]) for row in rows}
+
+
+def boxes(dataset: Dataset) -> list[tuple[str, str, list[float], str]]:
+    """Return the image, label, box and source of each object, sorted."""
+    rows = dataset.objects.to_arrow(["image_filename", "label", "bbox", "source"]).to_pylist()
+    return sorted((row["image_filename"], row["label"], row["bbox"], row["source"]) for row in rows)
+
+
+def made(workspace: Workspace, folder: Path, **options: Any) -> Dataset:
+    """Return the dataset of a folder."""
+    return workspace.create_dataset("d", folder, Averages(), **options)
+
+
+def coco(names: list[str], annotations: list[Any]) -> dict[str, Any]:
+    """Return a COCO file of images numbered from 1, with two categories."""
+    return {
+        "images": [{"id": number, "file_name": name} for number, name in enumerate(names, 1)],
+        "categories": [{"id": 1, "name": "person"}, {"id": 3, "name": "car"}],
+        "annotations": annotations,
+    }
+
+
+def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
+    """Instances, key points and captions of each part are read; boxes are there once, with their key points."""
+    folder = images(tmp_path / "coco", "train2017/1.jpg", "train2017/2.jpg", "val2017/1.jpg")
+    box = {"id": 7, "image_id": 1, "category_id": 1, "bbox": [1, 2, 30, 40], "iscrowd": 0}
+    car = {"id": 8, "image_id": 2, "category_id": 3, "bbox": [5, 5, 10, 10]}
+    wrong = [
+        {"id": 9, "image_id": 99, "category_id": 3, "bbox": [5, 5, 10, 10]},
+        {"id": 10, "image_id": 1, "bbox": 5},
+        5,
+    ]
+    put(folder / "annotations/instances_train2017.json", coco(["1.jpg", "2.jpg"], [box, car, *wrong]))
+    points = coco(["1.jpg", "2.jpg"], [{**box, "keypoints": [3, 4, 2], "num_keypoints": 1}])
+    put(folder / "annotations/person_keypoints_train2017.json", points)
+    captions = [{"image_id": 1, "caption": text} for text in ("a man", "a person", 5)]
+    put(folder / "annotations/captions_train2017.json", coco(["1.jpg", "2.jpg"], captions))
+    put(folder / "annotations/instances_val2017.json", coco(["1.jpg"], [{**car, "image_id": 1}]))
+    put(folder / "annotations/panoptic_val2017.json", {"images": []})
+    put(folder / "annotations/captions_val2017.json", "{broken")
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {
+        "train2017/1.jpg": (["person"], ["train"], "a man\na person"),
+        "train2017/2.jpg": (["car"], ["train"], None),
+        "val2017/1.jpg": (["car"], ["val"], None),
+    }
+    assert boxes(dataset) == [
+        ("train2017/1.jpg", "person", [1, 2, 30, 40], "coco"),
+        ("train2017/2.jpg", "car", [5, 5, 10, 10], "coco"),
+        ("val2017/1.jpg", "car", [5, 5, 10, 10], "coco"),
+    ]
+    dataset.export(tmp_path / "out.json", "coco")
+    exported = json.loads((tmp_path / "out.json").read_text())["annotations"]
+    assert [each.get("keypoints") for each in exported if each["id"] == 7] == [[3, 4, 2]]
+    read, ignored = dataset.layout
+    assert read.startswith("read: annotations/captions_train2017.json, annotations/captions_val2017.json, annotations/")
+    assert ignored == "not recognised: annotations/panoptic_val2017.json"
+    assert "annotations/panoptic_val2017.json" in dataset.last_task.status_message  # type: ignore[union-attr]
+    assert dataset.skipped["parts of annotations that cannot be used as they are"] == 5
+    assert any("captions_val2017.json" in each for each in dataset.box_problems)
+
+
+def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None:
+    """A file beside the images of each part is read, too, as Roboflow writes them."""
+    folder = images(tmp_path / "coco", "train/1.jpg", "valid/1.jpg")
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 30, 40]}
+    put(folder / "train/_annotations.coco.json", coco(["1.jpg"], [box]))
+    put(folder / "valid/_annotations.coco.json", coco(["1.jpg"], [{**box, "category_id": 3}]))
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {"train/1.jpg": (["person"], ["train"], None), "valid/1.jpg": (["car"], ["val"], None)}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["cat/1.jpg", "dog/2.jpg"], {"cat/1.jpg": "cat", "dog/2.jpg": "dog"}),
+        (["train/0/1.jpg", "val/1/2.jpg"], {"train/0/1.jpg": "0", "val/1/2.jpg": "1"}),
+        (["cat/1.jpg", "images/2.jpg"], {}),
+        (["2021/1.jpg", "2022/2.jpg"], {}),
+        (["cat/1.jpg", "cat/old/2.jpg", "dog/3.jpg"], {}),
+        (["1.jpg", "cat/1.jpg", "dog/2.jpg"], {}),
+        (["cat/1.jpg"], {}),
+    ],
+)
+def test_class_folders__that_are_unmistakable(
+    workspace: Workspace, tmp_path: Path, names: list[str], expected: dict[str, str]
+) -> None:
+    """Folders are classes by themselves only where nothing else can be meant, and parts above them are tags."""
+    dataset = made(workspace, images(tmp_path / "p", *names))
+    assert {name: labels[0] for name, (labels, _, _) in facts(dataset).items() if labels} == expected
+    assert bool(dataset.layout) == bool(expected)
+    if "train/0/1.jpg" in expected:
+        assert [tags for _, tags, _ in facts(dataset).values()] == [["train"], ["val"]]
+
+
+def test_class_folders__on_request(workspace: Workspace, tmp_path: Path) -> None:
+    """An argument turns them on and off; what was recognised is said in a line."""
+    folder = images(tmp_path / "p", "cat/1.jpg", "2021/2.jpg")
+    asked = made(workspace, folder, class_folders=True)
+    assert {name: labels for name, (labels, _, _) in facts(asked).items()} == {
+        "cat/1.jpg": ["cat"],
+        "2021/2.jpg": ["2021"],
+    }
+    assert asked.layout == ["read: 2 folders as classes (2021, cat)"]
+    other = images(tmp_path / "q", "cat/1.jpg", "dog/2.jpg")
+    assert workspace.create_dataset("off", other, Averages(), class_folders=False).layout == []
+    with pytest.raises(InvalidInput, match="no folders that could be classes"):
+        workspace.create_dataset("none", images(tmp_path / "r", "1.jpg"), Averages(), class_folders=True)
+    with pytest.raises(InvalidInput, match="class_folders must be True, False or None"):
+        workspace.create_dataset("bad", other, Averages(), class_folders="yes")  # type: ignore[arg-type]
+
+
+def test_yolo__parts_of_data_yaml(workspace: Workspace, tmp_path: Path) -> None:
+    """The folders and lists of data.yaml give tags; places outside of the folder give none."""
+    folder = images(tmp_path / "y", "images/train/1.jpg", "images/val/2.jpg", "images/val/3.jpg")
+    put(folder / "labels/train/1.txt", "0 0.5 0.5 0.25 0.25\n")
+    put(folder / "lists/val.txt", "./images/val/2.jpg\n")
+    put(folder / "data.yaml", "path: ../y\ntrain: ../images/train\nval: lists/val.txt\ntest: /etc\nnames: [cat]\n")
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {
+        "images/train/1.jpg": (["cat"], ["train"], None),
+        "images/val/2.jpg": ([], ["val"], None),
+        "images/val/3.jpg": ([], [], None),
+    }
+    assert boxes(dataset) == [("images/train/1.jpg", "cat", [60, 45, 40, 30], "yolo")]
+    assert dataset.layout == ["read: data.yaml"]
+
+
+def test_voc__devkit(workspace: Workspace, tmp_path: Path) -> None:
+    """VOCdevkit/VOC2012 is read, with the lists of its parts; lists of classes say nothing."""
+    home = tmp_path / "root/VOCdevkit/VOC2012"
+    images(home / "JPEGImages", "a.jpg", "b.jpg")
+    edges = "<xmin>1</xmin><ymin>1</ymin><xmax>10</xmax><ymax>10</ymax>"
+    item = f"<object><name>cat</name><bndbox>{edges}</bndbox></object>"
+    put(home / "Annotations/a.xml", f"<annotation><filename>a.jpg</filename>{item}</annotation>")
+    put(home / "ImageSets/Main/train.txt", "a\n")
+    put(home / "ImageSets/Main/val.txt", "b\n")
+    put(home / "ImageSets/Main/cat_train.txt", "a  1\nb -1\n")
+    dataset = made(workspace, tmp_path / "root")
+    prefix = "VOCdevkit/VOC2012/JPEGImages/"
+    assert {name: tags for name, (_, tags, _) in facts(dataset).items()} == {
+        f"{prefix}a.jpg": ["train"],
+        f"{prefix}b.jpg": ["val"],
+    }
+    assert boxes(dataset) == [(f"{prefix}a.jpg", "cat", [0, 0, 10, 10], "voc")]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_huggingface__metadata(workspace: Workspace, tmp_path: Path, kind: str) -> None:
+    """The metadata of image folders give labels, captions and boxes; other columns are fields, folders are tags."""
+    folder = images(tmp_path / "h", "train/1.jpg", "test/2.jpg")
+    for part, name in (("train", "1.jpg"), ("test", "2.jpg")):
+        objects = {"bbox": [[1, 2, 30, 40]], "categories": ["ear"]}
+        row = {"file_name": name, "label": "cat", "text": f"a {part}", "objects": objects, "weight": 1.5}
+        if kind == "jsonl":
+            put(folder / part / "metadata.jsonl", json.dumps(row) + "\n\n5\n" + json.dumps({"file_name": 5}) + "\n")
+        elif kind == "parquet":
+            pq.write_table(pa.Table.from_pylist([row]), folder / part / "metadata.parquet")
+        else:
+            put(folder / part / "metadata.csv", f'file_name,label,text,weight\n{name},cat,"a {part}",1.5\n')
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {
+        "test/2.jpg": (["cat"], ["test"], "a test"),
+        "train/1.jpg": (["cat"], ["train"], "a train"),
+    }
+    assert dataset.to_arrow(["weight"])["weight"].to_pylist() == [1.5, 1.5]
+    if kind != "csv":
+        assert [each[1:3] for each in boxes(dataset)] == [("ear", [1, 2, 30, 40])] * 2
+    assert bool(dataset.box_problems) == (kind == "jsonl")
+
+
+def test_fiftyone__dataset(workspace: Workspace, tmp_path: Path) -> None:
+    """Detections, polylines and classifications of samples are read; tags stay, plain values are fields."""
+    folder = images(tmp_path / "f", "data/1.jpg", "data/2.jpg")
+    put(folder / "metadata.json", {"name": "quickstart", "version": "1.0"})
+    detection = {"_id": {"$oid": "a"}, "_cls": "Detection", "label": "cat", "bounding_box": [0.25, 0.5, 0.25, 0.25]}
+    polyline = {"_cls": "Polyline", "label": "road", "points": [[[0, 0], [0.5, 0], [0.5, 0.5]]], "closed": True}
+    sample = {
+        "filepath": "data/1.jpg", "tags": ["validation", "hard"],
+        "weather": {"_cls": "Classification", "label": "rain"},
+        "ground_truth": {"_cls": "Detections", "detections": [detection, {**detection, "label": None}, 5]},
+        "lines": {"_cls": "Polylines", "polylines": [polyline]}, "uniqueness_of": 0.5, "_media_type": "image",
+    }  # fmt: skip
+    put(folder / "samples.json", {"samples": [sample, {"filepath": "/elsewhere/data/2.jpg", "tags": []}, {"x": 1}]})
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {"data/1.jpg": (["rain"], ["val", "hard"], None), "data/2.jpg": ([], [], None)}
+    assert boxes(dataset) == [
+        ("data/1.jpg", "cat", [40, 60, 40, 30], "fiftyone"),
+        ("data/1.jpg", "road", [0, 0, 80, 60], "fiftyone"),
+    ]
+    assert dataset.to_arrow(["uniqueness_of"])["uniqueness_of"].to_pylist() == [0.5, None]
+    assert len(dataset.box_problems) == 3
+
+
+def test_cvat__for_images(workspace: Workspace, tmp_path: Path) -> None:
+    """Boxes, polygons and tags of CVAT are read; other shapes and malformed ones are problems."""
+    folder = images(tmp_path / "c", "images/ü 1.jpg", "images/2.jpg")
+    put(
+        folder / "annotations.xml",
+        """<?xml version="1.0" encoding="utf-8"?>
+<annotations><version>1.1</version><meta><task><name>t</name></task></meta>
+<image id="0" name="ü 1.jpg" subset="Train" width="160" height="120">
+ <box label="cat" occluded="0" xtl="10.5" ytl="20" xbr="30.5" ybr="50" >
+  <attribute name="a">1</attribute></box>
+ <polygon label="dog" points="1,2;31,2;31,42"></polygon>
+ <tag label="outdoor"></tag><polyline label="x" points="1,2;3,4"/><box label="bad" xtl="nan" ytl="1" xbr="2" ybr="3"/>
+</image>
+<image id="1" name="2.jpg" width="160" height="120"></image></annotations>""",
+    )
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {"images/ü 1.jpg": (["outdoor"], ["train"], None), "images/2.jpg": ([], [], None)}
+    assert boxes(dataset) == [
+        ("images/ü 1.jpg", "cat", [10.5, 20, 20, 30], "cvat"),
+        ("images/ü 1.jpg", "dog", [1, 2, 30, 40], "cvat"),
+    ]
+    assert len(dataset.box_problems) == 2
+    assert dataset.layout == ["read: annotations.xml"]
+
+
+def test_label_studio__export(workspace: Workspace, tmp_path: Path) -> None:
+    """Rectangles in percent, polygons, choices and texts of tasks are read; cancelled annotations are not."""
+    folder = images(tmp_path / "l", "1.jpg", "sub/2.jpg")
+    size = {"original_width": 160, "original_height": 120}
+    rectangle = {**size, "type": "rectanglelabels", "id": "r1"}
+    rectangle["value"] = {"x": 25, "y": 50, "width": 25, "height": 25, "rotation": 0, "rectanglelabels": ["cat"]}
+    polygon = {
+        **size,
+        "type": "polygonlabels",
+        "value": {"points": [[0, 0], [50, 0], [50, 50]], "polygonlabels": ["dog"]},
+    }
+    choice = {"type": "choices", "value": {"choices": ["outdoor"]}}
+    text = {"type": "textarea", "value": {"text": ["a cat"]}}
+    brush = {**size, "type": "brushlabels", "value": {}}
+    task = {
+        "id": 1,
+        "data": {"image": "/data/upload/3/0a1b2c3d-1.jpg"},
+        "annotations": [
+            {"was_cancelled": True, "result": [{**rectangle, "id": "x"}]},
+            {"result": [rectangle, polygon, choice, text, brush, {**rectangle, "value": 5}]},
+        ],
+    }
+    local = {"data": {"image": "/data/local-files/?d=data/sub/2.jpg"}, "annotations": [{"result": []}]}
+    put(folder / "project-1.json", [task, local, {"data": {}, "annotations": []}])
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {"1.jpg": (["outdoor"], [], "a cat"), "sub/2.jpg": ([], [], None)}
+    assert boxes(dataset) == [
+        ("1.jpg", "cat", [40, 60, 40, 30], "label-studio"),
+        ("1.jpg", "dog", [0, 0, 80, 60], "label-studio"),
+    ]
+    assert len(dataset.box_problems) == 3
+
+
+HOSTILE = [
+    ("samples.json", b""),
+    ("samples.json", b"{"),
+    ("samples.json", b"[]"),
+    ("samples.json", b'{"samples": 5}'),
+    ("samples.json", b'{"samples": [null, [], {"filepath": []}]}'),
+    ("samples.json", b"\xff\xfe"),
+    ("annotations.xml", b"<annotations"),
+    ("annotations.xml", b"<annotations><image/></annotations>"),
+    ("annotations.xml", b"<annotations><image name=''><box/></image>"),
+    ("annotations.xml", b"<!DOCTYPE a [<!ENTITY x 'y'>]><annotations><image name='a'/></annotations>"),
+    ("annotations/instances_train.json", b""),
+    ("annotations/instances_train.json", b"[1]"),
+    ("annotations/instances_train.json", b'{"images": 5}'),
+    (
+        "annotations/instances_train.json",
+        b'{"images": [{"id": 1, "file_name": "../../etc/1.jpg"}], "annotations": [{}, 1]}',
+    ),
+    ("annotations/captions_val.json", b"null"),
+    ("annotations/captions_val.json", b'{"images": [], "annotations": [{"caption": 1}]}'),
+    ("metadata.jsonl", b'{"file_name": "1.jpg", "objects": {"bbox": [[1]], "categories": []}}\n\xff'),
+    ("metadata.jsonl", b'{"file_name": 1}'),
+    ("metadata.csv", b'file_name,label\n"1.jpg'),
+    ("metadata.csv", b"file_name\n"),
+    ("metadata.parquet", b"PAR1"),
+    ("project.json", b'[{"data": {"image": "http://[/1.jpg"}, "annotations": [{"result": 5}]}'),
+    ("project.json", b'[{"data": 5, "annotations"'),
+    ("data.yaml", b"train: [1, {}, '../../..']\nnames: [a]\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), HOSTILE)
+def test_hostile__files_stop_nothing(tmp_path: Path, name: str, content: bytes) -> None:
+    """Broken files, wrong types and paths out of the folder are problems of their own; all else is read."""
+    from framedex.annotations.sources import find_box_sources, read_annotations, read_box_index
+
+    (tmp_path / "1.jpg").write_bytes(b"")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "metadata.json").write_text("{}")
+    annotations = read_annotations(str(tmp_path), class_folders=None)
+    index = read_box_index(find_box_sources(tmp_path))
+    assert annotations.find("1.jpg") == ((), None)
+    assert index.find("1.jpg", (10, 10)) == []
+
+
+def test_hostile__links_and_many_boxes(workspace: Workspace, tmp_path: Path) -> None:
+    """Annotations of 0 and 10,000 boxes are read; a link to a file elsewhere is no annotation where it is refused."""
+    folder = images(tmp_path / "m", "1.jpg", "2.jpg")
+    many = [{"id": n, "image_id": 1, "category_id": 1, "bbox": [n % 150, n % 110, 5, 5]} for n in range(10_000)]
+    put(tmp_path / "elsewhere.json", coco(["1.jpg", "2.jpg"], many))
+    (folder / "annotations").mkdir()
+    (folder / "annotations/instances_train.json").symlink_to(tmp_path / "elsewhere.json")
+    from framedex.annotations.sources import find_box_sources, read_box_index
+    from framedex.core.allowed_folders import AllowedFolders
+
+    index = read_box_index(find_box_sources(folder))
+    assert (len(index.find("1.jpg", (160, 120))), index.find("2.jpg", (160, 120))) == (10_000, [])
+    refused = read_box_index(find_box_sources(folder, allowed=AllowedFolders((folder,))))
+    assert (len(refused), refused.problems.count) == (0, 1)
