@@ -237,6 +237,14 @@ def _clone(workspace: Any) -> Change:
     return partial(_pets(workspace).clone)
 
 
+def _create_others(workspace: Any) -> Change:
+    return partial(workspace.create_dataset, "others", _folder(workspace, "more"), "gist")
+
+
+def _merge(workspace: Any) -> Change:
+    return partial(_pets(workspace).merge, workspace.dataset("others"), "both")
+
+
 def _snapshot(workspace: Any) -> Change:
     return partial(_pets(workspace).snapshot, "kept")
 
@@ -346,6 +354,7 @@ KINDS: dict[str, Kind] = {
     "delete_media of few": Kind(_delete_few, seems="large"),
     "restore": Kind(_restore),
     "clone": Kind(_clone, makes="pets (cloned)"),
+    "merge": Kind(_merge, _create_others, makes="both"),
     "snapshot": Kind(_snapshot),
     "delete_snapshot": Kind(_delete_snapshot, _snapshot),
     "tag": Kind(_tag),

@@ -97,7 +97,8 @@ def _faults_before_retry(
         if not (done or failed):
             faults.append(f"the task is {task.status} ({task.error_message!r}), the state is not that")
     for record in workspace.datasets():
-        allowed = ("READY", "PARTIAL INDEX") if record.display_name == "pets" else ("READY", "ERROR", "DRAFT")
+        others = ("READY", "PARTIAL INDEX") if record.display_name in ("pets", "both") else ("READY", "DRAFT")
+        allowed = (*others, "ERROR") if record.display_name != "pets" else others
         if record.status_new not in allowed:
             faults.append(f"{record.display_name} is {record.status_new}")
     return faults

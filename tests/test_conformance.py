@@ -16,9 +16,9 @@ _OF_SERVICE = (
     "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "sessions", "user_config", "vql",
 )  # fmt: skip
 _OF_DATASETS = (
-    "actions", "card", "cleanup", "compare", "decisions", "diverse", "duplicates", "embeddings", "export", "exports",
-    "fields", "issues", "journal", "labels", "limits", "map", "media", "merge", "overlap", "preview", "quality", "redo",
-    "results", "stats", "tags", "trends", "undo",
+    "actions", "card", "cleanup", "compare", "decisions", "diverse", "duplicates", "embeddings", "evaluation",
+    "export", "exports", "fields", "issues", "journal", "labels", "limits", "map", "media", "merge", "overlap",
+    "preview", "quality", "redo", "results", "stats", "tags", "trends", "undo",
 )  # fmt: skip
 OWN = [*(f"/api/v1/{name}" for name in _OF_SERVICE), *(f"{_BELOW}{name}" for name in _OF_DATASETS)]
 """Paths that are those of this service alone, or of other clients; those below them are, too."""

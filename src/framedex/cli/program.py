@@ -15,6 +15,7 @@ from framedex.cli.decisions import decisions, label_is_right, suggest_labels, wi
 from framedex.cli.demo import demo
 from framedex.cli.edits import basket, journal, limits, not_duplicates, redo, tag, tags, undo, untag
 from framedex.cli.enrich import enrich, models
+from framedex.cli.evaluate import evaluate
 from framedex.cli.inspect import card, duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
@@ -43,8 +44,8 @@ for _command_function in (
     create, upload, uploads, add, add_objects, merge, reindex, models, enrich, not_duplicates, label_is_right,
     suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search,
     similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, du, check, recover,
-    backup, restore_backup, tasks, retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, compare,
-    overlap, plugins, settings, share, audit, serve, demo,
+    backup, restore_backup, tasks, retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, evaluate,
+    compare, overlap, plugins, settings, share, audit, serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

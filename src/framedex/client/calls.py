@@ -119,6 +119,8 @@ CREATE_FIELD = Call("POST", _D + "/fields", fields="field_name field_type enum_o
 RENAME_FIELD = Call("PATCH", _D + "/fields/{field}", fields="field_name")
 DELETE_FIELD = Call("DELETE", _D + "/fields/{field}")
 LABELS = Call("GET", _D + "/labels", "rid entity_type offset limit")
+EVALUATION = Call("GET", _D + "/evaluation", "truth predictions iou")
+EVALUATION_BOXES = Call("GET", _D + "/evaluation/boxes", "truth predictions iou kind")
 MISSING_LABELS = Call("GET", _D + "/labels/missing", "offset limit")
 ACCEPT_LABELS = Call("POST", _D + "/labels/missing/accept", fields="minimum")
 REFUSE_LABELS = Call("POST", _D + "/labels/missing/refuse", fields="ids")

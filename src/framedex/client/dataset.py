@@ -15,6 +15,7 @@ from framedex.client.actions import upload_query
 from framedex.client.comparison import ClientComparison
 from framedex.client.connection import Connection
 from framedex.client.edits import ClientEdits
+from framedex.client.evaluation import ClientEvaluations
 from framedex.client.maps import ClientMaps
 from framedex.client.parts import ViewParts
 from framedex.client.saved_views import ClientSavedView, saved_view_records
@@ -42,7 +43,7 @@ _ANNOTATIONS = frozenset({"annotations.json", "image_annotations.csv", "image_an
 _FOUND_S = 20.0
 
 
-class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, ClientSuggestions):
+class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, ClientSuggestions, ClientEvaluations):
     """A dataset of a service; see :class:`framedex.Dataset`. It has the methods of a view of all its media.
 
     Attributes:

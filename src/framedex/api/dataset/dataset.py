@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from framedex.api.dataset.edits import DatasetEdits
 from framedex.api.dataset.enrichment import DatasetEnrichment
+from framedex.api.dataset.evaluation import DatasetEvaluation
 from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.files import DatasetFiles
 from framedex.api.dataset.lifecycle import DatasetLifecycle
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 class Dataset(
     DatasetEdits,
     DatasetEnrichment,
+    DatasetEvaluation,
     DatasetExports,
     DatasetSearches,
     DatasetSuggestions,
