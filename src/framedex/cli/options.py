@@ -12,14 +12,27 @@ from typing import Annotated, Any
 import typer
 
 import framedex
-from framedex.errors import InvalidInput, WorkspaceError
+from framedex.errors import Error, InvalidInput, WorkspaceError
 
 WorkspaceOption = Annotated[
     Path | None,
     typer.Option("--workspace", "-w", help="Workspace folder. Default: FRAMEDEX_WORKSPACE, else ~/framedex."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-NameArgument = Annotated[str, typer.Argument(help="Name or id of a dataset.")]
+
+
+def _dataset_names(incomplete: str) -> list[str]:
+    """Return the names of datasets for the completion of a shell; none where they cannot be read."""
+    from framedex.storage.listing import list_workspace
+
+    try:
+        records = list_workspace(existing_folder(None), os.environ.get("FRAMEDEX_NAMESPACE", ""))
+    except (Error, OSError):
+        return []
+    return [each.display_name for each in records if each.display_name.startswith(incomplete)]
+
+
+NameArgument = Annotated[str, typer.Argument(help="Name or id of a dataset.", autocompletion=_dataset_names)]
 VqlOption = Annotated[str | None, typer.Option(help="VQL filter, a JSON array.")]
 TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="Name or id of a tag.")]
 IdsOption = Annotated[list[str] | None, typer.Option("--ids", help="Ids of images, separated by commas. Repeatable.")]

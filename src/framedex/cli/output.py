@@ -7,6 +7,8 @@ from typing import Any
 
 from framedex.core.printable import escaped
 
+_IDS = frozenset(("id", "ids", "task"))
+
 
 def printable(text: str) -> str:
     """Return text without control characters, which could steer the terminal."""
@@ -45,7 +47,9 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     from rich.text import Text
 
     console = Console() if sys.stdout.isatty() else Console(width=200)
-    table = Table(*header, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in header:  # ids stay whole, so that they can be copied; other columns are folded where there is no room
+        table.add_column(name, overflow="fold", no_wrap=name.split(" ")[-1] in _IDS)
     for row in rows:
         table.add_row(*(Text(printable(f"{cell:,}" if isinstance(cell, int) else str(cell))) for cell in row))
     console.print(table)

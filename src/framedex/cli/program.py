@@ -16,6 +16,7 @@ from framedex.cli.demo import demo
 from framedex.cli.edits import basket, journal, limits, not_duplicates, redo, tag, tags, undo, untag
 from framedex.cli.enrich import enrich, models
 from framedex.cli.evaluate import evaluate
+from framedex.cli.history import clone, delete_snapshot, rename, restore, snapshot
 from framedex.cli.inspect import card, duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
@@ -29,23 +30,36 @@ from framedex.cli.serve import serve
 from framedex.cli.settings import settings
 from framedex.cli.sharing import audit, share
 from framedex.cli.states import compare, overlap, snapshots
-from framedex.cli.tasks import retry, tasks
+from framedex.cli.tasks import abort, retry, tasks, wait
 from framedex.cli.uploads import upload, uploads
+from framedex.cli.values import (
+    add_field,
+    caption,
+    delete_field,
+    delete_media,
+    delete_tag,
+    fields,
+    label,
+    rename_field,
+    rename_tag,
+    set_field,
+)
 from framedex.cli.views import trend, views
 from framedex.errors import Error
 
 app = typer.Typer(
     help="Framedex: find issues and duplicates in image and video collections, cluster and search them, offline.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("open")(open_folder)
 for _command_function in (
     create, upload, uploads, add, add_objects, merge, reindex, models, enrich, not_duplicates, label_is_right,
-    suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, tags, ls, show, explore, search,
-    similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, du, check, recover,
-    backup, restore_backup, tasks, retry, vacuum, rm, views, trend, journal, undo, redo, snapshots, evaluate,
-    compare, overlap, plugins, settings, share, audit, serve, demo,
+    suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, tags, rename_tag, delete_tag, label,
+    caption, fields, add_field, set_field, rename_field, delete_field, delete_media, ls, show, rename, explore,
+    search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, du, check,
+    recover, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend, journal, undo, redo,
+    snapshots, snapshot, restore, clone, delete_snapshot, evaluate, compare, overlap, plugins, settings, share, audit,
+    serve, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -1,6 +1,6 @@
-"""Commands that list and retry tasks."""
+"""Commands that list tasks, wait for them, abort them and run them again."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +8,12 @@ import framedex
 from framedex.cli.options import JsonOption, WorkspaceOption, open_workspace
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from framedex.records import TaskRecord
+
+
+_TaskArgument = Annotated[str, typer.Argument(help="Id of a task, or name of a dataset for its last one.")]
 
 
 def tasks(
@@ -72,11 +78,34 @@ def retry(
             print_json(records if task is None else records[0])
             return
         for record in records:
-            say(f"{record.dataset_name}: {record.task_type} task {record.task_id} is {record.status}")
+            _show(record, as_json=False)
         for record in left:
             say(f"{record.dataset_name}: {record.task_type} task {record.task_id} cannot be retried here")
         if task is None and not records and not left:
             say("no task was interrupted")
+
+
+def wait(task: _TaskArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Wait for the end of a task of this process or another one; Ctrl-C ends the waiting alone."""
+    from framedex.render.progress import progress_bar
+
+    with open_workspace(workspace) as ws, progress_bar("Waiting") as progress:
+        record = ws.task(_task_id(ws, task)).wait(progress=progress)
+    _show(record, as_json=as_json)
+
+
+def abort(task: _TaskArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Abort a task; what it has not committed is dropped, and `framedex retry` continues it."""
+    with open_workspace(workspace) as ws:
+        record = ws.task(_task_id(ws, task)).abort()
+    _show(record, as_json=as_json)
+
+
+def _show(record: "TaskRecord", *, as_json: bool) -> None:
+    if as_json:
+        print_json(record)
+    else:
+        say(f"{record.dataset_name}: {record.task_type} task {record.task_id} is {record.status}")
 
 
 def _task_id(workspace: "framedex.Workspace", given: str) -> str:

@@ -148,7 +148,7 @@ def _id_of(snapshot: Snapshot | str) -> str:
     if isinstance(snapshot, Snapshot):
         return snapshot.snapshot_id
     if not _is_text(snapshot):
-        raise InvalidInput(f"a snapshot is given by its record, its id or 'current', not {snapshot!r}")
+        raise InvalidInput(f"a snapshot is given by its record, its id, its name or 'current', not {snapshot!r}")
     return snapshot
 
 

@@ -30,16 +30,12 @@ def state_of(context: Context, dataset_id: str, name: Snapshot | str) -> Media:
     if wanted == PRESENT:
         return present
     with context.catalog.read() as connection:
-        named = [each for each in snapshot_rows.list_snapshots(connection, dataset_id) if each.snapshot_name == wanted]
-        found = named[0].snapshot_id if len(named) == 1 else wanted
         missing: NotFound | None = None
         try:
-            record = snapshot_rows.find_snapshot(connection, dataset_id, found)
+            record = snapshot_rows.find_snapshot(connection, dataset_id, wanted)
             generation = snapshot_rows.generation_of(connection, record.snapshot_id).id
         except NotFound as error:
             missing, generation = error, wanted
-    if len(named) > 1:
-        raise NotFound(f"{len(named)} snapshots are named {wanted!r}; give the id of one of them")
     try:
         return media_at(context, dataset_id, generation)
     except NotFound:

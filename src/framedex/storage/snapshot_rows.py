@@ -68,10 +68,10 @@ def set_current(connection: sa.Connection, dataset_id: str, snapshot_id: str) ->
 
 
 def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) -> Snapshot:
-    """Return a snapshot of a dataset by id; ``current`` stands for the current one.
+    """Return a snapshot of a dataset by id, or by a name that it alone has; ``current`` stands for the current one.
 
     Raises:
-        NotFound: the dataset has no such snapshot.
+        NotFound: the dataset has no such snapshot, or several of that name.
     """
     if snapshot_id == CURRENT:
         query = sa.select(datasets.c.current_snapshot).where(datasets.c.id == dataset_id)
@@ -80,12 +80,20 @@ def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) 
         row = connection.execute(_select(dataset_id).where(snapshots.c.id == snapshot_id)).one_or_none()
     except UnicodeEncodeError:  # half of a surrogate pair, so not an id
         row = None
+    if row is None and len(named := _named(connection, dataset_id, snapshot_id)) == 1:
+        return named[0]
+    if row is None and named:
+        raise NotFound(f"{len(named)} snapshots are named {snapshot_id!r}; give the id of one of them")
     if row is None:
         find_dataset(connection, dataset_id)  # raises if the dataset was deleted meanwhile
         names = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
         text = ", ".join(names[:_SHOWN]) + (" and more" if len(names) > _SHOWN else "")
         raise NotFound(f"no snapshot {snapshot_id!r} of this dataset; there are: {text or 'none yet'}")
     return _record(row, _restoring(connection, dataset_id))
+
+
+def _named(connection: sa.Connection, dataset_id: str, name: str) -> list[Snapshot]:
+    return [each for each in list_snapshots(connection, dataset_id) if each.snapshot_name == name]
 
 
 def list_snapshots(connection: sa.Connection, dataset_id: str) -> list[Snapshot]:

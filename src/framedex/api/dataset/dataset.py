@@ -374,7 +374,7 @@ class Dataset(
         """Create a dataset from a snapshot, named ``… (cloned)``. The two share files but are independent.
 
         Args:
-            snapshot: a snapshot's record or id, or ``current``.
+            snapshot: a snapshot's record, id or unique name, or ``current``.
             wait: return when the task is done; else at once, with the task as ``dataset.task``.
 
         Raises:

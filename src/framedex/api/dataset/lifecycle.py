@@ -55,7 +55,7 @@ class DatasetLifecycle:
         """Change the name or the description of a snapshot. Its data does not change.
 
         Args:
-            snapshot: a snapshot's record or id, or ``current``.
+            snapshot: a snapshot's record, id or unique name, or ``current``.
             name: the new name; None to keep the present one.
             description: the new description; None to keep the present one.
 
@@ -80,7 +80,7 @@ class DatasetLifecycle:
         Later changes are lost, unless another snapshot has them. Readers see the previous state until the task is done.
 
         Args:
-            snapshot: a snapshot's record or id, or ``current``.
+            snapshot: a snapshot's record, id or unique name, or ``current``.
             wait: return when the task is done; else at once.
 
         Returns:
