@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from framedex.api.dataset import Dataset
     from framedex.api.dataset.uploads import UploadTransaction
     from framedex.api.disk_usage import DiskUsage
+    from framedex.api.evaluation import Evaluation
     from framedex.api.histogram import Histogram
     from framedex.api.issue_table import IssueTable
+    from framedex.api.label_suggestions import LabelSuggestions
+    from framedex.api.overlap import Overlap
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.saved_view import SavedView, Trend
     from framedex.api.search_benchmark import SearchBenchmark
@@ -68,6 +71,7 @@ __all__ = [
     "DuplicateGroups",
     "Encoder",
     "Error",
+    "Evaluation",
     "ExplorePage",
     "ExportTask",
     "Forbidden",
@@ -78,12 +82,14 @@ __all__ = [
     "InvalidFilter",
     "InvalidInput",
     "IssueTable",
+    "LabelSuggestions",
     "MissingDependency",
     "NotAuthenticated",
     "NotFound",
     "NotIndexed",
     "NotRetryable",
     "OutOfRange",
+    "Overlap",
     "RankedView",
     "ReadOnly",
     "SavedView",
@@ -110,10 +116,13 @@ _MODULES = {
     "DiverseView": "framedex.api.view",
     "DuplicateGroups": "framedex.api.result_pages",
     "Encoder": "framedex.encoders",
+    "Evaluation": "framedex.api.evaluation",
     "ExplorePage": "framedex.api.result_pages",
     "ExportTask": "framedex.tasks",
     "Histogram": "framedex.api.histogram",
     "IssueTable": "framedex.api.issue_table",
+    "LabelSuggestions": "framedex.api.label_suggestions",
+    "Overlap": "framedex.api.overlap",
     "RankedView": "framedex.api.view",
     "SavedView": "framedex.api.saved_view",
     "SearchBenchmark": "framedex.api.search_benchmark",

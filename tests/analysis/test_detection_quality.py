@@ -135,6 +135,7 @@ def _entry(some: Boxes, number: int) -> dict[str, Any]:
     return {"image_id": int(some.image[number]), "category_id": int(some.label[number]), "bbox": box}
 
 
+@pytest.mark.slow
 def test_match_boxes__many_in_an_image() -> None:
     """Ten thousand boxes in one image are matched."""
     places = np.stack(np.meshgrid(np.arange(100), np.arange(50)), axis=-1).reshape(-1, 2) * 20.0

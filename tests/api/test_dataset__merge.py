@@ -141,6 +141,7 @@ def test_merge__has_all_of_both(two: Two) -> None:
     assert two.workspace.check().is_sound
 
 
+@pytest.mark.slow
 def test_merge__has_objects_and_classes(two: Two) -> None:
     """Boxes of both are there, in their images, with the class list of both; the same ids as if they were added."""
     merged = two.merged()
@@ -156,6 +157,7 @@ def test_merge__has_objects_and_classes(two: Two) -> None:
     assert (merged.count(), merged.objects.count()) == before
 
 
+@pytest.mark.slow
 def test_merge__has_decisions_copies_and_videos(two: Two) -> None:
     """Decisions hold for the media with their new ids, copies between both are found, and frames belong to a video."""
     merged = two.merged()
@@ -174,6 +176,7 @@ def test_merge__has_decisions_copies_and_videos(two: Two) -> None:
     assert two.workspace.check().is_sound
 
 
+@pytest.mark.slow
 def test_merge__of_a_changed_file(two: Two) -> None:
     """Of a file that changed between the datasets the row of the first one stays."""
     write(two.folder / SHARED, detailed(9))
@@ -206,6 +209,7 @@ def test_merge__of_tables_of_embeddings(workspace: Workspace) -> None:
         one.merge(dataset("three", ["d.jpg"], 3), "no")
 
 
+@pytest.mark.slow
 def test_merge__refuses(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
     """Names that are taken, the dataset itself, fields of different types, and other workspaces are refused."""
     with pytest.raises(Conflict):
@@ -229,6 +233,7 @@ def test_merge__refuses(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
     assert [each.display_name for each in two.workspace.datasets()].count("new") == 1
 
 
+@pytest.mark.slow
 def test_merge__that_fails(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """A merge that fails leaves only its task; one that was not waited for can be tried again."""
     states = two.left.generation, two.right.generation

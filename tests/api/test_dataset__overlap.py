@@ -34,7 +34,6 @@ class Parts:
     workspace: Workspace
     train: Dataset
     test: Dataset
-    both: Dataset
     folder: Path
 
 
@@ -56,11 +55,8 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
     with Workspace(folder / "ws", settings=VERIFYING) as workspace:
         train = workspace.create_dataset("train", folder / "train")
         test = workspace.create_dataset("test", folder / "test", f"onnx:{model}")
-        both = workspace.create_dataset("both", folder / "train")
-        both.tag(both.view, "train")
-        both.add_media(folder / "test")
-        both.tag(both.where(~vql.tags("train")), "test")
-        yield Parts(workspace, train, test, both, folder)
+        test.tag(test.view, "test")
+        yield Parts(workspace, train, test, folder)
 
 
 def pairs(found: Any) -> dict[str, tuple[str, str | None, str]]:
@@ -103,18 +99,23 @@ def test_overlap__levels_and_exact(parts: Parts) -> None:
     assert len(some.limit(0).overlap(parts.train)) == 0
 
 
+@pytest.mark.slow
 def test_overlap__of_parts_of_one_dataset(parts: Parts) -> None:
     """Within a dataset the pairs are those of its duplicate groups, so a decision holds; an item in both is one."""
-    train, test = (parts.both.where(vql.tags(name)) for name in ("train", "test"))
+    both = parts.workspace.create_dataset("both", parts.folder / "train")
+    both.tag(both.view, "train")
+    both.add_media(parts.folder / "test")
+    both.tag(both.where(~vql.tags("train")), "test")
+    train, test = (both.where(vql.tags(name)) for name in ("train", "test"))
     assert pairs(test.overlap(train)) == LEAKS
     assert set(pairs(test.overlap(train, 0.98))) == {SAME[1], "small.png"}
-    batch = parts.both.where(vql.batch(1))
-    assert pairs(batch.overlap(parts.both.where(vql.batch(0)))) == LEAKS
-    flipped = next(group for group in parts.both.duplicates() if "flipped.png" in group.paths)
-    decision = parts.both.not_duplicates(flipped.media_ids)
+    batch = both.where(vql.batch(1))
+    assert pairs(batch.overlap(both.where(vql.batch(0)))) == LEAKS
+    flipped = next(group for group in both.duplicates() if "flipped.png" in group.paths)
+    decision = both.not_duplicates(flipped.media_ids)
     assert set(pairs(test.overlap(train))) == set(LEAKS) - {"flipped.png"}
-    parts.both.withdraw_decision(decision.decision_id)
-    one = parts.both.select(train.media_ids()[:2])
+    both.withdraw_decision(decision.decision_id)
+    one = both.select(train.media_ids()[:2])
     assert pairs(train.limit(1).overlap(one)) == {"0.png": ("0.png", None, "same media item")}
 
 
@@ -137,7 +138,7 @@ def test_overlap__is_shown(parts: Parts, tmp_path: Path, capsys: pytest.CaptureF
     assert pa.Table.from_pylist(shown["rows"])["here_name"].to_pylist() == list(pairs(found))
     filters = ["--vql", json.dumps([{"tags": {"op": "is", "value": ["test"]}}]), "--other-vql", "[]", "--exact"]
     with pytest.raises(SystemExit):
-        main(["overlap", "both", "train", "-w", folder, *filters])
+        main(["overlap", "test", "train", "-w", folder, *filters])
     assert "1 images have copies in the other dataset: 1 pairs" in capsys.readouterr().out
 
 

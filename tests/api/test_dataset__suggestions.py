@@ -65,6 +65,7 @@ def test_suggest_labels__accept_is_one_step(dataset: Dataset) -> None:
     assert found.accept(1.0) == 0
 
 
+@pytest.mark.slow
 def test_suggest_labels__refused_ones_do_not_come_back(dataset: Dataset) -> None:
     """Refused media get no suggestions, until the decision is withdrawn or undone."""
     found = dataset.suggest_labels()
@@ -99,6 +100,7 @@ def test_suggest_labels__refuses(dataset: Dataset) -> None:
         dataset.suggest_labels()
 
 
+@pytest.mark.slow
 def test_suggest_labels__by_command_and_client(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     """The command line and a client list, refuse and accept the same suggestions."""
     workspace = dataset._context.layout.root

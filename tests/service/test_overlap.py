@@ -10,6 +10,8 @@ from tests.gallery import ANIMALS, COPIES, make_gallery
 from tests.service.client import Client
 from tests.service.serving import serving
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, Dataset, Client]]:
