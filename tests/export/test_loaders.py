@@ -225,3 +225,67 @@ def pairs_root(path: str) -> Any:
     from xml.etree.ElementTree import parse
 
     return parse(path).getroot()
+
+
+def test_round_trips__of_layouts(small: Dataset, workspace: Workspace, tmp_path: Path) -> None:
+    """What is exported for Hugging Face and ImageFolder comes back: labels, captions, boxes, and parts as tags."""
+    folder = _unpacked(small, tmp_path, "huggingface", split=SPLIT)
+    again = workspace.create_dataset("h", folder, Averages())
+    parts = {row["media_id"]: name for name, rule in SPLIT.items() for row in small.where(rule).rows(["media_id"])}
+    expected = {
+        row["image_filename"].replace("/", "-"): (row["labels"], row["caption"], row["boxes"], parts[media_id])
+        for media_id, row in _expected(small).items()
+    }
+    tags = {row["media_id"]: row["tags"] for row in again.view.rows(["media_id", "tags"])}
+    found = {
+        row["image_filename"].partition("/")[2]: (row["labels"], row["caption"], row["boxes"], *tags[media_id])
+        for media_id, row in _expected(again).items()
+    }
+    assert found == expected
+    labelled = small.where(vql.labels(["cat", "dog"]))
+    classes = workspace.create_dataset("i", _unpacked(labelled, tmp_path, "imagefolder"), Averages())
+    assert classes.layout == ["read: 2 folders as classes (cat, dog)"]
+    names = [(Path(row["image_filename"]).name, row["labels"]) for row in labelled.rows(["image_filename", "labels"])]
+    of_again = classes.view.rows(["image_filename", "labels"])
+    assert sorted((Path(row["image_filename"]).name, row["labels"]) for row in of_again) == sorted(names)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
+def test_yolo__by_the_rules_of_ultralytics(tmp_path: Path) -> None:
+    """Each image of a part has its label file where Ultralytics looks, with lines that its check accepts."""
+    import yaml
+
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("d", SHARED / "coco-yolo", Averages())
+        folder = _unpacked(dataset, tmp_path, "yolo", include_images=True, split={"train": 0.75, "val": 0.25})
+    config = yaml.safe_load((folder / "data.yaml").read_text())
+    names = config["names"]
+    assert list(names) == list(range(config["nc"]))
+    source = yaml.safe_load((SHARED / "coco-yolo/config.yaml").read_text())["names"]
+    found: dict[str, list[list[float]]] = {}
+    for part in ("train", "val"):
+        for image in sorted((folder / config[part]).rglob("*.jpg")):
+            label = Path(str(image).replace("/images/", "/labels/")).with_suffix(".txt")
+            lines = [line.split() for line in label.read_text().splitlines()] if label.exists() else []
+            assert all(len(line) == 5 and 0 <= int(line[0]) < config["nc"] for line in lines)
+            assert all(0 <= float(each) <= 1 for line in lines for each in line[1:])
+            found[image.stem] = sorted([float(each) for each in line[1:]] for line in lines)
+            own = SHARED / "coco-yolo/labels" / f"{image.stem}.txt"
+            given = [line.split() for line in own.read_text().splitlines()] if own.exists() else []
+            assert sorted(names[int(line[0])] for line in lines) == sorted(source[int(line[0])] for line in given)
+            expected = sorted([float(each) for each in line[1:]] for line in given)
+            assert np.allclose(found[image.stem], expected, atol=2e-6) if expected else not lines
+    assert len(found) == 64
+    assert sum(map(len, found.values())) == 542
+
+
+def test_captions__by_torchvision(small: Dataset, tmp_path: Path) -> None:
+    """CocoCaptions reads each line of a caption as a caption of its image."""
+    from framedex.encoders.torch_vision import import_torchvision
+
+    import_torchvision()
+    from torchvision.datasets import CocoCaptions
+
+    folder = _unpacked(small, tmp_path, "coco", include_images=True)
+    found = CocoCaptions(str(folder), str(folder / "captions.json"))
+    assert sorted(captions for _, captions in found if captions) == [["line one", "line two"]]

@@ -203,7 +203,7 @@ class ListSource(Source):
 
     def values(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the path of each file with the values of the other columns, if the list has some."""
-        for row in self._rows():
+        for row in self._rows() if self.list_path.suffix.lower() != _TEXT else ():  # a text has no columns
             if row.path and row.values:
                 yield os.path.relpath(row.path, self.root) if self.root else row.path, row.values
 
@@ -253,7 +253,8 @@ class ListRow(NamedTuple):
     values: Mapping[str, Any] = MappingProxyType({})
 
 
-LIST_SUFFIXES = (".txt", ".csv", ".parquet")
+_TEXT = ".txt"
+LIST_SUFFIXES = (_TEXT, ".csv", ".parquet")
 _MAX_LINE = 2**16  # characters; the maximum path length of Linux is 4,096 bytes
 _OF_IMAGES = ("label", "labels", "caption")
 _SHOWN = 80  # characters of an invalid value in a message

@@ -88,20 +88,14 @@ def write_facts(
         first: first row to write.
         placement: placement of the paths; None if they are relative to the dataset's own roots.
     """
-    place, rows = placement or FIRST_PLACEMENT, list(_paths(table))
-    found: list[tuple[tuple[str, ...], Mapping[str, Any]]] = []
-    for number, row in enumerate(rows):
-        is_own = number >= first and (placement is None or row["root"] == place.root)
-        path = path_of_text(row["path"], row["path_raw"]).removeprefix(place.prefix) if is_own else ""
-        found.append(facts_of(path) if is_own else ((), {}))
+    tags_of_rows, columns = _found(table, facts_of, first, placement)
     version, others, numbers = table.version, dict[str, int](), dict[str, int]()
-    names = list(dict.fromkeys(tag for tags, _ in found for tag in tags))
+    names = list(dict.fromkeys(tag for tags in dict.fromkeys(tags_of_rows) for tag in tags))
     at = datetime.now(UTC)
     if names:
         tags, number = _tags(table.path, before, summary, names, created_by, at)
-        version = _write_tags(table, [each for each, _ in found], {each.name: each.number for each in tags}, at)
+        version = _write_tags(table, tags_of_rows, {each.name: each.number for each in tags}, at)
         others[TAGS], numbers[TAGS] = write_tags(table.path, tags), number
-    columns = {key: [values.get(key) for _, values in found] for key in _keys(found)}
     fields, notes = _fields(table.path, before, summary, columns, created_by, at)
     if fields.written:
         version = _write_fields(Table(table.path, version), fields.written)
@@ -109,13 +103,28 @@ def write_facts(
     return WrittenFacts(version, others, numbers, notes)
 
 
-def _paths(table: Table) -> Iterator[dict[str, Any]]:
+def _found(
+    table: Table, facts_of: FactsOf, first: int, placement: SourcePlacement | None
+) -> tuple[list[tuple[str, ...]], dict[str, list[Any]]]:
+    """Return the tags of each row, and by name the values of each row; equal tags are in memory once."""
+    place, number = placement or FIRST_PLACEMENT, 0
+    known: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
+    tags_of_rows: list[tuple[str, ...]] = []
+    columns: dict[str, list[Any]] = {}
     for batch in table.scan(list(_PATH)):
-        yield from batch.to_pylist()
-
-
-def _keys(found: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]]) -> list[str]:
-    return list(dict.fromkeys(key for _, values in found for key in values))
+        for row in batch.to_pylist():
+            tags: tuple[str, ...] = ()
+            if number >= first and (placement is None or row["root"] == place.root):
+                tags, values = facts_of(path_of_text(row["path"], row["path_raw"]).removeprefix(place.prefix))
+                for name, value in values.items():
+                    column = columns.setdefault(name, [])
+                    column.extend([None] * (number - len(column)))
+                    column.append(value)
+            tags_of_rows.append(known.setdefault(tags, tags))
+            number += 1
+    for column in columns.values():
+        column.extend([None] * (number - len(column)))
+    return tags_of_rows, columns
 
 
 # Tags
