@@ -8,6 +8,7 @@ from framedex.records.datasets import (
     DatasetStatus,
     EmbeddingConfig,
     SourceType,
+    StoredTable,
     TextSearches,
     Weights,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "SnapshotReason",
     "SourceType",
     "StateCounts",
+    "StoredTable",
     "Tag",
     "TaskFilters",
     "TaskPage",

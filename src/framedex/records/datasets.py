@@ -96,3 +96,16 @@ class EmbeddingConfig(Record):
     scene_changes: bool = False
     copy_descriptor: str | None = None
     duplicate_thresholds: tuple[float, ...] = DUPLICATE_LEVELS
+
+
+class StoredTable(Record):
+    """A table of a dataset on disk, in the Lance format, which other programs may read.
+
+    ``version`` is that of the present state. ``has_edits`` says that values of some rows are in files beside the table,
+    which other programs do not see; ``Workspace.vacuum(older_than_s=0)`` writes them into it.
+    """
+
+    name: str
+    path: str
+    version: int
+    has_edits: bool

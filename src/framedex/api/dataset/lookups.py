@@ -8,8 +8,9 @@ from framedex.api.view import View
 from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media
-from framedex.records import Copy, LabelCount
+from framedex.records import Copy, LabelCount, StoredTable
 from framedex.storage import datasets
+from framedex.storage.table_versions import Table
 
 
 class DatasetLookups:
@@ -32,6 +33,25 @@ class DatasetLookups:
             Conflict: the dataset has nothing to show yet.
         """
         return open_media(self._context, self.id, early=True).generation.id
+
+    @property
+    def stored_tables(self) -> dict[str, StoredTable]:
+        """The tables of the present state by name, for other programs that read Lance.
+
+        ``media`` has a row for each image or frame, ``objects`` for each bounding box, ``videos`` for each video. The
+        version stays readable for ten minutes after another state has replaced it, and as long as a snapshot has
+        it. Nothing but Framedex may write into the folder.
+
+        Raises:
+            Conflict: the dataset has nothing to show yet.
+        """
+        media = open_media(self._context, self.id)
+        found = {}
+        for name, version in media.generation.tables.items():
+            path = self._context.layout.table(self.id, name)
+            has_edits = bool(Table(path, version).overlay.columns)
+            found[name] = StoredTable(name=name, path=str(path), version=version, has_edits=has_edits)
+        return found
 
     def labels(self) -> list[LabelCount]:
         """Return the labels of the media with their counts; see :meth:`View.labels`.
