@@ -220,18 +220,20 @@ def _joined(
         upright.append(pose == 0)
     projected, image, is_upright = np.concatenate(rows), np.concatenate(owners), np.concatenate(upright)
     del rows, owners, upright
+    if split is not None:  # the units of the first set come first
+        order = np.argsort(image >= split, kind="stable")
+        projected, image, is_upright = projected[order], image[order], is_upright[order]
     share: float = len(projected) / (len(projected) + np.count_nonzero(is_upright))
     pairs = []
     for first, last, chosen in ((0.0, share, np.ones_like(is_upright)), (share, 1.0, is_upright)):
-        part, its_progress = np.flatnonzero(chosen), _part_of(progress, first, last)
+        points, owner = (projected, image) if chosen.all() else (projected[chosen], image[chosen])
+        its_progress = _part_of(progress, first, last)
         if split is None:
-            graph = nearest(projected[part], k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=its_progress)
+            graph = nearest(points, k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=its_progress)
         else:
-            is_there = image[part] >= split
-            part = np.concatenate([part[~is_there], part[is_there]])
-            sides = np.split(projected[part], [np.count_nonzero(~is_there)])
+            sides = np.split(points, [np.count_nonzero(owner < split)])
             graph = nearest_between(*sides, k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=its_progress)
-        pairs.append(_best_pairs(image[part], graph.rows, graph.similarity, units.images))
+        pairs.append(_best_pairs(owner, graph.rows, graph.similarity, units.images))
     a, b = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     return _distinct(a, b, units.images)
 

@@ -21,7 +21,7 @@ from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
 _EXACT_PAIRS = 50_000_000  # up to this number, comparing all pairs takes a second or less
-_TILE = 4096
+_TILE = 1024  # rows of a set compared at a time; larger tiles take more memory and no less time
 _OVERHEAD = 2.0  # cost of small products, sorting and gathering, relative to large products
 
 Rows = npt.NDArray[np.integer]
