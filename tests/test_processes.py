@@ -261,11 +261,13 @@ def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
             threading.Thread(target=interrupt).start()
             try:
                 workspace.create_dataset("pets", sys.argv[2], gate)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as interrupt:
                 print("interrupted", [task.status.value for task in workspace.tasks().tasks], workspace.datasets())
+                print(*interrupt.__notes__)
     """
     out = finish(start(code, tmp_path / "ws", fill(folder, 80)))
-    assert out.strip() == "interrupted ['ABORTED'] []"
+    told = "The DATASET_CREATION of 'pets' was aborted: it has changed nothing."
+    assert out.splitlines() == ["interrupted ['ABORTED'] []", told]
     assert list((tmp_path / "ws" / "datasets").iterdir()) == []
 
 

@@ -2,8 +2,8 @@
 
 import functools
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NoReturn, TypeVar, cast
 
 import typer
 
@@ -47,6 +47,27 @@ from framedex.cli.values import (
 from framedex.cli.views import trend, views
 from framedex.errors import Error
 
+_INTERRUPTED = 130
+"""The exit status of programs that an interrupt has ended."""
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _telling(command: _Command) -> _Command:
+    """Return a command whose interrupt keeps its notes, which the framework would drop."""
+
+    @functools.wraps(command)
+    def told(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt as interrupt:
+            notes = (f"({note})" for note in getattr(interrupt, "__notes__", []))
+            _fail(" ".join(["interrupted", *notes]), status=_INTERRUPTED)
+
+    return cast("_Command", told)
+
+
 app = typer.Typer(
     help="Framedex: find issues and duplicates in image and video collections, cluster and search them, offline.",
     pretty_exceptions_enable=False,
@@ -61,7 +82,7 @@ for _command_function in (
     snapshots, snapshot, restore, clone, delete_snapshot, evaluate, compare, overlap, plugins, settings, share, audit,
     serve, demo,
 ):  # fmt: skip
-    app.command()(_command_function)
+    app.command()(_telling(_command_function))
 
 bench = typer.Typer(help="Measure quality and speed on a dataset of yours.")
 bench.command("search")(bench_search)
@@ -115,7 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), status=1)
     except (typer.Abort, KeyboardInterrupt):
-        _fail("interrupted", status=130)
+        _fail("interrupted", status=_INTERRUPTED)
+    if status == _INTERRUPTED:  # of an interrupt outside of the commands
+        _fail("interrupted", status=_INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from framedex.core.progress import Progress
+from framedex.render.notebook_progress import NotebookBar
 
 
 @contextmanager
@@ -16,11 +17,29 @@ def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -
         shown: whether to show the bar; by default in terminals and notebooks only.
         late: show the bar only after the first call of the callback.
     """
-    if shown is None:
-        shown = sys.stderr.isatty() or _in_notebook()
-    if not shown:
+    if shown is None and _in_notebook():
+        with _notebook_bar(title, late=late) as progress:
+            yield progress
+    elif shown is False or (shown is None and not sys.stderr.isatty()):
         yield None
-        return
+    else:
+        with _terminal_bar(title, late=late) as progress:
+            yield progress
+
+
+@contextmanager
+def _notebook_bar(title: str, *, late: bool) -> Iterator[Progress]:
+    bar = NotebookBar(title)
+    if not late:
+        bar.update("", 0.0)
+    try:
+        yield bar.update  # the first call shows the bar
+    finally:
+        bar.close()
+
+
+@contextmanager
+def _terminal_bar(title: str, *, late: bool) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -38,9 +57,8 @@ def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True) if not _in_notebook() else None
     # Output printed meanwhile appears above the bar; if stdout is redirected to a file, it is left alone.
-    bar = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
+    bar = Progress(*columns, console=Console(stderr=True), redirect_stdout=sys.stdout.isatty())
     task = bar.add_task(title, total=1.0)
 
     def progress(stage: str, share: float) -> None:

@@ -77,12 +77,20 @@ class Task:
             raise
         except CancelledError:
             raise Aborted("aborted on request") from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             run.stop()
+            interrupt.add_note(self._after_interrupt())
             raise
         finally:
             run.progress.callback = None
         return self.record
+
+    def _after_interrupt(self) -> str:
+        """Return what an interrupt of the waiting has done, in a sentence."""
+        record = self.record
+        if record.status is TaskStatus.COMPLETED:
+            return f"The {record.task_type} of {record.dataset_name!r} was complete before the interrupt, and stays."
+        return f"The {record.task_type} of {record.dataset_name!r} was aborted: it has changed nothing."
 
     def _wait_elsewhere(self, timeout_s: float | None, progress: Progress | None) -> TaskRecord:
         def report(record: TaskRecord) -> None:
