@@ -49,7 +49,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = arguments(__doc__, peers=False)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--images", type=int, default=250)
+    parser.add_argument("--images", type=int, default=200)
     options = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -86,33 +86,40 @@ def measure(dataset: Any, root: Path, rounds: int) -> dict[str, Any]:
         ours, theirs = dataset.to_torch(make(), "label"), ImageFolder(str(root), make())
         assert len(ours) == len(theirs)
         for workers, method in WAYS:
-            pairs = [(rate(ours, workers, method), rate(theirs, workers, method)) for _ in range(rounds)]
-            result[f"{name}, {workers} {method or ''}".strip()] = {
-                "framedex": median(a for (a, _), _ in pairs),
-                "imagefolder": median(b for _, (b, _) in pairs),
-                "ratio": median(a / b for (a, _), (b, _) in pairs),
-                "pss_mib": [median(a for (_, a), _ in pairs), median(b for _, (_, b) in pairs)],
+            loaders = [loader(images, workers, method) for images in (ours, theirs)]
+            for each in loaders:
+                rate(each)  # the workers start
+            pairs = [tuple(map(rate, loaders)) for _ in range(rounds)]
+            label = f"{name}, {workers} {method or ''}".strip()
+            result[label] = {
+                "framedex": median(a for a, _ in pairs),
+                "imagefolder": median(b for _, b in pairs),
+                "ratio": median(a / b for a, b in pairs),
+                "pss_mib": list(map(memory_mib, loaders)),
             }
+            print(f"{label}: {result[label]['ratio']:.2f}", file=sys.stderr)
     return result
 
 
-def rate(images: Any, workers: int, method: str | None) -> tuple[float, float]:
-    """Return the images a second of an epoch, and the mean proportional memory of a worker in MiB; 0 without any."""
-    context = None if method is None else method
-    loader = DataLoader(
-        images, batch_size=32, shuffle=True, num_workers=workers, multiprocessing_context=context,
+def loader(images: Any, workers: int, method: str | None) -> Any:
+    """Return a loader whose workers stay between epochs."""
+    return DataLoader(
+        images, batch_size=32, shuffle=True, num_workers=workers, multiprocessing_context=method,
         persistent_workers=workers > 0,
     )  # fmt: skip
-    iterator = iter(loader)
-    for _ in iterator:  # the workers start
-        pass
+
+
+def rate(images: Any) -> float:
+    """Return the images a second of an epoch."""
     start = time.perf_counter()
-    count = sum(len(batch[1]) for batch in loader)
-    seconds = time.perf_counter() - start
-    pids = [each.pid for each in getattr(loader._iterator, "_workers", [])]
-    memory = sum(map(pss_mib, pids)) / len(pids) if pids else 0.0
-    del iterator, loader
-    return count / seconds, memory
+    count = sum(len(batch[1]) for batch in images)
+    return count / (time.perf_counter() - start)
+
+
+def memory_mib(images: Any) -> float:
+    """Return the mean proportional memory of a worker in MiB; 0 without any."""
+    found = [pss_mib(each.pid) for each in getattr(images._iterator, "_workers", [])]
+    return sum(found) / len(found) if found else 0.0
 
 
 def pss_mib(pid: int) -> float:
