@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import InvalidInput, Workspace
+from framedex.jobs.ingest.content import FilesInput, content_from_config, open_content
 from framedex.jobs.ingest.source_facts import typed_values
 from framedex.records import FieldType
-from tests.gallery import Averages, fill
+from tests.gallery import SETTINGS, Averages, fill
 
 DAY = datetime.date(2024, 5, 17)
 
@@ -124,3 +125,20 @@ def test_types__of_values(values: list[Any], kind: FieldType, stored: list[Any])
     """Values have the type that suits all of them, and are text otherwise."""
     found = typed_values(values)
     assert (found[0], found[3]) == (kind, stored)
+
+
+def test_retries__open_the_same_source(workspace: Workspace, folder: Path) -> None:
+    """Another process opens a pattern, or a folder whose folders are no classes, by the config of the task alone."""
+    dataset = workspace.create_dataset("d", folder)
+    pattern = open_content(f"{folder}/*1.png", "auto", SETTINGS)
+    plain = open_content(str(folder), "auto", SETTINGS, class_folders=False)
+    for content in (pattern, plain):
+        assert isinstance(content, FilesInput)
+        assert content.config is not None
+        again = content_from_config(content.config, dataset.embedding_config, dataset._context.layout, SETTINGS)
+        assert isinstance(again, FilesInput)
+        assert list(again.source.items()) == list(content.source.items())
+        assert again.config == content.config
+    in_memory = open_content([str(folder / "000.png")], "auto", SETTINGS)
+    assert isinstance(in_memory, FilesInput)
+    assert in_memory.config is None
