@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -245,3 +246,30 @@ def test_to_arrow__paths_of_uris(workspace: Workspace, tmp_path: Path) -> None:
     local = [{"type": "media", "media_ids": dataset.where([]).media_ids()[:3]}]  # there is no such bucket to ask
     result = dataset.export(tmp_path / "out.zip", include_images=True, media_selection=local)
     assert len(result.missing_images) == 3
+
+
+def test_split__by_labels(workspace: Workspace) -> None:
+    """Each part has its share of each label, up to a group; copies stay together, and the parts are always the same."""
+    counts = {"common": 300, "some": 50, "rare": 10, None: 40}
+    labels = [label for label, count in counts.items() for _ in range(count)]
+    vectors = np.random.default_rng(0).standard_normal((len(labels), 16)).astype(np.float32)
+    vectors[1::2][:100] = vectors[::2][:100]  # a hundred pairs of copies
+    dataset = workspace.create_dataset("d", embedded(vectors.tolist(), label=labels))
+    shares = {"train": 0.7, "val": 0.2, "test": 0.1}
+    parts = dataset.view.split(shares, stratify="labels")
+    seen = {name: set(view.media_ids()) for name, view in parts.items()}
+    assert sum(map(len, seen.values())) == len(set().union(*seen.values())) == len(labels)
+    for label, count in counts.items():
+        have = {
+            name: sum(row["labels"] == ([label] if label else []) for row in view.rows(["labels"]))
+            for name, view in parts.items()
+        }
+        assert all(abs(have[name] - share * count) <= 2 for name, share in shares.items()), (label, have)
+    for group in dataset.duplicates():
+        assert sum(bool(ids & set(group.media_ids)) for ids in seen.values()) == 1
+    again = dataset.view.split(shares, stratify="labels")
+    assert {name: set(view.media_ids()) for name, view in again.items()} == seen
+    other = dataset.view.split(shares, seed=1, stratify="labels")
+    assert set(other["test"].media_ids()) != seen["test"]
+    with pytest.raises(InvalidInput, match="stratify must be 'labels'"):
+        dataset.view.split(shares, stratify="label")

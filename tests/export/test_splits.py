@@ -85,6 +85,18 @@ def test_split__is_the_same_each_time(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_split__of_views(dataset: Dataset, tmp_path: Path) -> None:
+    """Parts are views, such as those of a split by labels; a view of another dataset or of objects is refused."""
+    parts = dataset.view.split({"train": 0.8, "val": 0.2}, stratify="labels")
+    files = files_of(dataset, tmp_path, "yolo", include_images=True, split=parts)
+    names = {
+        name: part for part, view in parts.items() for name in view.to_arrow(["file_name"])["file_name"].to_pylist()
+    }
+    assert parts_of(files) == names
+    with pytest.raises(InvalidInput, match="objects"):
+        dataset.export(tmp_path / "out.zip", "yolo", split={"train": dataset.objects, "val": parts["val"]})
+
+
 def test_yolo__lists_of_images_without_image_files(dataset: Dataset, tmp_path: Path) -> None:
     """Without image files the parts are lists of the paths in the source, and label files stay where they fit."""
     files = files_of(dataset, tmp_path, "yolo", split={"train": vql.tags("train"), "val": vql.tags("val")})

@@ -128,7 +128,7 @@ def _by_filter(media: Media, rows: RowIds, parts: Mapping[str, Select]) -> npt.N
 
 
 def divide_by_shares(
-    media: Media, rows: RowIds, shares: list[float], *, seed: int | None = None
+    media: Media, rows: RowIds, shares: list[float], *, seed: int | None = None, by_labels: bool = False
 ) -> npt.NDArray[np.int8]:
     """Return the number of each row's part; -1 for rows in no part.
 
@@ -141,16 +141,22 @@ def divide_by_shares(
         shares: the share of each part, at most 1 together.
         seed: order groups of rows at random, the same for the same seed and paths; None for the order of their ids,
             which are hashes.
+        by_labels: give each part its share of the images with the same labels, too.
 
     Returns:
         int8, shape (N,).
     """
     if media.parents is not None:
-        return _by_media(media, rows, shares, seed)
+        return _by_media(media, rows, shares, seed=seed, by_labels=by_labels)
     groups = _groups(media, rows, seed)
     group = groups.indices.to_numpy()
     sizes = np.bincount(group, minlength=len(groups.dictionary))
     order = pc.sort_indices(groups.dictionary).to_numpy()  # ids are hashes, so their order is random and stays
+    if by_labels:
+        order = order[np.argsort(_labels_of_groups(media, rows, group)[order], kind="stable")]
+        spread = np.empty(len(order), np.int8)
+        spread[order] = _spread(sizes[order], shares)
+        return np.asarray(spread[group], np.int8)
     middles = np.empty(len(order))
     middles[order] = (np.cumsum(sizes[order]) - sizes[order] / 2) / max(len(rows), 1)
     limits = np.cumsum(shares)
@@ -162,13 +168,53 @@ def divide_by_shares(
     return chosen
 
 
-def _by_media(objects: Media, rows: RowIds, shares: list[float], seed: int | None) -> npt.NDArray[np.int8]:
+def _labels_of_groups(media: Media, rows: RowIds, group: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """Return a number for the labels of each group's first row; equal labels have equal numbers.
+
+    Args:
+        media: the dataset's media.
+        rows: uint64, shape (N,), ascending.
+        group: int, shape (N,): the group of each row.
+    """
+    text = f"SELECT {ROW_ID}, coalesce(array_to_string(list_sort(labels), chr(31)), '') AS labels FROM chosen"
+    table = media.query(f"{text} ORDER BY {ROW_ID}", as_condition(rows), ["labels"], keep=False)
+    labels = table["labels"].combine_chunks().cast(pa.string()).dictionary_encode()
+    ranks = np.argsort(pc.sort_indices(labels.dictionary).to_numpy())  # so that the order of rows does not matter
+    _, first = np.unique(group, return_index=True)
+    return np.asarray(ranks[labels.indices.to_numpy()[first]], np.int64)
+
+
+def _spread(sizes: npt.NDArray[np.integer[Any]], shares: list[float]) -> npt.NDArray[np.int8]:
+    """Return the part of each of some groups: always that which lacks most, so that each run of groups is divided.
+
+    Args:
+        sizes: int, shape (groups,): the numbers of their rows.
+        shares: the share of each part, at most 1 together; what is left is part -1.
+
+    Returns:
+        int8, shape (groups,).
+    """
+    rest = max(0.0, 1 - sum(shares))
+    wanted = [*shares, rest] if rest > _TOLERANCE else list(shares)
+    lacking, codes = [0.0] * len(wanted), np.empty(len(sizes), np.int8)
+    for number, size in enumerate(sizes.tolist()):
+        for part, share in enumerate(wanted):
+            lacking[part] += share * size
+        chosen = max(range(len(wanted)), key=lacking.__getitem__)
+        lacking[chosen] -= size
+        codes[number] = chosen if chosen < len(shares) else -1
+    return codes
+
+
+def _by_media(
+    objects: Media, rows: RowIds, shares: list[float], *, seed: int | None, by_labels: bool
+) -> npt.NDArray[np.int8]:
     """Return the number of the part of the media item that contains each object."""
     assert objects.parents is not None, "they are objects"
     if not len(rows):
         return np.empty(0, np.int8)
     holders = media_of(objects, rows)
-    codes = divide_by_shares(objects.parents, holders, shares, seed=seed)
+    codes = divide_by_shares(objects.parents, holders, shares, seed=seed, by_labels=by_labels)
     parents = objects.take(rows.tolist(), ["parent_id"])["parent_id"]
     ids = objects.parents.values_at(holders, "media_id")
     chosen: npt.NDArray[np.int8] = codes[pc.index_in(parents, value_set=ids).to_numpy()]

@@ -110,8 +110,9 @@ class Exportable(ABC):
                 images of a dataset.
             vql: a further filter; instead of *media_selection*.
             split: divides the images for training, in coco, yolo and voc: the share of each part, as
-                ``{"train": 0.8, "val": 0.2}``, or a filter for each, as ``{"train": vql.tags("train"), …}``. By shares,
-                near-duplicates and frames of one video stay together.
+                ``{"train": 0.8, "val": 0.2}``, or a filter for each, as ``{"train": vql.tags("train"), …}``, or a view
+                for each, as :meth:`View.split` returns them. By shares, near-duplicates and frames of one video stay
+                together.
             confidences: in yolo, write confidences as the last number of each line.
             outlines: in yolo, write outlines (segmentation) instead of boxes.
             keypoints: in yolo, write key points after each box, as for the training of pose models.

@@ -214,13 +214,15 @@ class Part(Step):
     shares: tuple[float, ...]
     number: int
     seed: int
+    by_labels: bool = False
 
     def apply(self, context: Context, selection: SelectedRows) -> SelectedRows:
         """Return the rows of the part."""
         if is_empty_object_view(selection.media):
             return SelectedRows(selection.media, np.empty(0, np.uint64))
         rows = np.sort(selection.row_ids())
-        numbers = divide_by_shares(selection.media, rows, list(self.shares), seed=self.seed)
+        shares = list(self.shares)
+        numbers = divide_by_shares(selection.media, rows, shares, seed=self.seed, by_labels=self.by_labels)
         return selection.within(rows[numbers == self.number])
 
 

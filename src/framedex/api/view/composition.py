@@ -80,7 +80,7 @@ class Composition(ViewBase):
         check_integer("seed", seed, minimum=0)
         return self._then(Sampled(check_count("n", n), int(seed)))
 
-    def split(self, parts: Mapping[str, float], *, seed: int = 0) -> dict[str, Self]:
+    def split(self, parts: Mapping[str, float], *, seed: int = 0, stratify: str | None = None) -> dict[str, Self]:
         """Return a view for each part, by name. No row is in two parts, and each row is in one.
 
         Near-duplicates and frames of one video are in the same part, and objects are in the part of their image, so
@@ -89,11 +89,15 @@ class Composition(ViewBase):
         Args:
             parts: the share of each part, 1 together: ``{"train": 0.8, "val": 0.2}``.
             seed: another seed returns other parts.
+            stratify: ``labels`` gives each part its share of the images with the same labels, too.
 
         Raises:
-            InvalidInput: the parts are no such mapping, or the seed is no integer of at least 0.
+            InvalidInput: the parts are no such mapping, the seed is no integer of at least 0, or *stratify* is neither
+                ``labels`` nor None.
         """
         check_integer("seed", seed, minimum=0)
+        if stratify not in (None, "labels"):
+            raise InvalidInput(f"stratify must be 'labels' or None, not {stratify!r:.60}")
         shares = tuple(each for each in check_request(parts, _no_filter).values() if isinstance(each, float))
         if abs(sum(shares) - 1) > _TOLERANCE:
             raise InvalidInput(
@@ -101,7 +105,9 @@ class Composition(ViewBase):
             )
         if len(shares) > _MAX_PARTS:
             raise InvalidInput(f"a split has at most {_MAX_PARTS} parts, not {len(shares)}")
-        return {name: self._then(Part(shares, number, int(seed))) for number, name in enumerate(parts)}
+        return {
+            name: self._then(Part(shares, number, int(seed), stratify is not None)) for number, name in enumerate(parts)
+        }
 
     def select(self, ids: Sequence[str]) -> Self:
         """Return a view of the rows with some ids, in the order of the ids. Repeated ids count once.

@@ -284,7 +284,12 @@ class View(Browsing, exporting.Exportable):
         )
 
     def _selector_of(self, vql: Any) -> exporting.Selector:
-        """Return the function that selects the media of the dataset that pass a filter."""
+        """Return the function that selects the media of the dataset that pass a filter, or those of a view."""
+        if isinstance(vql, View):
+            check_media(vql)
+            if vql._dataset_id != self._dataset_id:
+                raise InvalidInput("a part of a split is a view of the dataset that is exported, not of another one")
+            return vql._condition
         return View(self._context, self._dataset_id).where(vql)._condition
 
     def __repr__(self) -> str:
