@@ -18,6 +18,7 @@ settings.load_profile(QUICK)  # `--hypothesis-profile=full` comes after this
 
 # Weights in the cache of whoever runs the tests would make another encoder the default one.
 os.environ["HF_HUB_CACHE"] = str(Path(__file__).parent / "no-cache-of-the-hub")
+os.environ["FRAMEDEX_MODELS"] = str(Path(__file__).parent / "no-models")
 
 # Threads of PyTorch wait for each other busily: with other work on the cores, several are many times slower than one.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -1,4 +1,4 @@
-"""Commands that list models and enrich datasets with them."""
+"""The command that enriches datasets with models."""
 
 import time
 from typing import Annotated
@@ -6,31 +6,8 @@ from typing import Annotated
 import typer
 
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import counted, print_json, say
 from framedex.errors import InvalidInput
-
-
-def models(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List the models that can enrich a dataset; models.toml in the workspace folder registers them."""
-    with open_workspace(workspace) as ws:
-        dataset = ws.dataset(name)
-        found, context = dataset.list_models(), dataset.enrichment_context()
-        if as_json:
-            print_json(
-                {"models": [model.model_dump(mode="json") for model in found], **context.model_dump(mode="json")}
-            )
-            return
-        applied = context.dataset_enrichment_models.enrichment_models
-        rows = [
-            (
-                model.id,
-                model.type,
-                "applied" if applied.get(model.type) == model.id else model.status,
-                model.description,
-            )
-            for model in found
-        ]
-        print_table(("model", "type", "status", "description"), rows)
 
 
 def enrich(

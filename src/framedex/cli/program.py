@@ -14,12 +14,13 @@ from framedex.cli.datasets import add, add_objects, create, ls, merge, reindex, 
 from framedex.cli.decisions import decisions, label_is_right, suggest_labels, withdraw_decision
 from framedex.cli.demo import demo
 from framedex.cli.edits import basket, journal, limits, not_duplicates, redo, tag, tags, undo, untag
-from framedex.cli.enrich import enrich, models
+from framedex.cli.enrich import enrich
 from framedex.cli.evaluate import evaluate
 from framedex.cli.history import clone, delete_snapshot, rename, restore, snapshot
 from framedex.cli.inspect import card, duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
+from framedex.cli.models import models
 from framedex.cli.open import open_folder
 from framedex.cli.options import NAMESPACE
 from framedex.cli.output import printable, say
@@ -74,7 +75,7 @@ app = typer.Typer(
 )
 app.command("open")(open_folder)
 for _command_function in (
-    create, upload, uploads, add, add_objects, merge, reindex, models, enrich, not_duplicates, label_is_right,
+    create, upload, uploads, add, add_objects, merge, reindex, enrich, not_duplicates, label_is_right,
     suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, tags, rename_tag, delete_tag, label,
     caption, fields, add_field, set_field, rename_field, delete_field, delete_media, ls, show, rename, explore,
     search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, du, check,
@@ -88,6 +89,7 @@ bench = typer.Typer(help="Measure quality and speed on a dataset of yours.")
 bench.command("search")(bench_search)
 bench.callback()(lambda: None)  # a group, though it has one command so far
 app.add_typer(bench, name="bench")
+app.add_typer(models, name="models")
 app.add_typer(users, name="users")
 app.add_typer(workspaces, name="workspaces")
 app.add_typer(organizations, name="organizations")

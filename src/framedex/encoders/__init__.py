@@ -2,6 +2,8 @@
 
 from framedex.encoders.availability import check_onnx
 from framedex.encoders.base import MEASURED_SIDE_PX, Encoder, TextEncoder, decode_side_px
+from framedex.encoders.local_models import FETCHED, LocalModel, add_model, fetch_model, local_models
+from framedex.encoders.model_list import ListedModel, listed_model, listed_models
 from framedex.encoders.onnx import OnnxEncoder
 from framedex.encoders.onnx_classifier import OnnxClassifier
 from framedex.encoders.open_clip import OpenClipEncoder
@@ -10,8 +12,11 @@ from framedex.encoders.scheme import Scheme
 from framedex.encoders.weights import Weighted, check_weights, weights_of
 
 __all__ = [
+    "FETCHED",
     "MEASURED_SIDE_PX",
     "Encoder",
+    "ListedModel",
+    "LocalModel",
     "OnnxClassifier",
     "OnnxEncoder",
     "OpenClipEncoder",
@@ -19,12 +24,17 @@ __all__ = [
     "TextEncoder",
     "Weighted",
     "absolute_name",
+    "add_model",
     "check_multimodal",
     "check_onnx",
     "check_weights",
     "choose_encoder",
     "choose_text_encoder",
     "decode_side_px",
+    "fetch_model",
+    "listed_model",
+    "listed_models",
+    "local_models",
     "register",
     "weights_of",
 ]

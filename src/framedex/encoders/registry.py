@@ -13,6 +13,7 @@ from framedex.encoders import onnx_settings, open_clip_names
 from framedex.encoders.availability import check_onnx, check_open_clip
 from framedex.encoders.base import Encoder, TextEncoder
 from framedex.encoders.gist import Gist
+from framedex.encoders.local_models import automatic_model
 from framedex.encoders.onnx import OnnxEncoder
 from framedex.encoders.open_clip import OpenClipEncoder
 from framedex.encoders.open_clip_files import cached_on_hub
@@ -162,6 +163,11 @@ def automatic(settings: Settings) -> tuple[str, str]:
     if settings.encoder not in (None, RESERVED):
         assert settings.encoder is not None
         return settings.encoder, "auto: FRAMEDEX_ENCODER names it"
+    fetched, reason = automatic_model(settings)
+    if fetched is not None:
+        return fetched.encoder, reason
+    if reason:
+        return "gist", f"auto: {reason}; until then the built-in encoder is used"
     if not all(find_spec(package) for package in ("torch", "open_clip")):
         return "gist", "auto: open_clip is not installed, so the built-in encoder is used"
     if cached_on_hub(CLIP_ON_HUB) is None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from framedex.encoders import FETCHED
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.copies import find_copies
 from framedex.jobs.index.finish import finish, with_time
@@ -110,7 +111,8 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))
     summary = facts.applied_to(with_box_problems(summary, boxes, unmatched=True, content=content))
     summary = summary.with_(layout=[*layout_lines(content), *facts.notes])
-    progress.outcome = "; ".join([progress.outcome, *summary.layout])
+    chosen = [job.config.reason] if job.config.reason.startswith(FETCHED) else []  # without paths: others see it
+    progress.outcome = "; ".join([progress.outcome, *chosen, *summary.layout])
     others = {**({VIDEOS: ingested.videos} if ingested.videos else {}), **facts.others}
     if objects is not None:
         others, summary = objects.apply(others, summary)

@@ -295,7 +295,7 @@ class Settings(EnvironmentSettings):
     encoder: str | None = define(
         Group.MODELS,
         "encoder that `auto` stands for",
-        default_text="CLIP if its weights are local, else `gist`",
+        default_text="a fetched model, CLIP if its weights are local, else `gist`",
         default=None,
         min_length=1,
     )
@@ -308,6 +308,15 @@ class Settings(EnvironmentSettings):
         default="english",
     )
     allow_downloads: bool = define(Group.MODELS, "whether model weights may be downloaded", default=False)
+    models: Path = define(
+        Group.MODELS, "folder of the models of `framedex models fetch`", default=Path("~/.local/share/framedex/models")
+    )
+    model_list: Path | None = define(
+        Group.MODELS,
+        "file with further models for `framedex models fetch`, in the format of `framedex/encoders/models.toml`",
+        default_text="none",
+        default=None,
+    )
     s3_endpoint: str | None = define(
         Group.S3,
         "address of an S3 service other than Amazon's",
