@@ -46,7 +46,11 @@ def test_images__need_a_zip_file(gallery: Gallery, tmp_path: Path, format_: str)
 
 
 def test_zip__for_all_other_names(gallery: Gallery, tmp_path: Path) -> None:
-    """Other suffixes, and formats of several files, give ZIP files."""
-    for name, format_ in (("out", "json"), ("out.parquet", "json"), ("out.json", "csv")):
+    """Names that say nothing else are those of ZIP files; one that says what the file would not be is refused."""
+    for name, format_ in (("out", "json"), ("out.zip", "csv"), ("out.of.2026", "csv")):
         gallery.dataset.export(tmp_path / name, format_)
         assert zipfile.is_zipfile(tmp_path / name)
+    for name, format_ in (("out.parquet", "json"), ("out.json", "csv"), ("out.TXT", "coco")):
+        with pytest.raises(InvalidInput, match=r"name it 'out\.zip'"):
+            gallery.dataset.export(tmp_path / name, format_)
+        assert not (tmp_path / name).exists()

@@ -22,7 +22,7 @@ def check_media_id(media_id: Any) -> None:
         NotFound: it has not.
     """
     if not is_id(media_id):
-        raise NotFound(f"no media {media_id!r} in this dataset")
+        raise NotFound(f"no media {media_id!r:.80} in this dataset")
 
 
 def read_image(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> DecodedImage:

@@ -11,7 +11,7 @@ import numpy as np
 from framedex.core.arrays import RowIds
 from framedex.errors import InvalidInput
 from framedex.export.archive import check_options, export_archive
-from framedex.export.formats import find_format
+from framedex.export.formats import ExportFormat, find_format
 from framedex.export.options import NO_OPTIONS, ExportOptions
 from framedex.export.selection import select
 from framedex.export.splits import check_request
@@ -26,6 +26,8 @@ from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, open_objects
 from framedex.tasks import ExportTask
 
+_OF_OTHERS = frozenset((".json", ".jsonl", ".parquet", ".csv", ".txt", ".xml", ".yaml", ".yml", ".html", ".tar", ".gz"))
+"""Suffixes of files that are no ZIP files."""
 Selector = Callable[[Media], Condition | RowIds]
 """Returns the rows to export, given a dataset's media or objects; called on the export's thread."""
 
@@ -187,7 +189,9 @@ def start_export(
     """
     target, settings = _absolute(path), context.settings
     # Refuse an unknown format, and options that it lacks, before the start.
-    check_options(find_format(format), options, target, include_images=include_images)
+    chosen = find_format(format)
+    check_options(chosen, options, target, include_images=include_images)
+    _check_suffix(chosen, target)
     _check_target(context.layout, target)
     media = open_media(context, dataset_id)
     with context.catalog.read() as connection:
@@ -242,6 +246,19 @@ def count_export(context: Context, dataset_id: str, select_media: Selector, *, e
 def _absolute(path: str | os.PathLike[str]) -> Path:
     # The working directory may change before the file is written.
     return user_path(path).absolute()
+
+
+def _check_suffix(chosen: ExportFormat, target: Path) -> None:
+    """Check that a file that is no ZIP file, by its name, is the one file of the format.
+
+    Raises:
+        InvalidInput: the name says something else than what would be in the file.
+    """
+    if target.suffix.lower() in _OF_OTHERS and not chosen.is_alone_in(target):
+        raise InvalidInput(
+            f"the format {chosen.name!r} writes a ZIP file, which {target.name!r} is not by its name; "
+            f"name it {target.with_suffix('.zip').name!r}"
+        )
 
 
 def _check_target(layout: Layout, target: Path) -> None:

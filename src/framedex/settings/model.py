@@ -65,8 +65,10 @@ def user_path(path: str | os.PathLike[str]) -> Path:
     """Return a user's path with ``~`` and ``~name`` replaced by home folders.
 
     Raises:
-        InvalidInput: the user *name* does not exist.
+        InvalidInput: the user *name* does not exist, or the path is none.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(f"a path is text or an object of pathlib, not {path!r:.80}")
     try:
         return Path(path).expanduser()
     except RuntimeError:

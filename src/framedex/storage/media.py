@@ -249,7 +249,7 @@ class Media:
         if row_id is None:
             row_id = self.find_row_ids([media_id]).get(media_id)
             if row_id is None:
-                raise NotFound(f"no media {media_id!r} in this dataset")
+                raise NotFound(f"no media {media_id!r:.80} in this dataset")
         # Who looks at one image looks at others; the columns of very many rows would take much memory for that.
         row: dict[str, Any] = self.take([row_id], columns, keep=self.table.count() <= _FEW_ROWS).to_pylist()[0]
         return row

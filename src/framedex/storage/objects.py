@@ -102,7 +102,7 @@ def media_containing(media: Media, item_id: str) -> Media:
     for each in (media, related):
         if each is not None and not is_empty_object_view(each) and (found := each.find_row_ids([item_id])):
             return replace(each, row_id_of={**each.row_id_of, **found})
-    raise NotFound(f"no media {item_id!r} in this dataset")
+    raise NotFound(f"no media {item_id!r:.80} in this dataset")
 
 
 def table_path(media: Media, name: str) -> Path:

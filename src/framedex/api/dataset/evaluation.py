@@ -80,6 +80,8 @@ class DatasetEvaluation:
     def _boxes(self, name: str, chosen: Any, media: Media) -> RowIds:
         """Return the rows of the objects that an argument selects, ascending."""
         if is_empty_object_view(media):
+            if isinstance(chosen, str) and chosen not in (ANNOTATED, DETECTED):
+                raise InvalidInput(f"no objects are of the source {chosen!r:.80}, which {name} names; there are none")
             return np.empty(0, np.uint64)
         if isinstance(chosen, str):
             return _named(media, name, chosen)

@@ -152,6 +152,7 @@ def open_content(
         Forbidden: it is in no allowed folder or bucket.
         Unavailable: it is in a bucket that cannot be reached.
     """
+    _check_named(source)
     if _is_uri(source):
         return _open_uri(source, encoder, settings, None)
     allowed = allowed_folders(settings)
@@ -167,6 +168,16 @@ def open_content(
         config = None if path is None else {"kind": "vectors", "path": _absolute(path)}
         return replace(open_vectors(source if path is None else path, allowed), config=config)
     return _open_files(path, allowed, choose_encoder(encoder, settings), encoder, class_folders)
+
+
+def _check_named(source: Any) -> None:
+    """Check that a path is not empty, which would be the working directory.
+
+    Raises:
+        InvalidInput: it is.
+    """
+    if isinstance(source, str) and not source.strip():
+        raise InvalidInput(f"a source is the path of a folder, an image or a list; {source!r} names none")
 
 
 def _open_files(
@@ -297,6 +308,7 @@ def open_addition(
         Unavailable: they are in a bucket that cannot be reached.
         WorkspaceError: the blob store cannot be written.
     """
+    _check_named(request.path)
     uri = request.path if _is_uri(request.path) else request.s3_uri
     local = request.path if uri is None else None
     if local is not None and (is_pattern(local) or isinstance(local, list | tuple) or _is_path_table(local)):
