@@ -5,7 +5,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-OURS = (".py", ".typed", ".mako")
+OURS = (".py", ".typed", ".mako", "framedex/encoders/models.toml")
+"""The ends of the names of files that are our own."""
 NOT_CODE: dict[str, str] = {}
 """Folders of the package whose files others made, with the file of their terms in ``licenses/``."""
 

@@ -20,6 +20,8 @@ class Publisher:
         redirect: where the path ``/old`` leads.
         silent: the event for which the server waits before it answers.
         pause: the event for which the server waits in the middle of an answer.
+        announced: the size in the answers, if it is not that of the content.
+        closes: whether the end of the connection is that of the content, instead of a size in the answer.
         headers: of all answers, further ones.
         requests: the path and the range of each request.
     """
@@ -31,6 +33,8 @@ class Publisher:
         self.redirect = "/file"
         self.silent: threading.Event | None = None
         self.pause: threading.Event | None = None
+        self.announced: int | None = None
+        self.closes = False
         self.headers: dict[str, str] = {}
         self.requests: list[tuple[str, str]] = []
         self.host, self.port = "127.0.0.1", 0
@@ -107,7 +111,10 @@ def _answer(handler: BaseHTTPRequestHandler, publisher: Publisher) -> None:
     handler.send_response(206 if start else 200)
     if start:
         handler.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
-    handler.send_header("Content-Length", str(size - start))
+    if publisher.closes:
+        handler.send_header("Connection", "close")
+    else:
+        handler.send_header("Content-Length", str(publisher.announced or size - start))
     if publisher.tag:
         handler.send_header("ETag", publisher.tag)
     for name, value in publisher.headers.items():

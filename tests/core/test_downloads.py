@@ -1,6 +1,7 @@
 """Downloads are whole, those that listed hosts serve, and continue where they ended."""
 
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from framedex.core.downloads import RemoteFile, check_remote, download
+from framedex.core.downloads import MAX_BYTES, RemoteFile, check_remote, download
 from framedex.errors import Forbidden, InvalidInput, Unavailable
 from tests.processes import run
 from tests.publisher import Publisher, publish
@@ -218,3 +219,27 @@ def test_download__on_a_full_disk(publisher: Publisher, tmp_path: Path) -> None:
     assert "cannot be written: File too large; what is there is kept, and the next call continues" in said
     assert (tmp_path / "part").read_bytes() == CONTENT[:200_000]
     assert download(remote(publisher), tmp_path / "part") == publisher.sha256
+
+
+def test_download__without_room(publisher: Publisher, tmp_path: Path) -> None:
+    """A file that does not fit on the disk, or is larger than any model, is not begun."""
+    free = shutil.disk_usage(tmp_path).free
+    publisher.announced = MAX_BYTES + 1
+    with pytest.raises(InvalidInput, match="the largest file has"):
+        download(remote(publisher), tmp_path / "part")
+    publisher.announced = free + 2**30
+    if publisher.announced <= MAX_BYTES:
+        with pytest.raises(Unavailable, match=rf"no room for {publisher.announced:,} bytes in '.*': [\d,]+ are free"):
+            download(remote(publisher), tmp_path / "part")
+    assert not (tmp_path / "part").exists()
+
+
+def test_download__of_more_than_was_announced(publisher: Publisher, tmp_path: Path) -> None:
+    """A file without a size in the answer is read up to the expected size, and what is longer is not kept."""
+    publisher.closes = True
+    assert download(remote(publisher, size_bytes=300_000), tmp_path / "part") == publisher.sha256
+    with pytest.raises(Unavailable, match="does not say how large the file is"):
+        download(remote(publisher), tmp_path / "other")
+    with pytest.raises(InvalidInput, match="sends more than 200,000 bytes"):
+        download(remote(publisher, size_bytes=200_000), tmp_path / "other")
+    assert names(tmp_path) == ["part"]

@@ -163,6 +163,16 @@ def test_fetch__of_a_file_that_was_changed(tmp_path: Path, publisher: Publisher)
         fetch_model("tiny", settings=settings)
 
 
+@pytest.mark.parametrize("file", ["tiny.onnx", "tiny.safetensors", "tiny.bin"])
+def test_fetch__of_a_page_of_the_server(tmp_path: Path, publisher: Publisher, file: str) -> None:
+    """A page that stands where a model should be is no first download whose hash would hold."""
+    publisher.content = b"<!DOCTYPE html><p>Log in first."
+    keys = {"kind": "onnx"} if file == "tiny.onnx" else {"kind": "open_clip", "model": "ViT-B-32"}
+    with pytest.raises(InvalidInput, match=r"is no \.\w+ file: it begins with b'<!DOCTYPE'"):
+        fetch_model("tiny", settings=settings_for(publisher, tmp_path, file=file, **keys))
+    assert names(tmp_path / "models") == []
+
+
 def test_fetch__of_no_listed_model(tmp_path: Path) -> None:
     """The message lists the names."""
     with pytest.raises(NotFound, match=r"no model 'tiny' can be fetched; there are: ViT-B-32, "):

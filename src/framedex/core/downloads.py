@@ -15,12 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from framedex.core.atomic import write_atomic
 from framedex.errors import Forbidden, InvalidInput, Unavailable
@@ -140,12 +137,15 @@ def _discard(path: Path) -> None:
     _validator_file(path).unlink(missing_ok=True)
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """A handler that follows no redirect: each is checked first."""
+def _opener() -> Any:
+    """Return a client that follows no redirect, because each is checked first; it is loaded late."""
+    from urllib.request import HTTPRedirectHandler, build_opener
 
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Return None, so that the redirect is an error."""
-        return
+    class NoRedirects(HTTPRedirectHandler):
+        def redirect_request(self, *_: Any, **__: Any) -> None:
+            return
+
+    return build_opener(NoRedirects)
 
 
 class _Transfer:
@@ -209,12 +209,14 @@ class _Transfer:
         """Empty the partial file, store the validator of the content, and return the size; None if it is not known."""
         if response.status != HTTPStatus.OK:
             raise Unavailable(f"{self._address} answers {response.status}, and should answer 200 with the file")
+        length = response.headers.get("Content-Length", "")
+        if not (length.isdecimal() or response.chunked or self._remote.size_bytes or self._remote.sha256):
+            raise Unavailable(f"{self._address} does not say how large the file is, so nothing shows its end")
         tag = response.headers.get("ETag", "")
         validator = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
         stored = json.dumps({"address": self._address, "validator": validator}).encode()
         self._on_disk(lambda: self._path.unlink(missing_ok=True))
         self._on_disk(lambda: write_atomic(_validator_file(self._path), stored))
-        length = response.headers.get("Content-Length", "")
         return int(length) if length.isdecimal() else None
 
     def _check_size(self, total: int | None) -> None:
@@ -249,6 +251,8 @@ class _Transfer:
         return done
 
     def _next(self, response: Any) -> bytes:
+        from http.client import HTTPException
+
         try:
             return bytes(response.read1(_BLOCK))
         except (OSError, HTTPException) as error:
@@ -266,7 +270,11 @@ class _Transfer:
 
     def _open(self, headers: dict[str, str]) -> Any:
         """Return the response of the address, or of the one that it is redirected to."""
-        opener, address = build_opener(_NoRedirects), self._address
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import Request
+
+        opener, address = _opener(), self._address
         for _ in range(_MAX_REDIRECTS + 1):
             check_remote(address, self._remote.hosts)
             request = Request(address, headers={"Accept-Encoding": "identity", **headers})  # noqa: S310 - checked

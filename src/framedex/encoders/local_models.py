@@ -133,7 +133,7 @@ def fetch_model(
         NotFound: no such model is listed.
         Unavailable: it cannot be reached or written; the next call continues.
         Forbidden: an address leads to another host than those of the publisher.
-        InvalidInput: the file is another one than expected, by size or hash.
+        InvalidInput: the file is another one than expected, by size or hash, or no model.
     """
     settings = settings or load_settings()
     listed = listed_model(name, settings)
@@ -148,6 +148,7 @@ def fetch_model(
         remote = RemoteFile(listed.addresses, listed.hosts, listed.size_bytes, expected)
         partial = path.with_name(path.name + SUFFIX)
         digest = download(remote, partial, on_bytes=on_bytes, timeout_s=timeout_s)
+        _check_form(partial, path.suffix, listed)
         record = _record_of(listed, path.name, digest, partial.stat().st_size, listed.addresses[0])
         _write_beside(listed, path, record)
         os.replace(partial, path)  # noqa: PTH105 - as in core.atomic
@@ -278,6 +279,22 @@ def _write_beside(listed: ListedModel | None, path: Path, record: ModelRecord) -
         write_atomic(path.with_name(f"{name}.json"), text.encode(), fsync=True)
     except OSError as error:
         raise Unavailable(f"{os.fspath(path.parent)!r} cannot be written: {error.strerror or error}") from None
+
+
+def _check_form(partial: Path, suffix: str, listed: ListedModel) -> None:
+    """Check by its first bytes that a fetched file is a model, and no message of a server; else delete it."""
+    with partial.open("rb") as file:
+        start = file.read(9)
+    match suffix:
+        case ".safetensors":  # eight bytes with the length of a JSON object
+            fits = start[8:] == b"{"
+        case ".onnx":  # field 1 of the message, a number: the version of the format
+            fits = start[:1] == b"\x08"
+        case _:  # a ZIP archive, or a pickle of older versions of PyTorch
+            fits = start.startswith((b"PK\x03\x04", b"\x80\x02"))
+    if not fits:
+        partial.unlink()
+        raise InvalidInput(f"{listed.addresses[0]} is no {suffix} file: it begins with {start!r}")
 
 
 def _checked(model: LocalModel, listed: ListedModel) -> LocalModel:

@@ -109,7 +109,7 @@ def _of_tag(name: ModelName, pretrained: Mapping[str, Any], engine: Any, *, allo
     if not allow_download:
         raise NotFound(
             f"the weights {name.tag!r} of {name.model} are not on this machine; looked for {', '.join(searched)}. "
-            f"{_ALLOW}; or give a file: {SCHEME}:{name.model}/<file>"
+            f"{_ALLOW}; or give a file: {SCHEME}:{name.model}/<file>; `framedex models` lists those of this machine"
         )
     try:
         return Path(engine.download_pretrained(dict(pretrained)))
