@@ -261,7 +261,7 @@ def test_queue__survives_a_repair_of_the_catalog(hub: Hub, workspace: Workspace,
     assert queued(workspace) == 1
     with workspace._context.catalog.write() as connection:
         connection.exec_driver_sql("UPDATE alert_queue SET queued_at = 'never'")
-    assert any("alert_queue" in str(each) for each in workspace.check().findings)
+    assert any("alert_queue" in each.fault for each in workspace.check().findings)
     workspace.check(repair=True)
     assert workspace.check().findings == []
     assert queued(workspace) == 0

@@ -51,7 +51,7 @@ def test_task__record_of_a_finished_one(gallery: Gallery) -> None:
         "created_by": "tester@example.org",
         "task_type": "DATASET_CREATION",
         "status": "COMPLETED",
-        "status_message": "done",
+        "status_message": "done; read: image_annotations.csv",
         "progress_percentage": 100,
         "error_message": None,
         "start_time": 0,

@@ -59,9 +59,9 @@ def _telling(command: _Command) -> _Command:
     """Return a command whose interrupt keeps its notes, which the framework would drop."""
 
     @functools.wraps(command)
-    def told(*arguments: Any, **options: Any) -> None:
+    def told(*arguments: Any, **options: Any) -> Any:
         try:
-            command(*arguments, **options)
+            return command(*arguments, **options)
         except KeyboardInterrupt as interrupt:
             notes = (f"({note})" for note in getattr(interrupt, "__notes__", []))
             _fail(" ".join(["interrupted", *notes]), status=_INTERRUPTED)
