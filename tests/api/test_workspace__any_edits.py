@@ -393,7 +393,7 @@ CASES = {
     "two processes": (SETTINGS, True),
     "two processes, superseded versions deleted at once": (EAGER, True),
 }
-PARTS, EXAMPLES, STEPS = 3, 9, 100
+PARTS, EXAMPLES, STEPS = 2, 9, 100
 """The number of tests of each case; with the profile ``full`` of sequences in each; and of steps in each sequence."""
 FEW_STEPS = 15
 """The number of steps of each sequence in ``make test``."""
