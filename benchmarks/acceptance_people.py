@@ -206,6 +206,7 @@ def killed_server_loses_no_edit(place: Place) -> str:
     port = urlsplit(place.url).port
     assert port is not None
     page = place.page("/d/photos/pictures", allowed=("ERR_", "503"))
+    page.locator(".tile.shown img").first.wait_for()
     page.locator("[data-position='0']").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("x")

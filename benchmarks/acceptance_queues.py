@@ -169,7 +169,7 @@ def clusters_add_up(place: Place) -> str:
         expect(path).to_have_count(depth)
         counts: list[int] = []
         for _ in range(50):  # the former level is shown until the next one is read
-            counts = [number_in(each) for each in page.locator(".card-open > .hint").all()]
+            counts = [int(text.replace(",", "")) for text in page.locator(".card-open > .hint").all_inner_texts()]
             if sum(counts) == parent:
                 break
             page.wait_for_timeout(100)

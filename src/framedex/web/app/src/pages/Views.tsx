@@ -18,6 +18,7 @@ import { navigate, pathOf, query } from "../router";
 import { addressOf } from "../state/datasets";
 import { openDialog } from "../state/dialogs";
 import { say, sayError } from "../state/notices";
+import { unread } from "../state/notifications";
 import { entityOf, queryOf } from "../state/pictures";
 import { profile } from "../state/session";
 import { heads } from "../state/tasks";
@@ -41,7 +42,7 @@ function addressOfView({ filters }: SavedView, batch?: number): URLSearchParams 
 function Views({ dataset: of }: { dataset: DatasetStatus }) {
   const list = useResource<{ views: SavedView[] }>(
     (signal) => get(`/dataset/${of.id}/views`, {}, signal),
-    [of.id, heads.value.get(of.id)],
+    [of.id, heads.value.get(of.id), unread.value], // what additions brought is counted after their commits
   );
   const rows = useRef<HTMLUListElement>(null);
   const views = list.value?.views ?? [];
