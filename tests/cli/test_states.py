@@ -1,16 +1,13 @@
 """Commands that compare states print what Python returns."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from framedex import Workspace
-from framedex.cli import main
+from tests.cli.running import Run, runner
 from tests.gallery import SETTINGS, make_gallery
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -22,14 +19,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         dataset.snapshot("before")
         dataset.tag(dataset.view.media_ids()[:2], "keep")
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main([*arguments, "--workspace", str(tmp_path / "w")])
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        return code if isinstance(code, int) else 0, captured.out, captured.err
-
-    return call
+    return runner(tmp_path / "w", capsys)
 
 
 def test_compare__prints_changes(run: Run) -> None:

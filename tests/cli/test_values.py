@@ -1,16 +1,15 @@
 """Commands that edit values, keep and restore states, and wait for tasks do what Python does."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from framedex import Dataset, Workspace, vql
-from framedex.cli import main
+from tests.cli.running import Run, runner
 from tests.gallery import SETTINGS, embedded
 
-Run = Callable[..., tuple[int, str, str]]
 DOGS = '[{"labels": {"op": "is", "value": "dog"}}]'
 
 
@@ -25,15 +24,7 @@ def pets(tmp_path: Path) -> Iterator[Dataset]:
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command on the workspace; return its status and outputs."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main([*arguments, "--workspace", str(tmp_path / "w")])
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        return code if isinstance(code, int) else 0, captured.out, captured.err
-
-    return call
+    return runner(tmp_path / "w", capsys)
 
 
 def test_labels_and_captions(pets: Dataset, run: Run) -> None:
@@ -62,6 +53,7 @@ def test_tags_and_media(pets: Dataset, run: Run) -> None:
     code, _, error = run("delete-media", "pets", "--vql", DOGS)
     assert code == 1
     assert "--yes" in error
+    assert "cannot be undone" not in error
     assert len(pets.view) == 4
     assert run("delete-media", "pets", "--vql", DOGS, "--yes")[0] == 0
     assert len(pets.view) == 2

@@ -84,12 +84,13 @@ def open_workspace(workspace: Path | None, *, create: bool = False) -> Iterator[
         yield opened.in_namespace(NAMESPACE.get())
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask for confirmation of a step that cannot be undone.
+def confirm(question: str, *, yes: bool, is_final: bool = True) -> None:
+    """Ask for confirmation of a step.
 
     Args:
         question: names the step.
         yes: whether --yes was given; then nothing is asked.
+        is_final: whether the step cannot be undone.
 
     Raises:
         InvalidInput: there is no terminal to ask on.
@@ -98,9 +99,8 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidInput(
-            f"{question} This cannot be undone, and there is no terminal to ask on: give --yes to confirm"
-        )
+        why = "This cannot be undone, and there" if is_final else "There"
+        raise InvalidInput(f"{question} {why} is no terminal to ask on: give --yes to confirm")
     typer.confirm(question, abort=True)
 
 

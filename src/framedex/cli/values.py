@@ -173,7 +173,7 @@ def delete_media(
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         media_ids = _ids(dataset, vql, ids)
-        confirm(f"Remove {counted(len(media_ids), 'images')} from {name!r}?", yes=yes)
+        confirm(f"Remove {counted(len(media_ids), 'images')} from {name!r}?", yes=yes, is_final=False)
         dataset.delete_media(media_ids)
     say(f"removed {counted(len(media_ids), 'images')}; undo: framedex undo {name}")
 

@@ -207,7 +207,10 @@ def _compared(here: OverlapSide, there: OverlapSide, level: int, progress: Progr
     units, numbers = _units(here, there)
     split = len(numbers[0])
     progress(_STAGE, _READ)
-    finding = lambda share: progress(_STAGE, _READ + (_CANDIDATES - _READ) * share)  # noqa: E731
+
+    def finding(share: float) -> None:
+        progress(_STAGE, _READ + (_CANDIDATES - _READ) * share)
+
     if not split or not len(numbers[1]):
         return []
     found = find_candidates(units, poses, layouts, cells, split=split, progress=finding)
@@ -313,7 +316,7 @@ def _described(here: OverlapSide, there: OverlapSide, pairs: _Pairs) -> tuple[li
             if mine.prod() != other.prod():
                 copies[number] = HERE if is_here else THERE
             ends = (mine, other) if is_here else (other, mine)
-            reason = difference(*ends, is_equal=is_equal[number])  # noqa: PLW2901
+            reason = difference(*ends, is_equal=is_equal[number])  # noqa: PLW2901 - the missing one is filled in
         reasons.append(reason)
     return copies, reasons
 

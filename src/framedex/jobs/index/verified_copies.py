@@ -81,7 +81,7 @@ def verified_pairs(
             for source, cache in zip(sources, caches, strict=True):
                 low, high = np.searchsorted(wanted, [source.first, source.first + source.media.table.count()]).tolist()
                 share = _READING * (high - low) / max(len(wanted), 1)
-                reading = lambda part, done=done, share=share: progress(done + share * part)  # noqa: E731
+                reading = _part_of(progress, done, share)
                 keys |= _read_keypoints(source, wanted[low:high], is_mirrored, cache, reading)
                 done += share
         except Unavailable as error:
@@ -89,8 +89,7 @@ def verified_pairs(
             return NO_PAIRS
         pairs = list(zip(a.tolist(), b.tolist(), mirrored.tolist(), strict=True))
         threads = sources[0].settings.threads
-        comparing = lambda part: progress(_READING + (1 - _READING) * part)  # noqa: E731
-        views = _compare(keys, pairs, caches, threads, comparing)
+        views = _compare(keys, pairs, caches, threads, lambda part: progress(_READING + (1 - _READING) * part))
     made = [
         _described(row, other, proof) for row, other, proof in zip(a.tolist(), b.tolist(), views, strict=True) if proof
     ]
@@ -104,6 +103,11 @@ def verified_pairs(
 
 
 _Keys = dict[tuple[int, bool], bytes]
+
+
+def _part_of(progress: ShareProgress, start: float, share: float) -> ShareProgress:
+    """Return the progress of a part that begins at *start*, and has a *share* of the whole, both 0 to 1."""
+    return lambda part: progress(start + share * part)
 
 
 def _read_keypoints(
