@@ -329,8 +329,8 @@ def test_styles__neither_way(dataset: Dataset, show: Callable[..., tuple[Page, L
         ("", ".findings li img"),
         ("/pictures", ".tile.shown"),
         ("/clusters", "[data-cluster]"),
-        ("/duplicates", "h1"),
-        ("/issues", "h1"),
+        ("/duplicates", ".queue h1"),
+        ("/issues", ".queue h1"),
         ("/map", "canvas"),
     ],
 )

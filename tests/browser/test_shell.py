@@ -82,3 +82,16 @@ def test_pages__are_accessible(site: Site, open_page: Open, path: str, theme: st
     page.wait_for_load_state("networkidle") if "pictures" not in path else page.get_by_role("gridcell").first.wait_for()
     found: Any = Axe().run(page)
     assert found.response["violations"] == [], found.generate_report()
+
+
+@pytest.mark.slow
+def test_pages__are_accessible_while_they_load(site: Site, open_page: Open) -> None:
+    """Checks by axe find nothing on a page whose code has not arrived."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = open_page(site, "/")
+    page.route("**/ofDataset-*.js", lambda route: None)  # whose answer does not come
+    page.get_by_role("link", name="pets").click()
+    expect(page.get_by_role("progressbar", name="Loading")).to_be_visible()
+    found: Any = Axe().run(page, context="#content")
+    assert found.response["violations"] == [], found.generate_report()

@@ -11,6 +11,7 @@ import { refuseKey, startKeys, useKeys } from "./keys/dispatcher";
 import { KeyHelp } from "./parts/KeyHelp";
 import { Palette } from "./parts/Palette";
 import { Shell } from "./parts/Shell";
+import { Skeleton } from "./parts/Skeleton";
 import { useIdlePageKeys } from "./parts/useIdleKeys";
 import { navigate, pathOf, route, startRouter } from "./router";
 import { addressOf, dataset, datasets, loadDatasets, loadStats } from "./state/datasets";
@@ -101,7 +102,7 @@ function App() {
 
 function PageSkeleton() {
   useIdlePageKeys();
-  return <div class="skeleton page" aria-busy="true" aria-label={t.loading} />;
+  return <Skeleton of="page" />;
 }
 
 function titleOf(page: string): string {

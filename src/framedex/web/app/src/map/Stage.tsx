@@ -4,6 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { call } from "../api/http";
 import type { DatasetStatus, Entity, Field, Snapshot, Task } from "../api/types";
 import { Button } from "../parts/Button";
+import { Skeleton } from "../parts/Skeleton";
 import { pathOf, query, setQuery } from "../router";
 import { addressOf, stats } from "../state/datasets";
 import { sayError } from "../state/notices";
@@ -275,6 +276,6 @@ function Nothing({ model, dataset: of, entity }: { model: MapModel; dataset: Dat
         </div>
       );
     default:
-      return <div class="map-blank skeleton" aria-busy="true" aria-label={t.loading} />;
+      return <Skeleton of="map-blank" />;
   }
 }

@@ -10,6 +10,7 @@ import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
 import { datasetPage } from "../parts/DatasetPage";
+import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
@@ -82,7 +83,7 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
           </select>
         </label>
       </header>
-      {queue.isLoading.value && queue.items.value.length === 0 && <div class="skeleton" aria-busy="true" />}
+      {queue.isLoading.value && queue.items.value.length === 0 && <Skeleton />}
       {queue.error.value && (
         <p class="problem" role="alert">
           {queue.error.value.message}

@@ -8,6 +8,7 @@ import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
 import { Histogram } from "../parts/Histogram";
 import { useResource } from "../parts/Resource";
+import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { useIdleQueueKeys } from "../parts/useIdleKeys";
@@ -91,7 +92,7 @@ function OneType({ dataset: of, type }: { dataset: DatasetStatus; type: string }
       {summary && summary.threshold !== null && (
         <Limit dataset={of} type={type} input={limit} onChange={() => void queue.load()} />
       )}
-      {queue.isLoading.value && queue.items.value.length === 0 && <div class="skeleton" aria-busy="true" />}
+      {queue.isLoading.value && queue.items.value.length === 0 && <Skeleton />}
       {queue.error.value && (
         <p class="problem" role="alert">
           {queue.error.value.message}

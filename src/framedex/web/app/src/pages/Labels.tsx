@@ -12,6 +12,7 @@ import { datasetPage } from "../parts/DatasetPage";
 import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
 import { labelNames } from "../parts/SelectionBar";
+import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { thumbnail } from "../parts/thumbnail";
@@ -56,7 +57,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
       <StateBar dataset={of} />
       <h1>{t.navigation.labels}</h1>
       <Pairs dataset={of} chosen={pair} />
-      {queue.isLoading.value && queue.items.value.length === 0 && <div class="skeleton" aria-busy="true" />}
+      {queue.isLoading.value && queue.items.value.length === 0 && <Skeleton />}
       {queue.error.value && (
         <p class="problem" role="alert">
           {queue.error.value.message}

@@ -4,6 +4,7 @@ import { BASE } from "#host";
 import { ApiError, address, get, post } from "../api/http";
 import type { LoginOptions } from "../api/types";
 import { Pending, useResource } from "../parts/Resource";
+import { Skeleton } from "../parts/Skeleton";
 import { query } from "../router";
 import { isKnown, profile } from "../state/session";
 import { t } from "../texts";
@@ -14,7 +15,7 @@ export default function Login() {
   return (
     <main class="login">
       <h1>{t.app}</h1>
-      {!isKnown.value ? <div class="skeleton" aria-busy="true" /> : mustChange ? <NewPassword /> : <Ways />}
+      {!isKnown.value ? <Skeleton /> : mustChange ? <NewPassword /> : <Ways />}
     </main>
   );
 }

@@ -12,6 +12,7 @@ import { datasetPage } from "../parts/DatasetPage";
 import { addFilter, currentFilter, FilterBar, setFilter } from "../parts/FilterBar";
 import { Grid } from "../parts/Grid";
 import { askExport, numberOf, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { thumbnail } from "../parts/thumbnail";
 import { navigate, pathOf, query, setQuery } from "../router";
@@ -95,7 +96,7 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
             thumbnail={thumbnail}
           />
         ) : (
-          <div class="map-stage skeleton" aria-busy="true" aria-label={t.loading} />
+          <Skeleton of="map-stage" />
         )}
         <Splitter />
         <Pane results={results} name={paneName(filter, entity)} onOpen={open} />
@@ -219,7 +220,7 @@ function Pane({ results, name, onOpen }: { results: Results; name: string; onOpe
           onOpen={(row) => onOpen(row.media_id)}
         />
       ) : (
-        <div class="grid-scroller skeleton" aria-busy="true" aria-label={t.loading} />
+        <Skeleton of="grid-scroller" />
       )}
     </section>
   );

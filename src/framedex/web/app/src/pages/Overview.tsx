@@ -5,6 +5,7 @@ import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { Pending, useResource } from "../parts/Resource";
 import { openSharing } from "../parts/Sharing";
+import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { pathOf } from "../router";
@@ -53,7 +54,7 @@ export default function Overview() {
         ) : counts ? (
           <Findings dataset={found} issues={counts.issues} />
         ) : (
-          <div class="skeleton" aria-busy="true" />
+          <Skeleton />
         )}
       </section>
       <section aria-labelledby="labels">

@@ -14,6 +14,7 @@ import { useResource } from "../parts/Resource";
 import { Scrubber } from "../parts/Scrubber";
 import { show } from "../parts/SearchBox";
 import { askExport, numberOf, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { useIdleKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, query, setQuery } from "../router";
@@ -216,7 +217,7 @@ function Content({ results, dataset: of }: { results: Results; dataset: DatasetS
       </div>
     );
   }
-  if (!info) return <div class="grid-scroller skeleton" aria-busy="true" aria-label={t.loading} />;
+  if (!info) return <Skeleton of="grid-scroller" />;
   if (info.count === 0) return <Nothing dataset={of} />;
   const open = (row: Row): void => {
     const name = addressOf(of);

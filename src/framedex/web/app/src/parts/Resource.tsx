@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { ApiError } from "../api/http";
 import { t } from "../texts";
+import { Skeleton } from "./Skeleton";
 
 /** What a page reads from the server: its value once it is there, or why it is not. */
 export interface Resource<T> {
@@ -43,7 +43,7 @@ export function useResource<T>(
 }
 
 /** What is shown in the place of something that is being read, or could not be. */
-export function Pending({ of, children }: { of: Resource<unknown>; children?: ComponentChildren }) {
+export function Pending({ of }: { of: Resource<unknown> }) {
   if (of.error) {
     return (
       <div class="problem" role="alert">
@@ -56,9 +56,5 @@ export function Pending({ of, children }: { of: Resource<unknown>; children?: Co
       </div>
     );
   }
-  return (
-    <div class="skeleton" aria-busy="true" aria-label={t.loading}>
-      {children}
-    </div>
-  );
+  return <Skeleton />;
 }
