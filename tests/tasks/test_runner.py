@@ -60,6 +60,8 @@ def test_task__record_of_a_finished_one(gallery: Gallery) -> None:
     assert record.dataset_id == gallery.dataset.id
     assert record.end_time is not None
     assert record.end_time >= record.start_time
+    task = gallery.workspace.task(record.task_id)
+    assert repr(task) == f"<framedex.Task DATASET_CREATION COMPLETED: {record.task_id}>"
 
 
 def test_task__while_it_runs(workspace: Workspace, folder: Path) -> None:

@@ -16,22 +16,42 @@ class WorkspaceHandle:
 
     @property
     def user(self) -> str:
-        """The user for whom this handle acts: the name in ``created_by`` of what it starts."""
+        """The user for whom this handle acts: the name in ``created_by`` of what it starts.
+
+        Examples:
+            >>> ws.user
+            'ann@example.org'
+        """
         return self._context.settings.user
 
     @property
     def namespace(self) -> str:
-        """The namespace in which this handle creates datasets and finds them by name; empty for the default."""
+        """The namespace in which this handle creates datasets and finds them by name; empty for the default.
+
+        Examples:
+            >>> ws.in_namespace("team a").namespace
+            'team a'
+        """
         return self._context.namespace
 
     @property
     def read_only(self) -> bool:
-        """True if the workspace refuses changes: it was opened for reading, or before a fork."""
+        """True if the workspace refuses changes: it was opened for reading, or before a fork.
+
+        Examples:
+            >>> framedex.Workspace("~/framedex", read_only=True).read_only
+            True
+        """
         return self._context.catalog.read_only
 
     @property
     def settings(self) -> Settings:
-        """The settings at this moment. :meth:`change_settings` changes some of them."""
+        """The settings at this moment. :meth:`change_settings` changes some of them.
+
+        Examples:
+            >>> ws.settings.delete_dataset_enabled
+            True
+        """
         return self._context.settings
 
     def change_settings(self, **values: Unpack[ChangeableSettings]) -> Settings:
@@ -47,6 +67,14 @@ class WorkspaceHandle:
 
         Raises:
             InvalidInput: another setting is named, or a value does not fit; nothing is changed.
+
+        Examples:
+            >>> ws.change_settings(delete_dataset_enabled=False).delete_dataset_enabled
+            False
+            >>> ws.delete_dataset("pets")
+            Traceback (most recent call last):
+                ...
+            framedex.errors.Forbidden: Delete dataset feature is not enabled
         """
         self._context.live_settings.change(values)
         return self.settings
@@ -64,6 +92,11 @@ class WorkspaceHandle:
 
         Raises:
             InvalidInput: the name cannot be used.
+
+        Examples:
+            >>> bob = ws.acting_as("bob@example.org")
+            >>> bob.dataset("pets").create_tag("mine").created_by
+            'bob@example.org'
         """
         return self._handle(self._context.acting_as(check_user(user), creator_id=user_id))
 
@@ -80,11 +113,23 @@ class WorkspaceHandle:
 
         Raises:
             InvalidInput: the name cannot be used.
+
+        Examples:
+            >>> team = ws.in_namespace("team a")
+            >>> draft = team.create_draft("pets")
+            >>> [(each.display_name, each.n_images) for each in team.datasets()]
+            [('pets', 0)]
         """
         return self._handle(self._context.in_namespace(check_namespace(namespace)))
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces that have datasets, sorted."""
+        """Return the namespaces that have datasets, sorted.
+
+        Examples:
+            >>> draft = ws.in_namespace("team a").create_draft("pets")
+            >>> ws.namespaces()
+            ['', 'team a']
+        """
         with self._context.catalog.read() as connection:
             return datasets.list_namespaces(connection)
 

@@ -30,6 +30,12 @@ class WorkspaceUpkeep(WorkspaceHandle):
         Raises:
             Conflict: the catalog exists and is intact, and no database of users is lost.
             WorkspaceError: the folder is not a workspace, or cannot be read or written.
+
+        Examples:
+            >>> ws.close()
+            >>> (ws.path / "catalog.db").unlink()
+            >>> framedex.Workspace.recover(ws.path)
+            RecoveryResult(datasets=['pets', 'new'], snapshots=3)
         """
         with progress_bar("Recovering") as progress:
             return recover(folder, progress=progress)
@@ -50,6 +56,10 @@ class WorkspaceUpkeep(WorkspaceHandle):
             ReadOnly: the workspace was opened read-only.
             Error: a dataset cannot be read; the others are evaluated. The failure of a single view is no error: its
                 record has the reason, as ``evaluation_error``.
+
+        Examples:
+            >>> ws.evaluate_views("pets")
+            []
         """
         with progress_bar("Evaluating", late=True):
             return evaluate_all(self._context, names)
@@ -71,6 +81,10 @@ class WorkspaceUpkeep(WorkspaceHandle):
         Raises:
             InvalidInput: *older_than_s* is not a number of seconds.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> ws.vacuum()
+            VacuumResult(freed_bytes=..., versions=..., tables=0, datasets=0, ...)
         """
         with progress_bar("Freeing") as progress:
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
@@ -90,12 +104,21 @@ class WorkspaceUpkeep(WorkspaceHandle):
         Raises:
             NotFound: a dataset does not exist.
             ReadOnly: *repair* is set, and the workspace was opened read-only.
+
+        Examples:
+            >>> ws.check("pets").counts
+            {'datasets': 1, 'table versions': 10, 'columns': 214, 'journal files': 2}
         """
         with progress_bar("Checking") as progress:
             return check(self._context, names or None, repair=repair, progress=progress)
 
     def disk_usage(self) -> DiskUsage:
-        """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free."""
+        """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free.
+
+        Examples:
+            >>> ws.disk_usage()
+            <framedex.DiskUsage: ... MB, ... KB to be freed>
+        """
         return read_usage(self._context)
 
     def backup(
@@ -118,6 +141,10 @@ class WorkspaceUpkeep(WorkspaceHandle):
             Conflict: the folder holds a finished backup or other files, another process makes a backup there, or the
                 workspace was changed too often meanwhile.
             WorkspaceError: the folder cannot be written or has too little space, or files of the workspace are missing.
+
+        Examples:
+            >>> ws.backup("backup")
+            BackupResult(path='.../backup', created_at='...', files=..., bytes=..., ...)
         """
         with progress_bar("Backing up") as progress:
             return make_backup(self._context, folder, with_users=with_users, hard_links=hard_links, progress=progress)

@@ -115,6 +115,14 @@ class Workspace(WorkspaceUpkeep):
         InvalidInput: the text encoder does not exist, or a setting of the environment is invalid.
         WorkspaceError: the folder cannot be used as a workspace.
         FormatTooNew: a newer version of Framedex wrote the workspace.
+
+    Examples:
+        >>> with framedex.Workspace("~/framedex") as ws:
+        ...     [each.display_name for each in ws.datasets()]
+        ['new', 'pets']
+        >>> ws = framedex.Workspace("~/another")
+        >>> ws.create_dataset("pets", "new")
+        <framedex.Dataset 'pets': 3 images, READY>
     """
 
     def __init__(
@@ -171,6 +179,12 @@ class Workspace(WorkspaceUpkeep):
                 written.
             FormatTooNew: a newer version of Framedex made the backup.
             Conflict: the target is not empty.
+
+        Examples:
+            >>> backup = ws.backup("backup")
+            >>> restored = framedex.Workspace.restore_backup("backup", "copy")
+            >>> [(each.name, each.n_media) for each in restored.datasets], restored.findings
+            ([('pets', 33), ('new', 3)], [])
         """
         with progress_bar("Restoring") as progress:
             backup = restore_files(folder, target, progress=progress)
@@ -183,7 +197,12 @@ class Workspace(WorkspaceUpkeep):
 
     @property
     def path(self) -> Path:
-        """The path of the folder."""
+        """The path of the folder.
+
+        Examples:
+            >>> ws.path.name
+            'framedex'
+        """
         return self._context.layout.root
 
     def create_dataset(
@@ -227,6 +246,11 @@ class Workspace(WorkspaceUpkeep):
             Conflict: the name is taken.
             TaskFailed: another error occurred; only the record of the task remains.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> ds = ws.create_dataset("more", "new", thresholds=(0.05, 0.1, 0.2, 0.3, 0.4))
+            >>> ds
+            <framedex.Dataset 'more': 3 images, READY>
         """
         self._check_writable()
         check_dataset_name(name)
@@ -269,6 +293,10 @@ class Workspace(WorkspaceUpkeep):
             InvalidInput: the name cannot be used.
             Conflict: the name is taken.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> print(ws.create_draft("inbox").info.status_new)
+            DRAFT
         """
         check_dataset_name(name)
         self._check_writable()
@@ -289,6 +317,14 @@ class Workspace(WorkspaceUpkeep):
 
         Raises:
             NotFound: the dataset does not exist.
+
+        Examples:
+            >>> ws.dataset("pets").count()
+            33
+            >>> ws.dataset("cats")
+            Traceback (most recent call last):
+                ...
+            framedex.errors.NotFound: no dataset 'cats'; there are: 'new', 'pets'
         """
         with self._read() as connection:
             found = datasets.find_dataset(connection, name_or_id, namespace=self.namespace)
@@ -299,23 +335,42 @@ class Workspace(WorkspaceUpkeep):
 
         Raises:
             NotFound: no dataset has the id.
+
+        Examples:
+            >>> found = ws.find_dataset(ds.id)
+            >>> found.record.display_name, found.record.n_images
+            ('pets', 31)
         """
         with self._read() as connection:
             record, creation = datasets.find_with_creation(connection, dataset_id)
         return FoundDataset(Dataset(self._context, record.id), record, creation)
 
     def load_engines(self) -> None:
-        """Load the engines of tables and queries, as the first call that needs them does: it takes half a second."""
+        """Load the engines of tables and queries, as the first call that needs them does: it takes half a second.
+
+        Examples:
+            >>> ws.load_engines()  # before the first request comes
+        """
         import_engines()
         self._context.sql.query("SELECT 1", (), {})
 
     def creations(self) -> dict[str, Creation]:
-        """Return the namespace of each dataset, and the user account for which it was created, by its id."""
+        """Return the namespace of each dataset, and the user account for which it was created, by its id.
+
+        Examples:
+            >>> ws.creations()[ds.id]
+            Creation(namespace='', creator_id=None)
+        """
         with self._read() as connection:
             return datasets.creations(connection)
 
     def datasets(self, *, all_namespaces: bool = False) -> list[DatasetRecord]:
-        """Return the records of all datasets of the handle's namespace, or of all namespaces, newest first."""
+        """Return the records of all datasets of the handle's namespace, or of all namespaces, newest first.
+
+        Examples:
+            >>> [(each.display_name, each.n_images) for each in ws.datasets()]
+            [('new', 3), ('pets', 31)]
+        """
         with self._read() as connection:
             return RecordList(datasets.list_datasets(connection, None if all_namespaces else self.namespace))
 
@@ -326,6 +381,11 @@ class Workspace(WorkspaceUpkeep):
             Forbidden: the settings do not allow deleting datasets.
             NotFound: the dataset does not exist.
             Conflict: a task of the dataset is running.
+
+        Examples:
+            >>> ws.delete_dataset("new")
+            >>> [each.display_name for each in ws.datasets()]
+            ['pets']
         """
         if not self._context.settings.delete_dataset_enabled:
             raise Forbidden("Delete dataset feature is not enabled")
@@ -346,6 +406,12 @@ class Workspace(WorkspaceUpkeep):
 
         Raises:
             InvalidInput: an argument is unknown or out of range.
+
+        Examples:
+            >>> for each in ws.tasks(dataset_name="pets").tasks:
+            ...     print(each.task_type, each.status)
+            CUSTOM_METADATA COMPLETED
+            DATASET_CREATION COMPLETED
         """
         self._fail_interrupted()
         return list_tasks(self._context, **query)
@@ -368,6 +434,10 @@ class Workspace(WorkspaceUpkeep):
 
         Raises:
             InvalidInput: a time cannot be parsed, or *datasets* is not a list of ids.
+
+        Examples:
+            >>> ws.task_filters().task_types
+            ['CUSTOM_METADATA', 'DATASET_CREATION']
         """
         return task_filters(self._context, start_time_from, start_time_to, datasets, deleted_by)
 
@@ -376,6 +446,10 @@ class Workspace(WorkspaceUpkeep):
 
         Raises:
             NotFound: the task does not exist.
+
+        Examples:
+            >>> ws.task(ds.last_task.task_id)
+            <framedex.Task CUSTOM_METADATA COMPLETED: ...>
         """
         self._fail_interrupted()
         task = Task(self._context.runner, task_id)
@@ -388,6 +462,10 @@ class Workspace(WorkspaceUpkeep):
         The process crashed, or it called :meth:`close` with a reason, which ``error_message`` then has. Tasks that a
         user aborted are not among them, nor those of deleted datasets and those that a later task of their dataset
         followed.
+
+        Examples:
+            >>> ws.interrupted_tasks()
+            []
         """
         with self._read() as connection:
             return RecordList(task_rows.list_interrupted(connection))
@@ -400,6 +478,10 @@ class Workspace(WorkspaceUpkeep):
 
         Raises:
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> ws.retry_interrupted()
+            []
         """
         self._check_writable()
         retried = []
@@ -422,6 +504,9 @@ class Workspace(WorkspaceUpkeep):
 
         Raises:
             InvalidInput: the reason is not text, or is empty; nothing is closed.
+
+        Examples:
+            >>> ws.close("the machine restarts")
         """
         if reason is not None and not (isinstance(reason, str) and reason.strip()):
             raise InvalidInput(f"the reason of a stop is text that is not empty, or None, not {reason!r}")

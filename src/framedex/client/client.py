@@ -43,6 +43,11 @@ class Client:
     Raises:
         InvalidInput: the URL cannot be used, or only one of key and secret is given.
         MissingDependency: the extra ``client`` is not installed.
+
+    Examples:
+        >>> with framedex.Client(url, key, secret) as ws:
+        ...     ws.dataset("pets").count()
+        33
     """
 
     def __init__(
@@ -63,17 +68,31 @@ class Client:
         Raises:
             NotAuthenticated: the key is not valid.
             Unavailable: the service cannot be reached.
+
+        Examples:
+            >>> client.me.username, client.me.workspace_role
+            ('ann', 'admin')
         """
         return Profile.model_validate(self._connection.json(calls.ME))
 
     @property
     def notifications(self) -> ClientNotifications:
-        """The notifications of the user: pages, marks of what was read, and a stream."""
+        """The notifications of the user: pages, marks of what was read, and a stream.
+
+        Examples:
+            >>> client.notifications.unread_count()
+            0
+        """
         return ClientNotifications(self._connection)
 
     @property
     def user(self) -> str:
-        """The user for whom the client acts."""
+        """The user for whom the client acts.
+
+        Examples:
+            >>> client.user
+            'ann@example.org'
+        """
         me = self.me
         return me.email or me.username
 
@@ -90,6 +109,10 @@ class Client:
             Conflict: the name is taken.
             Forbidden: the user may not create datasets.
             TaskFailed: another error occurred.
+
+        Examples:
+            >>> client.create_dataset("more", "new")
+            <framedex.ClientDataset 'more': 3 images, READY>
         """
         if str(source).startswith(_BUCKET):
             answer = self._connection.send(
@@ -108,7 +131,12 @@ class Client:
         return dataset
 
     def create_draft(self, name: str) -> ClientDataset:
-        """Create an empty dataset in status DRAFT; see :meth:`framedex.Workspace.create_draft`."""
+        """Create an empty dataset in status DRAFT; see :meth:`framedex.Workspace.create_draft`.
+
+        Examples:
+            >>> print(client.create_draft("inbox").info.status_new)
+            DRAFT
+        """
         answer = self._connection.json(calls.NEW_DRAFT, query={"dataset_name": name})
         return ClientDataset(self._connection, answer["dataset_id"])
 
@@ -117,6 +145,10 @@ class Client:
 
         Raises:
             NotFound: there is no such dataset, or the user may not view it.
+
+        Examples:
+            >>> client.dataset("pets").where(vql.labels("dog")).count()
+            7
         """
         if is_id(name_or_id):
             return ClientDataset(self._connection, self._connection.json(calls.DATASET, dataset_id=name_or_id)["id"])
@@ -126,7 +158,12 @@ class Client:
         return ClientDataset(self._connection, found.id)
 
     def datasets(self) -> list[DatasetRecord]:
-        """Return the records of the datasets that the user may view, newest first."""
+        """Return the records of the datasets that the user may view, newest first.
+
+        Examples:
+            >>> [(each.display_name, each.n_images) for each in client.datasets()]
+            [('new', 3), ('pets', 31)]
+        """
         return RecordList(dataset_record(each) for each in self._connection.json(calls.DATASETS))
 
     def delete_dataset(self, name_or_id: str) -> None:
@@ -136,16 +173,35 @@ class Client:
             Forbidden: the user or the settings do not allow it.
             NotFound: the dataset does not exist.
             Conflict: a task of the dataset is running.
+
+        Examples:
+            >>> client.delete_dataset("new")
+            >>> client.dataset("new")
+            Traceback (most recent call last):
+                ...
+            framedex.errors.NotFound: no dataset 'new' in http://127.0.0.1:...
         """
         self._connection.json(calls.DELETE_DATASET, dataset_id=self.dataset(name_or_id).id)
 
     def tasks(self, **query: Unpack["TaskSearch"]) -> TaskPage:
-        """Return a page of tasks, newest first; see :meth:`framedex.Workspace.tasks`."""
+        """Return a page of tasks, newest first; see :meth:`framedex.Workspace.tasks`.
+
+        Examples:
+            >>> for each in client.tasks(dataset_name="pets").tasks:
+            ...     print(each.task_type, each.status)
+            CUSTOM_METADATA COMPLETED
+            DATASET_CREATION COMPLETED
+        """
         named = {"task_status" if name == "status" else name: value for name, value in query.items()}
         return TaskPage.model_validate(self._connection.json(calls.TASKS, query=named))
 
     def task_filters(self, start_time_from: Any = None, start_time_to: Any = None) -> TaskFilters:
-        """Return the values that occur in the tasks of a period; see :meth:`framedex.Workspace.task_filters`."""
+        """Return the values that occur in the tasks of a period; see :meth:`framedex.Workspace.task_filters`.
+
+        Examples:
+            >>> client.task_filters().task_types
+            ['CUSTOM_METADATA', 'DATASET_CREATION']
+        """
         query = {"start_time_from": _time(start_time_from), "start_time_to": _time(start_time_to)}
         return TaskFilters.model_validate(self._connection.json(calls.TASK_FILTERS, query=query))
 
@@ -154,6 +210,10 @@ class Client:
 
         Raises:
             NotFound: the task does not exist.
+
+        Examples:
+            >>> client.task(ds.last_task.task_id)
+            <framedex.ClientTask CUSTOM_METADATA COMPLETED: ...>
         """
         task = ClientTask(self._connection, task_id)
         _ = task.record  # raises if there is no such task
@@ -161,17 +221,34 @@ class Client:
 
     @property
     def users(self) -> ClientUsers:
-        """The user accounts of the service."""
+        """The user accounts of the service.
+
+        Examples:
+            >>> client.users.find("ann").email
+            Traceback (most recent call last):
+                ...
+            AttributeError: 'User' object has no attribute 'email'
+        """
         return ClientUsers(self._connection)
 
     @property
     def tenants(self) -> ClientTenants:
-        """The workspaces of users that the user belongs to, their members and organizations."""
+        """The workspaces of users that the user belongs to, their members and organizations.
+
+        Examples:
+            >>> [(each.username, each.role) for each in client.tenants.members()]
+            [('ann', 'admin')]
+        """
         return ClientTenants(self._connection)
 
     @property
     def admin_settings(self) -> ClientAdminSettings:
-        """The settings that administrators change while the service runs."""
+        """The settings that administrators change while the service runs.
+
+        Examples:
+            >>> client.admin_settings.change("DELETE_DATASET_ENABLED", False)
+            'false'
+        """
         return ClientAdminSettings(self._connection)
 
     def audit(
@@ -199,13 +276,21 @@ class Client:
         Raises:
             Forbidden: the user is no administrator.
             InvalidInput: a value cannot be used.
+
+        Examples:
+            >>> [(each.username, each.action) for each in client.audit(limit=2).entries]
+            [('ann', 'credentials.rotate'), ('ann', 'log_in')]
         """
         query = {"limit": limit, "offset": offset, "user_id": user_id, "action": action, "dataset_id": dataset_id}
         query |= {"since": _time(since), "until": _time(until)}
         return AuditPage.model_validate(self._connection.json(calls.AUDIT, query=query))
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection.
+
+        Examples:
+            >>> client.close()
+        """
         self._connection.close()
 
     def __enter__(self) -> Self:

@@ -249,6 +249,9 @@ class ExportTask:
         if not own:
             self._report.cancel(export_rows.interruption(self.id))
 
+    def __repr__(self) -> str:
+        return f"<framedex.ExportTask {self.status}: {self.id}>"
+
 
 class Exports:
     """Runner of this process's exports, a few at a time."""

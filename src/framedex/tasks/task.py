@@ -167,3 +167,7 @@ class Task:
     def _check_retryable(self, record: TaskRecord) -> None:
         if record.status not in _RETRYABLE:
             raise NotRetryable(f"task {self.id} is {record.status}; only FAILED and ABORTED tasks can be retried")
+
+    def __repr__(self) -> str:
+        record = self.record
+        return f"<framedex.Task {record.task_type} {record.status}: {self.id}>"

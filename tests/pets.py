@@ -1,0 +1,143 @@
+"""Images of pets and a workspace with their dataset: what the examples in docstrings work with."""
+
+import csv
+import shutil
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+import framedex
+from framedex import Client, Dataset, View, Workspace, vql
+from framedex.access import Role
+from framedex.hub import Hub
+from framedex.service.settings import ServiceSettings
+from framedex.settings import Settings
+from tests.image_files import Pixels, detailed, encode, photo, resized, write
+from tests.service.client import PASSWORD
+from tests.service.conftest import OPERATOR
+from tests.service.live import live_service
+from tests.videos import numbered, write_video
+
+SETTINGS = Settings(threads=2, user="ann@example.org", heartbeat_s=0.2, copy_budget_ms=0)
+KINDS = ("cat", "dog", "bird")
+_EACH = 8
+_PLACES = ("a sofa", "a lawn", "a chair", "a wall", "the stairs", "a bed", "a fence", "the floor")
+_BOXES = (("cat-1.jpg", "cat", 0.9), ("cat-2.jpg", "cat", 0.8), ("dog-1.jpg", "cat", 0.7), ("dog-2.jpg", "dog", 0.6))
+"""What a model found: the image, the label, and the confidence; in the third image it took a dog for a cat."""
+
+
+def animal(kind: str, seed: int) -> Pixels:
+    """Return an image of one kind of animal: those of a kind look alike."""
+    kept = photo(KINDS.index(kind)).astype(np.float32)
+    return np.asarray(0.62 * kept + 0.38 * photo(100 + seed), np.uint8)
+
+
+def make_photos(folder: Path) -> Path:
+    """Write the images, with labels, captions and boxes; return the folder."""
+    rows = []
+    for number, kind in enumerate(KINDS):
+        for place in range(_EACH):
+            name = f"{kind}-{place + 1}.jpg"
+            write(folder / name, animal(kind, 10 * number + place), quality=95)
+            rows.append((name, "cat" if name == "dog-8.jpg" else kind, f"a {kind} on {_PLACES[place]}"))
+    for number, kind in enumerate(KINDS[:2]):
+        write(folder / f"new-{number + 1}.jpg", animal(kind, 50 + number), quality=95)
+    (folder / "cat-1-copy.jpg").write_bytes((folder / "cat-1.jpg").read_bytes())
+    write(folder / "garden.jpg", detailed(70), quality=95)
+    write(folder / "garden-small.jpg", resized(detailed(70), 0.5), quality=90)
+    write(folder / "night.jpg", (photo(71) // 14).astype(np.uint8), quality=95)
+    (folder / "broken.jpg").write_bytes(encode(photo(72), "JPEG")[:900])
+    write_video(folder / "walk.mp4", numbered(20, seed=73))
+    with (folder / "image_annotations.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("filename", "label", "caption"), *rows])
+    with (folder / "object_annotations.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(("filename", "col_x", "row_y", "width", "height", "label", "confidence"))
+        for name, found, confidence in _BOXES:
+            table.writerow((name, 20, 10, 90, 80, name[:3], ""))
+            table.writerow((name, 22, 12, 88, 80, found, confidence))
+        table.writerow(("dog-3.jpg", 40, 30, 64, 64, "dog", ""))
+    return folder
+
+
+def make_home(home: Path) -> Path:
+    """Make a home folder: ``photos``, ``new`` with further ones, and the workspace ``framedex``; return it."""
+    photos = make_photos(home / "photos")
+    for number, kind in enumerate(("cat", "dog")):
+        write(home / "new" / f"{kind}-9.jpg", animal(kind, 60 + number), quality=95)
+    shutil.copy(photos / "cat-3.jpg", home / "new" / "cat-3.jpg")
+    with Workspace(home / "framedex", settings=SETTINGS) as ws, Hub(ws) as hub:
+        ds = ws.create_dataset("pets", photos)
+        ws.create_dataset("new", home / "new")
+        ds.tag([ds.media_id(photos / f"cat-{number}.jpg") for number in (1, 2, 3)], "reviewed")
+        ds.add_field("rating", "float", values={ds.media_id(photos / "cat-1.jpg"): 4.5})
+        ds.save_view("dark images", ds.where([{"issues": {"op": "issue", "value": "dark"}}]))
+        ds.snapshot("first look")
+        hub.users.create(OPERATOR, "ann", PASSWORD, role=Role.ADMIN, email="ann@example.org")
+    return home
+
+
+class Names:
+    """The names that examples use; each is made when it is first read.
+
+    Args:
+        home: a copy of what :func:`make_home` made, which is also the working directory.
+    """
+
+    framedex: ModuleType = framedex
+    vql: ModuleType = vql
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._open = home, ExitStack()
+
+    def __enter__(self) -> "Names":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @cached_property
+    def ws(self) -> Workspace:
+        """The workspace."""
+        return self._open.enter_context(Workspace(self._home / "framedex", settings=SETTINGS))
+
+    @cached_property
+    def ds(self) -> Dataset:
+        """The dataset of the photos."""
+        return self.ws.dataset("pets")
+
+    @cached_property
+    def view(self) -> View:
+        """All of its media."""
+        return self.ds.view
+
+    @cached_property
+    def _service(self) -> tuple[str, str, str]:
+        """The address of a service of the workspace, with the key and the secret of its admin."""
+        hub = self._open.enter_context(Hub(self.ws))
+        url, _ = self._open.enter_context(live_service(self.ws, hub, ServiceSettings(disable_auth=False)))
+        made = hub.credentials.rotate(hub.sessions.actor(hub.sessions.log_in("ann", PASSWORD).token))
+        return url, made.api_key, made.api_secret
+
+    @cached_property
+    def url(self) -> str:
+        """The address of the service."""
+        return self._service[0]
+
+    @cached_property
+    def key(self) -> str:
+        """The key of the user."""
+        return self._service[1]
+
+    @cached_property
+    def secret(self) -> str:
+        """The secret of the key."""
+        return self._service[2]
+
+    @cached_property
+    def client(self) -> Client:
+        """A client of the service."""
+        return self._open.enter_context(Client(self.url, self.key, self.secret))
