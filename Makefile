@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve test test-all check dist wheels schema pictures bench clean
+.PHONY: demo serve test test-all check docs docs-serve dist wheels schema pictures bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -64,6 +64,15 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/python hatch_build.py --check
 
+# The site of the documentation, in site/: no broken link, no page without a place, no reference that leads nowhere.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/.dev
+	$(BIN)/mkdocs build --strict --quiet
+
+docs-serve: export NO_MKDOCS_2_WARNING = 1
+docs-serve: $(VENV)/.dev
+	$(BIN)/mkdocs serve
+
 # Both distributions, each installed into an empty environment that runs the demo.
 dist: $(VENV)/.build
 	.ci/dist $(BIN)/python
@@ -96,4 +105,4 @@ bench: $(VENV)/.dev
 		$(BIN)/python benchmarks/index.py $$part || exit 1; done
 
 clean:
-	rm -rf $(VENV) src/framedex/web/static src/framedex/web/app/node_modules dist demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) src/framedex/web/static src/framedex/web/app/node_modules dist site demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,7 +17,7 @@ from framedex.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NO_GLOSSARY_WORDS = {
     r"\banew\b": "rebuild",
     r"\bpictures?\b": "image",
@@ -26,6 +26,11 @@ NO_GLOSSARY_WORDS = {
     r"\bnothing is (said|given)\b": "by default",
 }
 _BLOCK = re.compile(r"^(?P<mark><!-- run -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _name(document: Path) -> str:
+    """Return the name of a document in the names of tests."""
+    return document.relative_to(ROOT).with_suffix("").as_posix().removeprefix("docs/")
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "document",
     [
-        pytest.param(each, id=each.stem, marks=[pytest.mark.slow] * (each.stem != "README"))
+        pytest.param(each, id=_name(each), marks=[pytest.mark.slow] * (each.stem != "README"))
         for each in DOCUMENTS
         if any(examples(each))
     ],
@@ -111,7 +116,7 @@ def test_examples__differences_are_seen() -> None:
         check_output("read 80 images in 3.5 s\n", "read 81 images in … s\n")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
 def test_links__lead_to_files(document: Path) -> None:
     """Each relative link of a document leads to a file of the project."""
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
@@ -119,14 +124,13 @@ def test_links__lead_to_files(document: Path) -> None:
 
 
 def test_index__lists_all_pages() -> None:
-    """docs/README.md links to each page."""
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in DOCUMENTS if page.parent == ROOT / "docs" and f"({page.name})" not in index] == [
-        "README.md"
-    ]
+    """The README.md of a folder of pages links to each of them."""
+    pages = [page for page in DOCUMENTS if page.is_relative_to(ROOT / "docs") and page.name != "README.md"]
+    indexes = {page: page.with_name("README.md").read_text(encoding="utf-8") for page in pages}
+    assert [page.name for page, index in indexes.items() if f"({page.name})" not in index] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
 def test_words__are_those_of_the_glossary(document: Path) -> None:
     """Documents use the terms of docs/glossary.md, outside of code."""
     prose = re.sub(r"```.*?```|`[^`]*`", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
