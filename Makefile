@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve test test-all check docs docs-serve dist wheels schema pictures bench clean
+.PHONY: demo serve test test-all check docs docs-serve dist wheels schema pictures notebooks bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -90,6 +90,10 @@ schema: $(VENV)/.dev
 pictures: $(VENV)/.dev
 	$(BIN)/python hatch_build.py
 	$(BIN)/python docs/make_images.py --browser "$$(command -v chromium || command -v chromium-browser || command -v google-chrome)"
+
+# The outputs that the notebooks store; a test compares them with those of a run.
+notebooks: $(VENV)/.dev
+	$(BIN)/python notebooks/make.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/clusters.py

@@ -278,6 +278,19 @@ def test_groups__as_a_table(gallery: Gallery) -> None:
     assert DuplicateGroups([], gallery.dataset.view).to_arrow().schema == groups.to_arrow().schema
 
 
+def test_groups__in_part(gallery: Gallery) -> None:
+    """A slice of the groups is displayed as they are, with its members, and a position is a group."""
+    groups = gallery.dataset.duplicates()
+    part = groups[1:]
+    assert isinstance(part, DuplicateGroups)
+    assert [*part] == [*groups][1:]
+    assert part.members(0).ids == groups[1].media_ids
+    assert part._repr_html_().count("best to keep") == len(groups) - 1
+    members = sum(len(group.media_ids) for group in groups)
+    assert repr(groups) == f"<framedex.DuplicateGroups: {len(groups)} groups of {members} images>"
+    assert "1 group of" in repr(groups[:1])
+
+
 def test_groups__members_as_views(gallery: Gallery) -> None:
     """The members of a duplicate group, and of a cluster, are views."""
     groups = gallery.dataset.duplicates()

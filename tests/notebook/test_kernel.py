@@ -95,6 +95,7 @@ def test_widget__in_a_kernel(dataset: Dataset, running: RunningNotebook) -> None
     running.run(f"import framedex; ds = framedex.Workspace({str(folder)!r}).dataset('pets'); w = ds.app(); w")
     shown = running.run("w")["data"]["application/vnd.jupyter.widget-view+json"]
     model_id = shown["model_id"]
+    assert running.run("print(w)")["text"] == "<framedex.AppWidget of dataset 'pets'>\n"
     running.request(model_id, "/datasets", "/events")
     item, body = running.answer(model_id, "/datasets")
     assert item["status"] == 200

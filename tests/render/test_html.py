@@ -2,12 +2,16 @@
 
 import base64
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from framedex.render import html
+from framedex.render.histogram import histogram_svg
+from framedex.render.plot import Line, line_plot
+from framedex.render.trend import trend_svg
 
 JPEG = b"\xff\xd8 not quite an image"
 
@@ -106,3 +110,18 @@ def test_block__brings_its_style() -> None:
         if selector.strip()
     )
     assert rules
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        histogram_svg([0.0, 0.5, 1.0], [3, 1], title="t", x_label="x", limit=(0.4, "limit")),
+        line_plot([Line("a", [(0.9, 10.0, "tip")], frozenset({0}))], title="t", x_label="x", y_label="y", mark="m"),
+        trend_svg([(datetime(2026, 1, 1, tzinfo=UTC), 1, 1), (datetime(2026, 1, 2, tzinfo=UTC), 2, 3)], title="t"),
+    ],
+)
+def test_style__leaves_plots_alone(drawn: str) -> None:
+    """No rule of the page is about a class of a plot: the height of a rule would be that of each bar."""
+    classes = {name for names in re.findall(r" class='([^']+)'", drawn) for name in names.split()}
+    assert classes
+    assert not classes & set(re.findall(r"\.fdx \.(\w+)", html.STYLE))

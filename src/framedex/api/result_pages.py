@@ -1,7 +1,7 @@
 """Explore pages and duplicate groups with thumbnails, for notebooks and reports."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +145,18 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
         super().__init__(groups)
         self._view, self._of_videos = view, of_videos
 
+    @overload
+    def __getitem__(self, position: SupportsIndex, /) -> DuplicateGroup: ...
+
+    @overload
+    def __getitem__(self, position: slice, /) -> "DuplicateGroups[Source]": ...
+
+    def __getitem__(self, position: SupportsIndex | slice, /) -> "DuplicateGroup | DuplicateGroups[Source]":
+        """Return a group, or some groups by a slice."""
+        if isinstance(position, slice):
+            return DuplicateGroups(super().__getitem__(position), self._view, of_videos=self._of_videos)
+        return super().__getitem__(position)
+
     def members(self, group: DuplicateGroup | int) -> Source:
         """Return the members of a group as a view, in the order of ``media_ids``; of videos, their frames in row order.
 
@@ -195,6 +207,17 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a plain list for copies and pickles, which cannot contain an open workspace."""
         return list, (list(self),)
+
+    def __repr__(self) -> str:
+        """Return the number of groups and of their members."""
+        members = _number(sum(len(group.media_ids) for group in self), self._noun)
+        return f"<framedex.DuplicateGroups: {_number(len(self), 'group')} of {members}>"
+
+    @property
+    def _noun(self) -> str:
+        if self._of_videos:
+            return "video"
+        return "object" if self._view.entity_type == EntityType.OBJECTS else "image"
 
     def _repr_html_(self) -> str:
         if not self:

@@ -72,6 +72,9 @@ class AppWidget(anywidget.AnyWidget):
         self._messages = Messages(shared.service, self.send, _assets)
         self.on_msg(self._receive)
 
+    def __repr__(self) -> str:
+        return f"<framedex.AppWidget of dataset {self._dataset.name!r}>"
+
     @property
     def selection(self) -> View:
         """The selected media as a view: those that were chosen, or all that the page of images shows.

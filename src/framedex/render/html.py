@@ -26,7 +26,7 @@ background:light-dark(#f1f1f1,#2a2c2f);border-radius:4px;display:block}.fdx figu
 .fdx svg.boxes rect{fill:none;stroke:#ff5a36;stroke-width:2;vector-effect:non-scaling-stroke}
 .fdx figcaption{font-size:11px;overflow-wrap:anywhere;line-height:1.3;margin-top:2px}
 .fdx .card{border:1px solid light-dark(#e4e4e4,#3a3c40);border-radius:6px;padding:6px 10px;margin:8px 0}
-.fdx .bar{display:inline-block;height:9px;background:light-dark(#3f72af,#6ea3e0);border-radius:2px;
+.fdx span.bar{display:inline-block;height:9px;background:light-dark(#3f72af,#6ea3e0);border-radius:2px;
 vertical-align:middle}
 """
 """The colours are those of the browser's theme, or of the notebook's where it says which one it has."""

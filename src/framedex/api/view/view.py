@@ -323,7 +323,7 @@ class RankedView(View):
         jpegs = self.thumbnails([row["media_id"] for row in rows])
         return html.block(
             html.row(
-                html.figure(jpeg, file_name(row["image_filename"]), _caption(row))
+                html.figure(jpeg, file_name(row["image_filename"]), *_captions(row))
                 for row, jpeg in zip(rows, jpegs, strict=True)
             )
         )
@@ -418,9 +418,9 @@ class DiverseView(View):
         ).limit(n)
 
 
-def _caption(row: dict[str, Any]) -> str:
-    kind = row["relevance_score_type"].replace("_", " ")
-    return f"{kind} {row['relevance_score']:.3f} · relevance {row['relevance']:.2f}"
+def _captions(row: dict[str, Any]) -> tuple[str, str]:
+    kind = row["relevance_score_type"].replace("_", " ").replace("bm25", "BM25")
+    return f"{kind} {row['relevance_score']:.3f}", f"relevance {row['relevance']:.2f}"
 
 
 def _quiet(_share: float) -> None:
