@@ -14,6 +14,7 @@ import pytest
 
 from framedex import demo
 from framedex.cli import main
+from tests.document_homes import prepared
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -25,7 +26,11 @@ NO_GLOSSARY_WORDS = {
     r"\bof (it|them) (is|are|has|have)\b": "name the thing",
     r"\bnothing is (said|given)\b": "by default",
 }
-_BLOCK = re.compile(r"^(?P<mark><!-- run -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+REASONS = {"asks for a password", "needs weights that are downloaded", "never ends"}
+"""Why an example may be left out: all that a test cannot have or wait for."""
+_BLOCK = re.compile(
+    r"^(?:<!-- not run: (?P<reason>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 def _name(document: Path) -> str:
@@ -48,10 +53,10 @@ class Example:
 
 
 def examples(document: Path) -> Iterator[Example]:
-    """Yield the examples of a document: in the README all, elsewhere those marked by ``<!-- run -->``."""
+    """Yield the examples of a document, except those that a ``<!-- not run: … -->`` comment leaves out."""
     blocks = list(_BLOCK.finditer(document.read_text(encoding="utf-8")))
     for block, following in zip_longest(blocks, blocks[1:]):
-        if block["kind"] in ("python", "console") and (document == README or block["mark"]):
+        if block["kind"] in ("python", "console") and not block["reason"]:
             printed = following["text"] if following is not None and following["kind"] == "text" else None
             yield Example(block["kind"], block["text"], printed)
 
@@ -65,14 +70,16 @@ def check_output(printed: str, expected: str) -> None:
 
 
 def run_commands(text: str) -> None:
-    """Run the lines of a console block that begin with ``$ framedex``; compare what each prints."""
+    """Run the lines of a console block that begin with ``$ framedex``; compare what they print, if it shows any."""
+    shows = any(not line.startswith("$ ") for line in text.splitlines())
     for part in text.split("$ framedex ")[1:]:
         command, _, expected = part.partition("\n")
         arguments = [os.path.expanduser(word) for word in shlex.split(command, comments=True)]  # noqa: PTH111 - texts
         with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as exit_:
             main(arguments)
         assert exit_.value.code == 0, f"framedex {command} failed"
-        check_output(out.getvalue(), expected)
+        if shows:
+            check_output(out.getvalue(), expected)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +93,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "document",
     [
-        pytest.param(each, id=_name(each), marks=[pytest.mark.slow] * (each.stem != "README"))
+        pytest.param(each, id=_name(each), marks=[pytest.mark.slow] * (each != README))
         for each in DOCUMENTS
         if any(examples(each))
     ],
@@ -96,17 +103,26 @@ def test_examples__print_what_the_document_shows(
 ) -> None:
     """The examples of a document run in order, in a home folder with the images of the demo, and print its output."""
     (tmp_path / "photos").symlink_to(photos)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for example in examples(document):
-        if example.kind == "console":
-            run_commands(example.text)
-            continue
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile(example.text, str(document), "exec"), names)
-        if example.output is not None:
-            check_output(out.getvalue(), example.output)
+    with prepared(_name(document), tmp_path, monkeypatch) as home:
+        for example in examples(document):
+            text = example.text
+            for there, here in home.changes.items():
+                text = text.replace(there, here)
+            if example.kind == "console":
+                run_commands(text)
+                continue
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, str(document), "exec"), home.names)
+            if example.output is not None:
+                check_output(out.getvalue(), example.output)
+
+
+def test_examples__run_or_say_why_not() -> None:
+    """Each comment that leaves an example out has one of few reasons, and stands directly before it."""
+    texts = {document: document.read_text(encoding="utf-8") for document in DOCUMENTS}
+    reasons = [block["reason"] for text in texts.values() for block in _BLOCK.finditer(text) if block["reason"]]
+    assert set(reasons) == REASONS
+    assert sum(len(re.findall("^<!-- not run", text, re.MULTILINE)) for text in texts.values()) == len(reasons)
 
 
 def test_examples__differences_are_seen() -> None:
