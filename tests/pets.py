@@ -2,19 +2,26 @@
 
 import csv
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
+from queue import SimpleQueue
 from types import ModuleType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import framedex
-from framedex import Client, Dataset, View, Workspace, vql
+from framedex import Client, Dataset, Task, TaskFailed, UploadTransaction, View, Workspace, vql
 from framedex.access import Role
+from framedex.encoders import choose_encoder
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from framedex.settings import Settings
+from framedex.tasks.runner import Run
+from tests.enrichments import Hues
+from tests.gallery import Averages, Faulty
 from tests.image_files import Pixels, detailed, encode, photo, resized, write
 from tests.service.client import PASSWORD
 from tests.service.conftest import OPERATOR
@@ -25,6 +32,13 @@ SETTINGS = Settings(threads=2, user="ann@example.org", heartbeat_s=0.2, copy_bud
 KINDS = ("cat", "dog", "bird")
 _EACH = 8
 _PLACES = ("a sofa", "a lawn", "a chair", "a wall", "the stairs", "a bed", "a fence", "the floor")
+_MODELS = """
+[colours]
+type = "IMAGE_TAGGING"
+encoder = "hues"
+vocabulary = "colours.txt"
+threshold = 0.8
+"""
 _BOXES = (("cat-1.jpg", "cat", 0.9), ("cat-2.jpg", "cat", 0.8), ("dog-1.jpg", "cat", 0.7), ("dog-2.jpg", "dog", 0.6))
 """What a model found: the image, the label, and the confidence; in the third image it took a dog for a cat."""
 
@@ -51,6 +65,7 @@ def make_photos(folder: Path) -> Path:
     write(folder / "night.jpg", (photo(71) // 14).astype(np.uint8), quality=95)
     (folder / "broken.jpg").write_bytes(encode(photo(72), "JPEG")[:900])
     write_video(folder / "walk.mp4", numbered(20, seed=73))
+    (folder / "notes.txt").write_text("no image")
     with (folder / "image_annotations.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("filename", "label", "caption"), *rows])
     with (folder / "object_annotations.csv").open("w", newline="") as file:
@@ -66,6 +81,8 @@ def make_photos(folder: Path) -> Path:
 def make_home(home: Path) -> Path:
     """Make a home folder: ``photos``, ``new`` with further ones, and the workspace ``framedex``; return it."""
     photos = make_photos(home / "photos")
+    for name, row in (("more", "bird-1.jpg,30,20,60,60,bird"), ("bad", "bird-1.jpg,30,20,-5,60,bird")):
+        (home / f"{name}_boxes.csv").write_text(f"filename,col_x,row_y,width,height,label\n{row}\n")
     for number, kind in enumerate(("cat", "dog")):
         write(home / "new" / f"{kind}-9.jpg", animal(kind, 60 + number), quality=95)
     shutil.copy(photos / "cat-3.jpg", home / "new" / "cat-3.jpg")
@@ -76,8 +93,22 @@ def make_home(home: Path) -> Path:
         ds.add_field("rating", "float", values={ds.media_id(photos / "cat-1.jpg"): 4.5})
         ds.save_view("dark images", ds.where([{"issues": {"op": "issue", "value": "dark"}}]))
         ds.snapshot("first look")
+        ds.map()
+        (ws.path / "models.toml").write_text(_MODELS)
+        (ws.path / "colours.txt").write_text("red\ngreen\nblue\n")
         hub.users.create(OPERATOR, "ann", PASSWORD, role=Role.ADMIN, email="ann@example.org")
     return home
+
+
+class Patient(Averages):
+    """An encoder that goes on when its task is stopped."""
+
+    def __init__(self) -> None:
+        self.runs: SimpleQueue[Run] = SimpleQueue()
+
+    def encode_images(self, batch: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        self.runs.get(timeout=60).progress.cancelled.wait(60)
+        return super().encode_images(batch)
 
 
 class Names:
@@ -101,13 +132,43 @@ class Names:
 
     @cached_property
     def ws(self) -> Workspace:
-        """The workspace."""
+        """The workspace, in which an encoder is a model."""
+        choose_encoder(Hues())
         return self._open.enter_context(Workspace(self._home / "framedex", settings=SETTINGS))
 
     @cached_property
     def ds(self) -> Dataset:
         """The dataset of the photos."""
         return self.ws.dataset("pets")
+
+    @cached_property
+    def transaction(self) -> UploadTransaction:
+        """An open transaction of a new dataset, with a file."""
+        opened = self.ws.create_draft("inbox").open_upload()
+        opened.add([("cat-9.jpg", self._home / "new" / "cat-9.jpg")])
+        return opened
+
+    @cached_property
+    def running(self) -> Task:
+        """A task that runs until it is stopped: it creates the dataset ``more``."""
+        encoder = Patient()
+        task = self.ws.create_dataset("more", self._home / "new", encoder, wait=False).task
+        assert task is not None
+        run = task._run
+        assert run is not None
+        encoder.runs.put(run)
+        return task
+
+    @cached_property
+    def failed(self) -> Task:
+        """A task that failed, whose encoder is repaired now."""
+        encoder = Faulty()
+        task = self.ws.create_dataset("more", self._home / "new", encoder, wait=False).task
+        assert task is not None
+        with suppress(TaskFailed):
+            task.wait()
+        encoder.broken = False
+        return task
 
     @cached_property
     def view(self) -> View:

@@ -14,11 +14,18 @@ from typing import Any
 
 import pytest
 
+from framedex.web.pages import AppPages
 from tests.pets import Names, make_home
 
 ROOT = Path(__file__).parent.parent
 MODULES = ("framedex.vql", "framedex.encoders")
-_COMPLETE = ("framedex.api.workspace", "framedex.api.handle", "framedex.api.upkeep", "framedex.client")
+_COMPLETE = (
+    "framedex.api.workspace",
+    "framedex.api.handle",
+    "framedex.api.upkeep",
+    "framedex.client",
+    "framedex.api.dataset",
+)
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -110,6 +117,8 @@ def test_examples__are_there() -> None:
 @pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if ">>>" in (value.__doc__ or "")])
 def test_examples__run(name: str, names: Names) -> None:
     """The examples of a docstring print what it shows."""
+    if ".app(" in PUBLIC[name].__doc__ and not AppPages().exist:
+        pytest.skip("the app was not built")
     wrong = run(name, PUBLIC[name], names)
     assert not wrong, "\n".join(wrong)
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from framedex.api.data_frames import as_pandas
 from framedex.api.result_pages import ThumbnailSource
 from framedex.browse.explore import file_name
+from framedex.core.printable import counted
 from framedex.export.files import whole_file
 from framedex.render import html
 from framedex.settings import user_path
@@ -115,7 +116,8 @@ class Overlap(Generic[Source]):
         return target
 
     def _summary(self) -> str:
-        return f"{self.count():,} media have copies there: {len(self):,} pairs with {self.other_count():,} media"
+        have = "media item has copies" if self.count() == 1 else "media have copies"
+        return f"{self.count():,} {have} there: {counted(len(self), 'pairs')} with {self.other_count():,} media"
 
     def _cards(self, count: int) -> Iterator[str]:
         rows = self._table.slice(0, count).to_pylist()

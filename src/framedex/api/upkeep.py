@@ -107,7 +107,7 @@ class WorkspaceUpkeep(WorkspaceHandle):
 
         Examples:
             >>> ws.check("pets").counts
-            {'datasets': 1, 'table versions': 10, 'columns': 214, 'journal files': 2}
+            {'datasets': 1, 'table versions': ..., 'columns': ..., 'journal files': 2, ...}
         """
         with progress_bar("Checking") as progress:
             return check(self._context, names or None, repair=repair, progress=progress)

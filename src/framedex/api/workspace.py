@@ -410,6 +410,7 @@ class Workspace(WorkspaceUpkeep):
         Examples:
             >>> for each in ws.tasks(dataset_name="pets").tasks:
             ...     print(each.task_type, each.status)
+            MAP COMPLETED
             CUSTOM_METADATA COMPLETED
             DATASET_CREATION COMPLETED
         """
@@ -437,7 +438,7 @@ class Workspace(WorkspaceUpkeep):
 
         Examples:
             >>> ws.task_filters().task_types
-            ['CUSTOM_METADATA', 'DATASET_CREATION']
+            ['CUSTOM_METADATA', 'DATASET_CREATION', 'MAP']
         """
         return task_filters(self._context, start_time_from, start_time_to, datasets, deleted_by)
 
@@ -449,7 +450,7 @@ class Workspace(WorkspaceUpkeep):
 
         Examples:
             >>> ws.task(ds.last_task.task_id)
-            <framedex.Task CUSTOM_METADATA COMPLETED: ...>
+            <framedex.Task MAP COMPLETED: ...>
         """
         self._fail_interrupted()
         task = Task(self._context.runner, task_id)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from framedex.cli.options import JsonOption, WorkspaceOption, YesOption, confirm
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import print_json, print_table, say
 from framedex.cli.people import UserArgument, open_hub, users
+from framedex.core.printable import counted
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import typer
 
 import framedex
 from framedex.cli.options import JsonOption, WorkspaceOption, open_workspace
-from framedex.cli.output import counted, print_json, say
+from framedex.cli.output import print_json, say
+from framedex.core.printable import counted
 from framedex.render.sizes import bytes_text
 
 

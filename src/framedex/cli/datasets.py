@@ -17,7 +17,8 @@ from framedex.cli.options import (
     existing_folder,
     open_workspace,
 )
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import print_json, print_table, say
+from framedex.core.printable import counted
 from framedex.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:

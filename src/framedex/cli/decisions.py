@@ -15,7 +15,8 @@ from framedex.cli.options import (
     WorkspaceOption,
     open_workspace,
 )
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import print_json, print_table, say
+from framedex.core.printable import counted
 
 if TYPE_CHECKING:
     from framedex.records import DuplicateDecision, LabelDecision

@@ -16,7 +16,8 @@ from framedex.cli.options import (
     open_workspace,
     parse_vql,
 )
-from framedex.cli.output import counted, print_json, print_table, say, short_number
+from framedex.cli.output import print_json, print_table, say, short_number
+from framedex.core.printable import counted
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:

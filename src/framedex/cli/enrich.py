@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace
-from framedex.cli.output import counted, print_json, say
+from framedex.cli.output import print_json, say
+from framedex.core.printable import counted
 from framedex.errors import InvalidInput
 
 

@@ -19,7 +19,8 @@ from framedex.cli.options import (
     parse_vql,
     workspace_folder,
 )
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import print_json, print_table, say
+from framedex.core.printable import counted
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.render.sizes import bytes_text
 

@@ -16,9 +16,10 @@ import typer
 import framedex
 from framedex.cli.browser import show_in_browser
 from framedex.cli.options import NAMESPACE, WorkspaceOption, workspace_folder
-from framedex.cli.output import counted, say
+from framedex.cli.output import say
 from framedex.cli.serve import load_server, needing_http, without_collection
 from framedex.core.naming import check_dataset_name
+from framedex.core.printable import counted
 from framedex.errors import Conflict, InvalidInput, ReadOnly
 from framedex.web import BUILD_HINT, AppPages
 

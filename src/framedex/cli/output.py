@@ -20,11 +20,6 @@ def short_number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
-def counted(count: int, nouns: str) -> str:
-    """Return a count with a regular noun, given in the plural: "1 image", "1,000 images"."""
-    return f"{count:,} {nouns if count != 1 else ' '.join(word.removesuffix('s') for word in nouns.split(' '))}"
-
-
 def say(line: str) -> None:
     """Print a line at once, also where the output is a pipe or a file: who waits for an address must get it."""
     print(printable(line), flush=True)  # noqa: T201 - a command line prints

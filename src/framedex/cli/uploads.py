@@ -18,7 +18,8 @@ from framedex.cli.options import (
     open_workspace,
     workspace_folder,
 )
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import print_json, print_table, say
+from framedex.core.printable import counted
 from framedex.errors import Error, InvalidInput, NotFound
 from framedex.render.sizes import bytes_text
 

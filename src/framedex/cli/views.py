@@ -15,7 +15,8 @@ from framedex.cli.options import (
     open_workspace,
     parse_vql,
 )
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import print_json, print_table, say
+from framedex.core.printable import counted
 from framedex.errors import InvalidInput, ReadOnly
 
 if TYPE_CHECKING:

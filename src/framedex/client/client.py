@@ -189,6 +189,7 @@ class Client:
         Examples:
             >>> for each in client.tasks(dataset_name="pets").tasks:
             ...     print(each.task_type, each.status)
+            MAP COMPLETED
             CUSTOM_METADATA COMPLETED
             DATASET_CREATION COMPLETED
         """
@@ -200,7 +201,7 @@ class Client:
 
         Examples:
             >>> client.task_filters().task_types
-            ['CUSTOM_METADATA', 'DATASET_CREATION']
+            ['CUSTOM_METADATA', 'DATASET_CREATION', 'MAP']
         """
         query = {"start_time_from": _time(start_time_from), "start_time_to": _time(start_time_to)}
         return TaskFilters.model_validate(self._connection.json(calls.TASK_FILTERS, query=query))
@@ -213,7 +214,7 @@ class Client:
 
         Examples:
             >>> client.task(ds.last_task.task_id)
-            <framedex.ClientTask CUSTOM_METADATA COMPLETED: ...>
+            <framedex.ClientTask MAP COMPLETED: ...>
         """
         task = ClientTask(self._connection, task_id)
         _ = task.record  # raises if there is no such task

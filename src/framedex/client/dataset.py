@@ -24,6 +24,7 @@ from framedex.client.suggestions import ClientSuggestions
 from framedex.client.view import ClientReading, ClientView
 from framedex.client.work import ClientTask
 from framedex.core.naming import name_key
+from framedex.core.printable import counted
 from framedex.core.suffixes import is_media
 from framedex.errors import Error, InvalidInput, NotFound
 from framedex.records import (
@@ -364,7 +365,8 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
 
     def __repr__(self) -> str:
         info = self.info
-        return f"<framedex.ClientDataset {info.display_name!r}: {info.n_images} images, {info.status_new}>"
+        images = counted(info.n_images, "images")
+        return f"<framedex.ClientDataset {info.display_name!r}: {images}, {info.status_new}>"
 
 
 def dataset_record(body: Mapping[str, Any]) -> DatasetRecord:

@@ -130,6 +130,11 @@ class Exportable(ABC):
             NotFound: a selected media item or cluster does not exist.
             Conflict: the dataset has nothing to show yet.
             TaskFailed: something else went wrong, such as a full disk.
+
+        Examples:
+            >>> ds.export("cats.zip", "coco", vql=vql.labels("cat"))
+            ExportResult(path='.../cats.zip', total_media_items=9, total_objects=4, images=0, message='9 media, 4
+              objects')
         """
         options = ExportOptions(
             None if split is None else check_request(split, self._selector_of),

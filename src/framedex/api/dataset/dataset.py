@@ -30,6 +30,7 @@ from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.core.checks import check_flag
+from framedex.core.printable import counted
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
@@ -82,6 +83,13 @@ class Dataset(
     Attributes:
         id: the dataset's UUID.
         task: the last task that this object started, if any.
+
+    Examples:
+        >>> ds = ws.dataset("pets")
+        >>> ds.where([{"labels": {"op": "is", "value": "cat"}}]).count()
+        9
+        >>> ds.similar("new/cat-9.jpg", limit=3)
+        <framedex.RankedView of dataset 'pets': 3 media>
     """
 
     def __init__(self, context: Context, dataset_id: str, task: Task | None = None) -> None:
@@ -97,6 +105,11 @@ class Dataset(
 
         Raises:
             InvalidInput: *make* is no function.
+
+        Examples:
+            >>> served = ds.with_uris(lambda media_id, kind: f"https://images.example.com/{kind}/{media_id}")
+            >>> served.media_item(ds.media_id("cat-1.jpg")).media_uri
+            'https://images.example.com/file/...'
         """
         if not callable(make):
             raise InvalidInput(f"make must be a function that returns a URI for (media_id, file), not {make!r}")
@@ -104,13 +117,23 @@ class Dataset(
 
     @property
     def info(self) -> DatasetRecord:
-        """The dataset's record: status, progress and counts."""
+        """The dataset's record: status, progress and counts.
+
+        Examples:
+            >>> ds.info.n_images, ds.info.n_objects, ds.info.owned_by
+            (31, 9, 'ann@example.org')
+        """
         with self._context.catalog.read() as connection:
             return datasets.find_dataset(connection, self.id)
 
     @property
     def name(self) -> str:
-        """The dataset's name."""
+        """The dataset's name.
+
+        Examples:
+            >>> ds.name
+            'pets'
+        """
         return self.info.display_name
 
     @property
@@ -119,17 +142,33 @@ class Dataset(
 
         Raises:
             NotIndexed: the dataset has no index yet.
+
+        Examples:
+            >>> ds.embedding_config.encoder, ds.embedding_config.dimension
+            ('gist', 610)
         """
         return read_embedding_config(self._context, self.id)
 
     @property
     def skipped(self) -> dict[str, int]:
-        """The number of skipped files by reason."""
+        """The number of skipped files by reason.
+
+        Examples:
+            >>> ds.skipped
+            {'other files': 2}
+        """
         return dict(open_media(self._context, self.id).generation.summary.skipped)
 
     @property
     def box_problems(self) -> list[str]:
-        """The first hundred problems of the annotation files, each with its location and a correction."""
+        """The first hundred problems of the annotation files, each with its location and a correction.
+
+        Examples:
+            >>> task = ds.add_objects("bad_boxes.csv")
+            >>> ds.box_problems
+            ["a box of 'bird-1.jpg': x 30, y 20, width -5, height 60: the corners are swapped: width and height must
+              be above 0"]
+        """
         return list(open_media(self._context, self.id).generation.summary.box_problems)
 
     @property
@@ -137,19 +176,35 @@ class Dataset(
         """The parts of the last source that were recognised, such as annotation files, and those that were not.
 
         A sentence for each; columns that are left out have one, too.
+
+        Examples:
+            >>> ds.layout
+            ['read: image_annotations.csv, object_annotations.csv']
         """
         return list(open_media(self._context, self.id).generation.summary.layout)
 
     @property
     def last_task(self) -> TaskRecord | None:
-        """The dataset's newest task, started by any process; None if it has no task."""
+        """The dataset's newest task, started by any process; None if it has no task.
+
+        Examples:
+            >>> print(ds.last_task.task_type, ds.last_task.status)
+            MAP COMPLETED
+        """
         with self._context.catalog.read() as connection:
             records = task_rows.list_tasks(connection, TaskQuery({"dataset_id": self.id}), limit=1)
         return records[0] if records else None
 
     @property
     def running_task(self) -> TaskType | None:
-        """The type of the task that changes the dataset, or enriches it, at present; None if no task does."""
+        """The type of the task that changes the dataset, or enriches it, at present; None if no task does.
+
+        Examples:
+            >>> print(ws.dataset("more").running_task)
+            DATASET_CREATION
+            >>> running.abort().status
+            <TaskStatus.ABORTED: 'ABORTED'>
+        """
         with self._context.catalog.read() as connection:
             running = task_rows.running(connection, self.id)
         return None if running is None else TaskType(running)
@@ -162,12 +217,23 @@ class Dataset(
 
         Raises:
             InvalidFilter: the filter is invalid.
+
+        Examples:
+            >>> ds.where([{"labels": {"op": "is", "value": "dog"}}]).count()
+            7
+            >>> ds.where(vql.labels("dog") & ~vql.issues("mislabels")).count()
+            7
         """
         return self._view().where(vql)
 
     @property
     def view(self) -> View:
-        """All media as a view."""
+        """All media as a view.
+
+        Examples:
+            >>> ds.view
+            <framedex.View of dataset 'pets': 33 media>
+        """
         return self._view()
 
     def select(self, ids: Sequence[str]) -> View:
@@ -176,6 +242,11 @@ class Dataset(
         Raises:
             InvalidInput: *ids* is no sequence of texts.
             NotFound: an id is not in the dataset; the message names it.
+
+        Examples:
+            >>> chosen = ds.select([ds.media_id("dog-2.jpg"), ds.media_id("cat-1.jpg")])
+            >>> [row["image_filename"] for row in chosen]
+            ['dog-2.jpg', 'cat-1.jpg']
         """
         return self._view().select(ids)
 
@@ -184,6 +255,11 @@ class Dataset(
 
         Raises:
             NotFound: the cluster does not exist, or no longer.
+
+        Examples:
+            >>> largest = ds.explore(level=2).clusters[0]
+            >>> ds.cluster(largest.cluster_id).labels()
+            [LabelCount(name='cat', count=8)]
         """
         for view in (self._view(), self.objects):
             members = view.where(cluster(str(cluster_id)))
@@ -193,7 +269,12 @@ class Dataset(
 
     @property
     def objects(self) -> View:
-        """The objects in the media, as a view in which each object is a media item; empty without objects."""
+        """The objects in the media, as a view in which each object is a media item; empty without objects.
+
+        Examples:
+            >>> ds.objects.where(vql.labels("cat")).count()
+            5
+        """
         return View(self._context, self.id, objects=True)
 
     def explore(
@@ -204,27 +285,60 @@ class Dataset(
         vql: Sequence[Any] | None = None,
         **search: Unpack[ExploreSearch],
     ) -> ExplorePage[View]:
-        """Return a page of 100 clusters; see :meth:`View.explore` for all parameters."""
+        """Return a page of 100 clusters; see :meth:`View.explore` for all parameters.
+
+        Examples:
+            >>> [(each.name, each.n_images) for each in ds.explore(level=2).clusters][:3]
+            [('cat 80 %', 10), ('dog 67 %, cat 11 %', 9), ('bird 100 %', 8)]
+        """
         return self._view().explore(entity_type, level, page_number, vql, **search)
 
     def count(self) -> int:
-        """Return the number of media."""
+        """Return the number of media.
+
+        Examples:
+            >>> ds.count()
+            33
+        """
         return self._view().count()
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a row for each media item; see :meth:`View.to_arrow`."""
+        """Return a row for each media item; see :meth:`View.to_arrow`.
+
+        Examples:
+            >>> ds.to_arrow(["path", "width", "labels"]).to_pylist()[:2]
+            [{'path': 'bird-1.jpg', 'width': 160, 'labels': ['bird']}, {'path': 'bird-2.jpg', 'width': 160,
+              'labels': ['bird']}]
+        """
         return self._view().to_arrow(columns)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> "pd.DataFrame":
-        """Return a row for each media item; see :meth:`View.to_pandas`."""
+        """Return a row for each media item; see :meth:`View.to_pandas`.
+
+        Examples:
+            >>> ds.to_pandas(["path", "width", "labels"]).head(2)
+                     path  width  labels
+            0  bird-1.jpg  160.0  [bird]
+            1  bird-2.jpg  160.0  [bird]
+        """
         return self._view().to_pandas(columns)
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> IssueTable:
-        """Return a row for each issue, worst first; see :meth:`View.issues`."""
+        """Return a row for each issue, worst first; see :meth:`View.issues`.
+
+        Examples:
+            >>> ds.issues("dark").to_arrow()["path"].to_pylist()
+            ['night.jpg']
+        """
         return self._view().issues(issue_type, limit=limit)
 
     def histogram(self, issue_type: str, *, bins: int | Sequence[float] = 20) -> Histogram:
-        """Return the histogram of the values of an issue type; see :meth:`View.histogram`."""
+        """Return the histogram of the values of an issue type; see :meth:`View.histogram`.
+
+        Examples:
+            >>> ds.histogram("dark", bins=4).counts
+            [1, 0, 0, 31]
+        """
         return self._view().histogram(issue_type, bins=bins)
 
     def duplicates(
@@ -237,7 +351,13 @@ class Dataset(
         within_videos: bool = False,
         of: str | None = None,
     ) -> DuplicateGroups[View]:
-        """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
+        """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`.
+
+        Examples:
+            >>> groups = ds.duplicates()
+            >>> [[row["image_filename"] for row in groups.members(group)] for group in groups]
+            [['cat-1-copy.jpg', 'cat-1.jpg'], ['garden-small.jpg', 'garden.jpg']]
+        """
         return self._view().duplicates(
             similarity, exact=exact, limit=limit, entity_type=entity_type, within_videos=within_videos, of=of
         )
@@ -288,6 +408,12 @@ class Dataset(
             Forbidden: the settings do not allow additions.
             Unavailable: the bucket cannot be reached, or its objects cannot be listed.
             WorkspaceError: an upload cannot be written, or the workspace was opened read-only.
+
+        Examples:
+            >>> ds.add_media("new")
+            <framedex.Task MEDIA_ADDITION COMPLETED: ...>
+            >>> ds
+            <framedex.Dataset 'pets': 34 images, 1 video, PARTIAL INDEX>
         """
         check_allowed(self._context)
         check_flag("class_folders", class_folders, optional=True)
@@ -316,6 +442,11 @@ class Dataset(
             InvalidInput: *boxes* is no source of bounding boxes, or the dataset was created from embeddings.
             NotIndexed: the dataset has no index.
             Conflict: another task is running.
+
+        Examples:
+            >>> task = ds.add_objects("more_boxes.csv")
+            >>> ds.objects.where(vql.labels("bird")).count()
+            1
         """
         self.task = start_objects(self._context, self.id, boxes)
         if wait:
@@ -341,6 +472,13 @@ class Dataset(
             Conflict: the dataset's status is not PARTIAL INDEX, or another task is running.
             InvalidInput: the thresholds do not ascend, or *measure_images* is set and the images were read before.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> task = ds.add_media("new")
+            >>> ds.reindex()
+            <framedex.Task REINDEX COMPLETED: ...>
+            >>> ds
+            <framedex.Dataset 'pets': 34 images, 1 video, READY>
         """
         cuts = None if thresholds is None else check_thresholds(thresholds)
         if measure_images:
@@ -381,6 +519,10 @@ class Dataset(
             NotFound: the snapshot does not exist.
             Conflict: the dataset's status does not allow clones.
             Error: the task failed; only its record remains.
+
+        Examples:
+            >>> ds.clone("first look")
+            <framedex.Dataset 'pets (cloned)': 31 images, 1 video, READY>
         """
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:
@@ -414,6 +556,10 @@ class Dataset(
                 or custom fields of one name have different types.
             Conflict: the name is taken, or the status of one of the datasets does not allow it.
             Error: the task failed; only its record remains.
+
+        Examples:
+            >>> ds.merge(ws.dataset("new"), "all pets")
+            <framedex.Dataset 'all pets': 34 images, 1 video, PARTIAL INDEX>
         """
         if not isinstance(other, Dataset) or other._context.layout.root != self._context.layout.root:
             raise InvalidInput(f"other must be a dataset of the same workspace, not {other!r:.80}")
@@ -442,6 +588,11 @@ class Dataset(
                 applied.
             Unavailable: none of the images can be read.
             Error: the task failed; only its record remains.
+
+        Examples:
+            >>> enriched = ds.enrich({"IMAGE_TAGGING": "colours"})
+            >>> enriched.name, [each.name for each in enriched.labels()]
+            ('pets (enriched)', ['cat', 'red', 'bird', 'dog', 'blue', 'green'])
         """
         new_id, task = enrichment.start_enrichment(self._context, self.id, models)
         if wait:
@@ -462,12 +613,23 @@ class Dataset(
             InvalidInput: there are fewer than two different ids.
             NotFound: one is not in the dataset.
             Conflict: a task is running.
+
+        Examples:
+            >>> decision = ds.not_duplicates([ds.media_id("garden.jpg"), ds.media_id("garden-small.jpg")])
+            >>> len(ds.duplicates())
+            1
         """
         ids = media_ids.media_ids if isinstance(media_ids, DuplicateGroup) else media_ids
         return decide_not_duplicates(self._context, self.id, ids)
 
     def duplicate_decisions(self) -> list[DuplicateDecision]:
-        """Return the decisions made by :meth:`not_duplicates`, oldest first."""
+        """Return the decisions made by :meth:`not_duplicates`, oldest first.
+
+        Examples:
+            >>> decision = ds.not_duplicates(ds.duplicates()[0])
+            >>> [(len(each.media_ids), each.decided_by) for each in ds.duplicate_decisions()]
+            [(2, 'ann@example.org')]
+        """
         return RecordList(duplicate_decisions(self._context, self.id))
 
     def withdraw_decision(self, decision_id: str) -> None:
@@ -476,6 +638,12 @@ class Dataset(
         Raises:
             NotFound: the decision does not exist.
             Conflict: a task is running.
+
+        Examples:
+            >>> decision = ds.not_duplicates(ds.duplicates()[0])
+            >>> ds.withdraw_decision(decision.decision_id)
+            >>> ds.duplicate_decisions()
+            []
         """
         withdraw_decision(self._context, self.id, decision_id)
 
@@ -504,22 +672,35 @@ class Dataset(
             InvalidInput: an argument cannot be used, or neither duplicates nor issues are given.
             InvalidFilter: the filter is invalid.
             Conflict: the dataset is PARTIAL INDEX and must be reindexed first, or it has no committed state yet.
+
+        Examples:
+            >>> plan = ds.plan_cleanup(duplicates=0.96, issues=["dark"])
+            >>> plan.words
+            '3 media to remove: 1 dark, 2 duplicates; ... KB of files; 2 kept in their place; ...'
         """
         return plan_cleanup(self._context, self.id, duplicates=duplicates, issues=issues, keep=keep, where=where)
 
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
-        """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding."""
+        """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding.
+
+        Examples:
+            >>> ids, vectors = ds.embeddings()
+            >>> len(ids), vectors.shape
+            (32, (32, 610))
+        """
         return self._view().embeddings()
 
     def __repr__(self) -> str:
         info = self.info
-        videos = f", {info.n_videos} videos" if info.n_videos else ""
-        return f"<framedex.Dataset {info.display_name!r}: {info.n_images} images{videos}, {info.status_new}>"
+        videos = f", {counted(info.n_videos, 'videos')}" if info.n_videos else ""
+        images = counted(info.n_images, "images")
+        return f"<framedex.Dataset {info.display_name!r}: {images}{videos}, {info.status_new}>"
 
     def _repr_html_(self) -> str:
         info = self.info
-        videos = f" · {info.n_videos:,} videos" if info.n_videos else ""
-        head = html.heading(info.display_name, 2) + html.note(f"{info.n_images:,} images{videos} · {info.status_new}")
+        videos = f" · {counted(info.n_videos, 'videos')}" if info.n_videos else ""
+        images = counted(info.n_images, "images")
+        head = html.heading(info.display_name, 2) + html.note(f"{images}{videos} · {info.status_new}")
         try:
             summaries = self._view().issue_summaries()
         except Conflict:

@@ -44,6 +44,11 @@ class DatasetEdits:
 
         Args:
             limit: the number of steps; None for all.
+
+        Examples:
+            >>> tag = ds.tag(ds.where(vql.labels("bird")), "flies")
+            >>> ds.journal(1)
+            [JournalStep(step=3, operation='tag', n_media=8, created_by='ann@example.org', created_at='...')]
         """
         return RecordList(steps.list_journal(self._context, self.id, limit=limit))
 
@@ -57,6 +62,11 @@ class DatasetEdits:
             NotFound: the journal has no such step.
             Conflict: there is nothing to undo; the step is undone, or cannot be undone; a later edit changed the same
                 values of the same media, or a task is running. The message says which.
+
+        Examples:
+            >>> ds.set_labels(ds.media_id("dog-8.jpg"), "dog")
+            >>> ds.undo().operation
+            'set_labels'
         """
         return steps.undo(self._context, self.id, step)
 
@@ -66,6 +76,12 @@ class DatasetEdits:
         Raises:
             NotFound: the journal has no such step.
             Conflict: there is nothing to redo, or what the step changed has changed since; or a task is running.
+
+        Examples:
+            >>> ds.set_labels(ds.media_id("dog-8.jpg"), "dog")
+            >>> undone = ds.undo()
+            >>> ds.redo().operation
+            'set_labels'
         """
         return steps.redo(self._context, self.id, step)
 
@@ -75,12 +91,22 @@ class DatasetEdits:
 
         Raises:
             Conflict: a tag of an older version of the program has the reserved name ``basket``.
+
+        Examples:
+            >>> ds.basket.add(ds.where(vql.labels("cat")))
+            >>> ds.basket.count()
+            9
         """
         check_basket(self._context, self.id)
         return Basket(self._context, self.id).where(tags(BASKET))
 
     def tags(self) -> list[Tag]:
-        """Return the tags, oldest first, each with its number of media."""
+        """Return the tags, oldest first, each with its number of media.
+
+        Examples:
+            >>> [(each.name, each.count) for each in ds.tags()]
+            [('reviewed', 3)]
+        """
         return RecordList(editing.list_tags(self._context, self.id))
 
     def create_tag(self, name: str) -> Tag:
@@ -93,6 +119,10 @@ class DatasetEdits:
         Raises:
             InvalidInput: the name is invalid.
             Conflict: the name is taken, or a task is running.
+
+        Examples:
+            >>> ds.create_tag("to print").count
+            0
         """
         return editing.create_tag(self._context, self.id, name)
 
@@ -103,6 +133,10 @@ class DatasetEdits:
             NotFound: the tag does not exist.
             InvalidInput: the name is invalid.
             Conflict: the name is taken, or a task is running.
+
+        Examples:
+            >>> ds.rename_tag("reviewed", "done").name
+            'done'
         """
         return editing.rename_tag(self._context, self.id, tag, name)
 
@@ -112,6 +146,11 @@ class DatasetEdits:
         Raises:
             NotFound: the tag does not exist.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.delete_tag("reviewed")
+            >>> ds.tags()
+            []
         """
         editing.delete_tag(self._context, self.id, tag)
 
@@ -126,6 +165,10 @@ class DatasetEdits:
             NotFound: a media item or the tag id does not exist.
             InvalidInput: the name or the selection is invalid.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.tag(ds.where(vql.labels("bird")), "flies").count
+            8
         """
         return editing.tag(self._context, self.id, self._selection(selection), tag)
 
@@ -136,6 +179,10 @@ class DatasetEdits:
             NotFound: a media item or the tag does not exist.
             InvalidInput: the selection is invalid.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.untag(ds.media_id("cat-1.jpg"), "reviewed").count
+            2
         """
         return editing.untag(self._context, self.id, self._selection(selection), tag)
 
@@ -152,6 +199,15 @@ class DatasetEdits:
             NotFound: a media item does not exist.
             InvalidInput: the labels or the selection are invalid.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.set_labels(ds.media_id("dog-8.jpg"), "dog")
+            >>> ds.set_labels({ds.media_id("cat-1.jpg"): ["cat", "tabby"]})
+            >>> ds.labels()
+            [LabelCount(name='bird', count=8),
+             LabelCount(name='cat', count=8),
+             LabelCount(name='dog', count=8),
+             LabelCount(name='tabby', count=1)]
         """
         self._set_value("labels", selection, labels, "set_labels")
 
@@ -169,11 +225,23 @@ class DatasetEdits:
             InvalidInput: the selection is invalid or empty, or a media item has no labels.
             NotFound: a media item does not exist.
             Conflict: a task is running.
+
+        Examples:
+            >>> before = len(ds.issues("mislabels"))
+            >>> decision = ds.label_is_right(ds.media_id("dog-8.jpg"))
+            >>> before, len(ds.issues("mislabels"))
+            (1, 0)
         """
         return decide_labels_right(self._context, self.id, self._selection(selection))
 
     def label_decisions(self) -> list[LabelDecision]:
-        """Return the decisions made by :meth:`label_is_right`, oldest first."""
+        """Return the decisions made by :meth:`label_is_right`, oldest first.
+
+        Examples:
+            >>> decision = ds.label_is_right(ds.media_id("dog-8.jpg"))
+            >>> [(each.labels, each.decided_by) for each in ds.label_decisions()]
+            [([['cat']], 'ann@example.org')]
+        """
         return RecordList(label_decisions(self._context, self.id))
 
     def set_captions(self, captions: Mapping[str, str | None]) -> None:
@@ -183,6 +251,12 @@ class DatasetEdits:
             NotFound: a media item does not exist.
             InvalidInput: a caption is neither text nor None.
             Conflict: a task is running.
+
+        Examples:
+            >>> cat = ds.media_id("cat-1.jpg")
+            >>> ds.set_captions({cat: "a cat asleep"})
+            >>> ds.media_item(cat).caption
+            'a cat asleep'
         """
         if not isinstance(captions, Mapping):
             raise InvalidInput(f"set_captions takes captions by media id, not {type(captions).__name__}")
@@ -200,6 +274,11 @@ class DatasetEdits:
             NotFound: a media item does not exist.
             InvalidInput: the name, a value or the selection is invalid.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.set_value("caption", ds.where(vql.labels("bird")), "a bird")
+            >>> ds.search('"a bird"').count()
+            8
         """
         self._set_value(name, selection, value, "set_value")
 
@@ -209,6 +288,10 @@ class DatasetEdits:
 
         Limits hold for media and objects alike. The default of ``outliers`` depends on the data: here it is that of the
         media.
+
+        Examples:
+            >>> ds.limits["dark"].limit, ds.limits["dark"].meaning
+            (0.32, 'brightness of the brightest pixels, 0 to 1')
         """
         return limit_edits.dataset_limits(self._context, self.id)
 
@@ -225,6 +308,12 @@ class DatasetEdits:
         Raises:
             InvalidInput: a type is unknown or has no limit, or a limit is outside of the values of its type.
             Conflict: a task is running.
+
+        Examples:
+            >>> before = len(ds.issues("blur"))
+            >>> ds.set_limits(blur=0.9)
+            >>> before, len(ds.issues("blur"))
+            (0, 32)
         """
         limit_edits.set_limits(self._context, self.id, limits)
 
@@ -234,11 +323,22 @@ class DatasetEdits:
         Raises:
             InvalidInput: a type is unknown or has no limit.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.set_limits(blur=0.9)
+            >>> ds.reset_limits("blur")
+            >>> ds.limits["blur"].limit
+            0.37
         """
         limit_edits.reset_limits(self._context, self.id, issue_types)
 
     def fields(self) -> list[Field]:
-        """Return the custom fields, oldest first."""
+        """Return the custom fields, oldest first.
+
+        Examples:
+            >>> [(each.field_name, str(each.field_type)) for each in ds.fields()]
+            [('rating', 'float')]
+        """
         return RecordList(editing.list_fields(self._context, self.id))
 
     def field_values(self, media_id: str) -> list[FieldValue]:
@@ -246,6 +346,10 @@ class DatasetEdits:
 
         Raises:
             NotFound: the media item does not exist.
+
+        Examples:
+            >>> ds.field_values(ds.media_id("cat-1.jpg"))
+            [FieldValue(field_name='rating', field_type='float', value=4.5)]
         """
         return RecordList(editing.field_values(self._context, self.id, media_id))
 
@@ -302,6 +406,12 @@ class DatasetEdits:
         Raises:
             InvalidInput: an argument cannot be used.
             Conflict: the name is taken, a task is running, or a task has the id already.
+
+        Examples:
+            >>> cat, dog = ds.media_id("cat-1.jpg"), ds.media_id("dog-1.jpg")
+            >>> result = ds.add_field("owner", "string", values={cat: "Ann", dog: 7})
+            >>> result.inserted_rows, result.sample_errors
+            (1, [FieldError(reason='a string is text, not 7', row_index=1)])
         """
         task = editing.start_adding_field(
             self._context, self.id, name, field_type, enum_options, is_multi, values, task_id
@@ -311,7 +421,14 @@ class DatasetEdits:
     def check_field(
         self, name: str, field_type: str, *, enum_options: Sequence[str] | None = None, is_multi: bool = False
     ) -> None:
-        """Check that :meth:`add_field` would accept a custom field now; arguments and errors are the same."""
+        """Check that :meth:`add_field` would accept a custom field now; arguments and errors are the same.
+
+        Examples:
+            >>> ds.check_field("rating", "float")
+            Traceback (most recent call last):
+                ...
+            framedex.errors.Conflict: a field named 'rating' exists already; choose another name or delete it first
+        """
         editing.check_new_field(self._context, self.id, name, field_type, enum_options, is_multi)
 
     @overload
@@ -331,6 +448,12 @@ class DatasetEdits:
             NotFound: the field does not exist.
             InvalidInput: the values are neither a mapping nor rows.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.set_field("rating", {ds.media_id("dog-1.jpg"): 4}).inserted_rows
+            1
+            >>> ds.where(vql.field("rating", "ge", 4)).count()
+            2
         """
         task = editing.start_setting_field(self._context, self.id, name, values)
         return self._filled(task, f"Filling field {name!r}", wait=wait)
@@ -340,6 +463,13 @@ class DatasetEdits:
 
         Raises:
             NotFound: the task does not exist.
+
+        Examples:
+            >>> task = ds.set_field("rating", {ds.media_id("dog-1.jpg"): 4}, wait=False)
+            >>> print(task.wait().status)
+            COMPLETED
+            >>> ds.field_result(task.id).inserted_rows
+            1
         """
         return editing.field_result(self._context, task_id)
 
@@ -350,6 +480,10 @@ class DatasetEdits:
             NotFound: the field does not exist.
             InvalidInput: the name is invalid.
             Conflict: the name is taken, or a task is running.
+
+        Examples:
+            >>> ds.rename_field("rating", "stars").field_name
+            'stars'
         """
         return editing.rename_field(self._context, self.id, name, new_name)
 
@@ -359,6 +493,11 @@ class DatasetEdits:
         Raises:
             NotFound: the field does not exist.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.delete_field("rating")
+            >>> ds.fields()
+            []
         """
         editing.delete_field(self._context, self.id, name)
 

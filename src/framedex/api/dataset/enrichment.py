@@ -22,12 +22,22 @@ class DatasetEnrichment:
 
         Raises:
             InvalidInput: the file is invalid; the message names the model and the key.
+
+        Examples:
+            >>> [(each.id, str(each.type), str(each.status)) for each in ds.list_models()]
+            [('colours', 'IMAGE_TAGGING', 'Active'), ('faces', 'OBJECT_DETECTION', 'Active')]
         """
         return RecordList(enrichment.list_models(self._context, self.id))
 
     @property
     def last_enrichment(self) -> TaskRecord | None:
-        """The newest task that enriches the dataset, or that made it of another one; None if there is none."""
+        """The newest task that enriches the dataset, or that made it of another one; None if there is none.
+
+        Examples:
+            >>> enriched = ds.enrich({"IMAGE_TAGGING": "colours"})
+            >>> print(ds.last_enrichment.task_type, ds.last_enrichment.status)
+            ENRICHMENT COMPLETED
+        """
         with self._context.catalog.read() as connection:
             return task_rows.last_enrichment(connection, self.id)
 
@@ -35,5 +45,10 @@ class DatasetEnrichment:
         """Return the models that were applied. The status is ``NEW`` without models, else ``ENRICHED``.
 
         Snapshots, restores and clones preserve the context.
+
+        Examples:
+            >>> enriched = ds.enrich({"IMAGE_TAGGING": "colours"})
+            >>> enriched.enrichment_context().status, ds.enrichment_context().status
+            (<EnrichmentStatus.ENRICHED: 'ENRICHED'>, <EnrichmentStatus.NEW: 'NEW'>)
         """
         return enrichment.read_context(self._context, self.id)

@@ -49,6 +49,11 @@ class DatasetEvaluation:
         Raises:
             InvalidInput: an argument cannot be used, a source does not exist, or a box is both true and a prediction.
             Conflict: the dataset has nothing to show yet.
+
+        Examples:
+            >>> ds.evaluate("annotated", "detected", iou=0.5)
+            <framedex.Evaluation: precision 0.750, recall 0.600, mean average precision 0.668 of 2 labels at IoU
+              0.5>
         """
         if not is_number(iou) or not 0 < iou <= 1:
             raise InvalidInput(f"iou must be a number above 0, at most 1, not {iou!r:.80}")

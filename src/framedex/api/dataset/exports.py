@@ -42,7 +42,12 @@ class DatasetExports(exporting.Exportable):
         entity_type: str | None = None,
         vql: Sequence[Any] | None = None,
     ) -> int:
-        """Return the number of media or objects that :meth:`export` would select; see :meth:`View.count_export`."""
+        """Return the number of media or objects that :meth:`export` would select; see :meth:`View.count_export`.
+
+        Examples:
+            >>> ds.count_export(vql=vql.labels("cat"))
+            9
+        """
         view = View(self._context, self.id)
         return view.count_export(media_selection, entity_type=entity_type, vql=vql)
 
@@ -50,6 +55,11 @@ class DatasetExports(exporting.Exportable):
         """Return the exports of all processes, newest first.
 
         An export whose process died is FAILED, "interrupted". Exports of a read-only workspace are not recorded.
+
+        Examples:
+            >>> record = ds.export("pets.zip")
+            >>> [(str(each.status), each.result_message) for each in ds.exports()]
+            [('COMPLETED', '33 media, 9 objects')]
         """
         return RecordList(exporting.list_exports(self._context, self.id))
 
@@ -58,5 +68,10 @@ class DatasetExports(exporting.Exportable):
 
         Raises:
             NotFound: the export does not exist.
+
+        Examples:
+            >>> record = ds.export("pets.zip")
+            >>> print(ds.export_status(ds.exports()[0].id).status)
+            COMPLETED
         """
         return exporting.get_export(self._context, self.id, export_id)

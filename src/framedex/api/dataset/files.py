@@ -36,6 +36,10 @@ class DatasetFiles:
 
         Raises:
             NotFound: the dataset has no such item.
+
+        Examples:
+            >>> ds.media_item(ds.media_id("night.jpg")).issues
+            [MediaIssue(issue_type='dark', confidence=0.9...)]
         """
         media = self._containing(media_id)
         values = [] if media.parents is not None else field_values(self._context, self.id, media_id)
@@ -47,6 +51,10 @@ class DatasetFiles:
         Raises:
             NotFound: the media item or object does not exist, or its file is gone.
             CannotDecode: the file is not an image.
+
+        Examples:
+            >>> ds.read(ds.media_id("cat-1.jpg")).shape
+            (120, 160, 3)
         """
         return read_media_pixels(self._containing(media_id), media_id, self._context.settings)
 
@@ -58,6 +66,12 @@ class DatasetFiles:
         Raises:
             NotFound: the media item or object does not exist, or its file is gone.
             CannotDecode: the file is not an image.
+
+        Examples:
+            >>> from io import BytesIO
+            >>> from PIL import Image
+            >>> Image.open(BytesIO(ds.jpeg(ds.media_id("cat-1.jpg")))).size
+            (160, 120)
         """
         return thumbnail(self.read(media_id), size=FULL_SIZE, quality=_QUALITY)
 
@@ -72,6 +86,12 @@ class DatasetFiles:
             NotFound: the media item or object does not exist, or its file is gone.
             CannotDecode: the file is not an image.
             InvalidInput: the size is out of range.
+
+        Examples:
+            >>> from io import BytesIO
+            >>> from PIL import Image
+            >>> Image.open(BytesIO(ds.thumbnail(ds.media_id("cat-1.jpg"), size=64))).size
+            (64, 48)
         """
         if (cached := self.cached_thumbnail(media_id, size)) is not None:
             return cached
@@ -84,6 +104,14 @@ class DatasetFiles:
 
         Raises:
             InvalidInput: the size is out of range.
+
+        Examples:
+            >>> cat = ds.media_id("cat-1.jpg")
+            >>> print(ds.cached_thumbnail(cat))
+            None
+            >>> jpeg = ds.thumbnail(cat)
+            >>> ds.cached_thumbnail(cat) == jpeg
+            True
         """
         check_integer("size", size, minimum=16, maximum=_LARGEST)
         folders = (self._context.layout.thumbnails(each) for each in (self.id, objects_dataset(self.id)))
@@ -96,6 +124,11 @@ class DatasetFiles:
         Raises:
             NotFound: the item does not exist, its file is gone or may not be read, or a link leads to another file.
             Unavailable: the file is in a bucket that cannot be reached.
+
+        Examples:
+            >>> with ds.open_file(ds.media_id("cat-1.jpg")) as file:
+            ...     file.name, file.format, len(file.content.read()) == file.size_bytes
+            ('cat-1.jpg', 'jpeg', True)
         """
         return open_original(self._containing(media_id), media_id, self._context.settings)
 

@@ -42,11 +42,20 @@ class DatasetLifecycle:
             InvalidInput: the name or the description cannot be used.
             Forbidden: the settings do not allow snapshots.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> ds.snapshot("before training", description="labels checked").snapshot_name
+            'before training'
         """
         return snapshots.create_snapshot(self._context, self.id, name, description)
 
     def snapshots(self) -> list[Snapshot]:
-        """Return the snapshots, newest first. The first indexing of a dataset creates one automatically."""
+        """Return the snapshots, newest first. The first indexing of a dataset creates one automatically.
+
+        Examples:
+            >>> [each.snapshot_name for each in ds.snapshots()]
+            ['first look', 'pets_snapshot_...']
+        """
         return RecordList(snapshots.list_snapshots(self._context, self.id))
 
     def update_snapshot(
@@ -62,6 +71,10 @@ class DatasetLifecycle:
         Raises:
             NotFound: the snapshot does not exist.
             InvalidInput: both are None, or one cannot be used.
+
+        Examples:
+            >>> ds.update_snapshot("first look", description="as it came").description
+            'as it came'
         """
         return snapshots.update_snapshot(self._context, self.id, snapshot, name=name, description=description)
 
@@ -71,6 +84,11 @@ class DatasetLifecycle:
         Raises:
             NotFound: the snapshot does not exist.
             Conflict: it is the current snapshot.
+
+        Examples:
+            >>> ds.delete_snapshot(ds.snapshots()[-1])
+            >>> [each.snapshot_name for each in ds.snapshots()]
+            ['first look']
         """
         snapshots.delete_snapshot(self._context, self.id, snapshot)
 
@@ -89,6 +107,12 @@ class DatasetLifecycle:
         Raises:
             NotFound: the snapshot does not exist.
             Conflict: another task is running, or the dataset's status does not allow restoring.
+
+        Examples:
+            >>> ds.delete_tag("reviewed")
+            >>> task = ds.restore("first look")
+            >>> [each.name for each in ds.tags()]
+            ['reviewed']
         """
         self.task = snapshots.start_restore(self._context, self.id, snapshot)
         if wait:
@@ -106,6 +130,11 @@ class DatasetLifecycle:
         Raises:
             NotFound: there is no such state, or it was freed.
             Conflict: the dataset has no index yet.
+
+        Examples:
+            >>> ds.set_labels(ds.media_id("dog-8.jpg"), "dog")
+            >>> ds.compare("first look")
+            <framedex.StateComparison: 1 relabelled, 1 resolved>
         """
         states = [state_of(self._context, self.id, each) for each in (before, after)]
         key = "comparison", *(each.generation.id for each in states)
@@ -120,6 +149,10 @@ class DatasetLifecycle:
 
         Raises:
             Conflict: the dataset has no index yet.
+
+        Examples:
+            >>> [(each.name, each.n_images, each.issues["dark"]) for each in ds.trends()]
+            [('pets_snapshot_...', 31, 1), ('first look', 31, 1), ('head', 31, 1)]
         """
         return RecordList(trends(self._context, self.id))
 
@@ -138,6 +171,11 @@ class DatasetLifecycle:
         Raises:
             NotFound: a media id is not in the dataset; no media are deleted.
             Conflict: another task is running.
+
+        Examples:
+            >>> task = ds.delete_media(ds.where(vql.issues("corrupted")))
+            >>> ds.count()
+            32
         """
         ids = selected_ids(selection)
         self.task = start(
@@ -156,6 +194,10 @@ class DatasetLifecycle:
         """Verify the tables, uploaded files and caches of the dataset; return the findings.
 
         See :meth:`framedex.Workspace.check`.
+
+        Examples:
+            >>> ds.check().counts
+            {'datasets': 1, 'table versions': ..., 'columns': ..., 'journal files': 2, ...}
         """
         with progress_bar("Checking") as progress:
             return check(self._context, [self.id], repair=repair, progress=progress)
@@ -166,6 +208,11 @@ class DatasetLifecycle:
         Raises:
             InvalidInput: the name is invalid.
             Conflict: the name is taken.
+
+        Examples:
+            >>> ds.rename("our pets")
+            >>> ds.name
+            'our pets'
         """
         self.update(name=name)
 
@@ -179,6 +226,11 @@ class DatasetLifecycle:
         Raises:
             InvalidInput: a text cannot be used; nothing is changed.
             Conflict: the name is taken; nothing is changed.
+
+        Examples:
+            >>> ds.update(description="Photos of the spring.")
+            >>> ds.info.description
+            'Photos of the spring.'
         """
         if name is not None:
             check_dataset_name(name)

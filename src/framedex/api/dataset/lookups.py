@@ -21,7 +21,12 @@ class DatasetLookups:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the dataset, within which its name is unique; empty for the default namespace."""
+        """The namespace of the dataset, within which its name is unique; empty for the default namespace.
+
+        Examples:
+            >>> ws.in_namespace("team a").create_draft("inbox").namespace
+            'team a'
+        """
         with self._context.catalog.read() as connection:
             return datasets.namespace_of(connection, self.id)
 
@@ -31,6 +36,12 @@ class DatasetLookups:
 
         Raises:
             Conflict: the dataset has nothing to show yet.
+
+        Examples:
+            >>> before = ds.generation
+            >>> ds.set_limits(blur=0.5)
+            >>> ds.compare(before)
+            <framedex.StateComparison: 13 newly flagged>
         """
         return open_media(self._context, self.id, early=True).generation.id
 
@@ -44,6 +55,11 @@ class DatasetLookups:
 
         Raises:
             Conflict: the dataset has nothing to show yet.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> Path(ds.stored_tables["media"].path).name
+            'media.lance'
         """
         media = open_media(self._context, self.id)
         found = {}
@@ -57,6 +73,12 @@ class DatasetLookups:
         """Return the labels of the media with their counts; see :meth:`View.labels`.
 
         ``dataset.objects.labels()`` returns those of the objects.
+
+        Examples:
+            >>> ds.labels()
+            [LabelCount(name='cat', count=9),
+             LabelCount(name='bird', count=8),
+             LabelCount(name='dog', count=7)]
         """
         return View(self._context, self.id).labels()
 
@@ -75,6 +97,11 @@ class DatasetLookups:
         Raises:
             NotFound: the dataset has no such item.
             InvalidInput: the similarity is out of range.
+
+        Examples:
+            >>> copy = ds.copies_of(ds.media_id("garden.jpg"))[0]
+            >>> copy.path, copy.reason, copy.keep
+            ('garden-small.jpg', 'resized to 50%', False)
         """
         return copies_of(open_media(self._context, self.id), media_id, similarity=similarity)
 
@@ -90,6 +117,10 @@ class DatasetLookups:
             InvalidInput: *other* is no dataset or view of media, or has the same media; the similarity is out of range;
                 or one of two datasets has no copy descriptors, and *exact* is false.
             Conflict: a dataset has no index yet.
+
+        Examples:
+            >>> ds.overlap(ws.dataset("new"))
+            <framedex.Overlap of 'pets' and 'new': 1 media item has copies there: 1 pair with 1 media>
         """
         return View(self._context, self.id).overlap(other, similarity, exact=exact)
 
@@ -103,5 +134,14 @@ class DatasetLookups:
 
         Raises:
             NotFound: the dataset has no media item there.
+
+        Examples:
+            >>> cat = ds.media_id("cat-1.jpg")
+            >>> ds.media_item(cat).labels
+            ['cat']
+            >>> ds.media_id("cat.jpg")
+            Traceback (most recent call last):
+                ...
+            framedex.errors.NotFound: no media at 'cat.jpg' in this dataset
         """
         return media_id_at(open_media(self._context, self.id, early=True), location)

@@ -41,6 +41,11 @@ class DatasetMaps:
             InvalidInput: the entity type is unknown.
             Conflict: the dataset has no index yet.
             Aborted: the task was aborted.
+
+        Examples:
+            >>> places = ds.map()
+            >>> places.column_names, len(places)
+            (['media_id', 'x', 'y'], 32)
         """
         objects = _is_of_objects(entity_type)
         media = open_entities(self._context, self.id, objects=objects)
@@ -53,6 +58,10 @@ class DatasetMaps:
             InvalidInput: the entity type is unknown.
             Conflict: the dataset has no index yet.
             ReadOnly: the workspace was opened for reading.
+
+        Examples:
+            >>> ds.start_map("OBJECTS").wait().status_message
+            'done'
         """
         return start_map(self._context, self.id, objects=_is_of_objects(entity_type))
 
@@ -62,6 +71,11 @@ class DatasetMaps:
         Raises:
             NotFound: no map was made of the present index.
             Conflict: the dataset has no index yet.
+
+        Examples:
+            >>> media, placed = ds.placed_media(objects=False)
+            >>> placed.places.shape
+            (32, 2)
         """
         media = open_entities(self._context, self.id, objects=objects)
         return media, placed_rows(self._context, media)

@@ -30,6 +30,12 @@ class DatasetPresentations:
             MissingDependency: the extra ``notebook`` is not installed.
             NotFound: the dataset was deleted.
             Unavailable: the app was not built, or the server does not start.
+
+        Examples:
+            >>> app = ds.app(height=400)
+            >>> app.url
+            '/d/...'
+            >>> app.close()
         """
         return app_of(View(self._context, self.id), height=height, mode=mode, shows_findings=True)
 
@@ -44,6 +50,10 @@ class DatasetPresentations:
         Raises:
             InvalidInput: the file cannot be written, or *extra* is no valid text.
             Conflict: the dataset has nothing to show yet.
+
+        Examples:
+            >>> ds.report("pets.html").name
+            'pets.html'
         """
         open_media(self._context, self.id)
         return View(self._context, self.id).report(path, level=level, extra=extra)
@@ -57,6 +67,15 @@ class DatasetPresentations:
 
         Raises:
             Conflict: the dataset has no index yet.
+
+        Examples:
+            >>> print(ds.card())
+            ---
+            size_categories:
+            - n<1K
+            ...
+            # pets
+            ...
         """
         media = open_media(self._context, self.id)
         state = PinnedView.of(self._context, self.id, (), media, objects=False)

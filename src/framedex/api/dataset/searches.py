@@ -58,6 +58,10 @@ class DatasetSearches:
             NotFound: the media item does not exist.
             CannotDecode: the file cannot be read, or is not an image.
             NotIndexed: the dataset has no embeddings.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.similar("new/cat-9.jpg", limit=3)]
+            ['cat-5.jpg', 'cat-6.jpg', 'cat-1-copy.jpg']
         """
         return self._entities(entity_type).similar(
             query,
@@ -99,18 +103,32 @@ class DatasetSearches:
         Raises:
             InvalidInput: an argument cannot be used; or semantic search is impossible, because the dataset's encoder
                 does not encode text, and no text encoder is set or no media have captions.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.search("cat AND stairs")]
+            ['cat-5.jpg']
         """
         view = self._entities(entity_type)
         return view.search(text, limit, by=by, diversity=diversity, relevance=relevance)
 
     def text_searches(self) -> TextSearches:
-        """Return which text searches can find something: whether there are labels, captions, and a text encoder."""
+        """Return which text searches can find something: whether there are labels, captions, and a text encoder.
+
+        Examples:
+            >>> ds.text_searches()
+            TextSearches(labels=True, captions=True, semantic=False)
+        """
         return text_searches(self._context, self.id)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
         """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``.
 
         The arguments and errors are those of :meth:`similar`.
+
+        Examples:
+            >>> anchor = ds.upload("new/cat-9.jpg")
+            >>> ds.where(vql.similarity("upload", anchor)).first()[0]["image_filename"]
+            'cat-1-copy.jpg'
         """
         return upload(self._context, self._searcher(), query, bounding_box)
 
@@ -132,6 +150,10 @@ class DatasetSearches:
         Raises:
             InvalidInput: an argument is out of range.
             NotIndexed: the dataset has no embeddings.
+
+        Examples:
+            >>> ds.benchmark_search(queries=5, selectivities=[1.0])
+            <framedex.SearchBenchmark: to find 0.95 of the true nearest 10, ...: recall 1.0000 ...>
         """
         with progress_bar("Measuring searches") as progress:
             searcher = self._searcher()

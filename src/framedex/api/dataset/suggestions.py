@@ -45,6 +45,10 @@ class DatasetSuggestions:
         Raises:
             InvalidInput: there are other values to suggest, or fewer than 20 media have labels and labelled neighbours.
             Conflict: the dataset has no index yet.
+
+        Examples:
+            >>> ds.suggest_labels()
+            <framedex.LabelSuggestions: 8 labels for 8 media>
         """
         if like != _SETTABLE:
             raise InvalidInput(f"like is 'labels', not {like!r:.80}: only labels are suggested")

@@ -17,9 +17,20 @@ class DatasetTraining:
     id: str
 
     def to_torch(self, transform: Callable[[Any], Any] | None = None, target: str | None = "label") -> "TorchImages":
-        """Return all images as a :class:`torch.utils.data.Dataset`; see :meth:`View.to_torch`."""
+        """Return all images as a :class:`torch.utils.data.Dataset`; see :meth:`View.to_torch`.
+
+        Examples:
+            >>> images = ds.to_torch(target="labels")
+            >>> len(images), images.classes
+            (32, ['bird', 'cat', 'dog'])
+        """
         return View(self._context, self.id).to_torch(transform, target)
 
     def to_huggingface(self) -> Any:
-        """Return all images as a :class:`datasets.Dataset` of Hugging Face; see :meth:`View.to_huggingface`."""
+        """Return all images as a :class:`datasets.Dataset` of Hugging Face; see :meth:`View.to_huggingface`.
+
+        Examples:
+            >>> ds.to_huggingface().features["label"]
+            ClassLabel(names=['bird', 'cat', 'dog'])
+        """
         return View(self._context, self.id).to_huggingface()

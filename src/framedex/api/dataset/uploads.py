@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from framedex.api.record_list import RecordList
+from framedex.core.printable import counted
 from framedex.encoders import Encoder
 from framedex.operations import uploads
 from framedex.operations.context import Context
@@ -35,6 +36,13 @@ class UploadTransaction:
     Attributes:
         id: a number, unique in the workspace, with which :meth:`Dataset.find_upload` finds the transaction again.
         task: the task that this object started, if any.
+
+    Examples:
+        >>> transaction = ws.create_draft("inbox").open_upload()
+        >>> record = transaction.add([("cat.jpg", "new/cat-9.jpg"), ("dog.jpg", "new/dog-9.jpg")])
+        >>> task = transaction.process()
+        >>> ws.dataset("inbox")
+        <framedex.Dataset 'inbox': 2 images, READY>
     """
 
     def __init__(self, context: Context, dataset_id: str, upload_id: int) -> None:
@@ -43,12 +51,22 @@ class UploadTransaction:
 
     @property
     def record(self) -> UploadRecord:
-        """The record of the transaction: state, counts and times."""
+        """The record of the transaction: state, counts and times.
+
+        Examples:
+            >>> transaction.record.n_files, str(transaction.record.state)
+            (1, 'open')
+        """
         return uploads.get_upload(self._context, self._dataset_id, self.id)
 
     @property
     def state(self) -> UploadState:
-        """The state: open, processing, done or failed."""
+        """The state: open, processing, done or failed.
+
+        Examples:
+            >>> print(transaction.state)
+            open
+        """
         return self.record.state
 
     def add(self, files: Sequence[tuple[str, FileContent]]) -> UploadRecord:
@@ -69,6 +87,10 @@ class UploadTransaction:
             Conflict: the transaction is being processed, or was processed.
             NotFound: the transaction or its dataset does not exist any more.
             WorkspaceError: the workspace cannot be written.
+
+        Examples:
+            >>> transaction.add([("dog.jpg", "new/dog-9.jpg")]).n_files
+            2
         """
         return uploads.add_files(self._context, self._dataset_id, self.id, files)
 
@@ -104,6 +126,11 @@ class UploadTransaction:
             Forbidden: the settings do not allow additions.
             NotFound: the transaction does not exist any more.
             WorkspaceError: the workspace cannot be written, or the list of the files or an annotation file is lost.
+
+        Examples:
+            >>> task = transaction.process()
+            >>> transaction
+            <framedex.UploadTransaction 1: 1 file, done>
         """
         options = CreationOptions(encoder, thresholds, frames_per_second, scene_changes)
         self.task = uploads.process_upload(self._context, self._dataset_id, self.id, options, auto_reindex=auto_reindex)
@@ -119,12 +146,17 @@ class UploadTransaction:
         Raises:
             Conflict: the transaction is being processed, or is done.
             NotFound: the transaction does not exist any more.
+
+        Examples:
+            >>> transaction.discard()
+            >>> ws.dataset("inbox").uploads()
+            []
         """
         uploads.discard_upload(self._context, self._dataset_id, self.id)
 
     def __repr__(self) -> str:
         record = self.record
-        return f"<framedex.UploadTransaction {self.id}: {record.n_files} files, {record.state}>"
+        return f"<framedex.UploadTransaction {self.id}: {counted(record.n_files, 'files')}, {record.state}>"
 
 
 class DatasetUploads:
@@ -142,6 +174,10 @@ class DatasetUploads:
             Conflict: the status is not DRAFT, READY or PARTIAL INDEX, a task is running, or there are 20 open ones.
             Forbidden: the settings do not allow additions.
             InvalidInput: the dataset was created from embeddings.
+
+        Examples:
+            >>> ds.open_upload()
+            <framedex.UploadTransaction 1: 0 files, open>
         """
         return UploadTransaction(self._context, self.id, uploads.open_upload(self._context, self.id))
 
@@ -150,10 +186,21 @@ class DatasetUploads:
 
         Raises:
             NotFound: the dataset has no transaction of that id.
+
+        Examples:
+            >>> transaction = ds.open_upload()
+            >>> ds.find_upload(transaction.id)
+            <framedex.UploadTransaction 1: 0 files, open>
         """
         uploads.get_upload(self._context, self.id, upload_id)
         return UploadTransaction(self._context, self.id, upload_id)
 
     def uploads(self) -> list[UploadRecord]:
-        """Return the records of the upload transactions, oldest first, with those that are done."""
+        """Return the records of the upload transactions, oldest first, with those that are done.
+
+        Examples:
+            >>> transaction = ds.open_upload()
+            >>> [(each.id, str(each.state)) for each in ds.uploads()]
+            [(1, 'open')]
+        """
         return RecordList(uploads.get_uploads(self._context, self.id))

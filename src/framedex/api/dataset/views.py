@@ -46,6 +46,10 @@ class DatasetViews:
             InvalidFilter: a filter does not suit the dataset.
             Conflict: a saved view has that name, the dataset has 200 saved views, or it has nothing to show yet.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> ds.save_view("cats", ds.where(vql.labels("cat")))
+            <framedex.SavedView 'cats': 0 new results, alerts on>
         """
         view = View(self._context, self.id) if view is None else view
         if not isinstance(view, View) or view._dataset_id != self.id:
@@ -71,7 +75,12 @@ class DatasetViews:
         return SavedView(self._context, self.id, record.id)
 
     def views(self) -> list[SavedView]:
-        """Return the saved views, newest first."""
+        """Return the saved views, newest first.
+
+        Examples:
+            >>> ds.views()
+            [<framedex.SavedView 'dark images': 0 new results, alerts on>]
+        """
         records = saved_views.get_views(self._context, self.id)
         return [SavedView(self._context, self.id, record.id) for record in records]
 
@@ -80,9 +89,20 @@ class DatasetViews:
 
         Raises:
             NotFound: the dataset has no such view.
+
+        Examples:
+            >>> ds.saved_view("dark images").view().count()
+            1
         """
         return SavedView(self._context, self.id, saved_views.get_view(self._context, self.id, name_or_id).id)
 
     def alerts(self) -> list[Alert]:
-        """Return the alerts of all saved views, oldest first: batches with results, which were added after a view."""
+        """Return the alerts of all saved views, oldest first: batches with results, which were added after a view.
+
+        Examples:
+            >>> saved = ds.save_view("cats", caption="cat")
+            >>> task = ds.add_media("new")
+            >>> [(each.view_name, each.batch) for each in ds.alerts()]
+            [('cats', 1)]
+        """
         return list(saved_views.get_alerts(self._context, self.id))
