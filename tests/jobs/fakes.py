@@ -1,5 +1,7 @@
 """A small encoder that counts what is in flight, and a progress that stops the work."""
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 
@@ -56,3 +58,27 @@ class StopAt:
 
 def ignore(_share: float) -> None:
     """Take note of nothing."""
+
+
+def mean_colour(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return the mean colour of an image."""
+    return np.asarray(pixels.reshape(-1, 3).mean(axis=0) + 1, dtype=np.float32)
+
+
+def end_on_green(pixels: npt.NDArray[np.uint8], *, by: int) -> npt.NDArray[np.float32]:
+    """Return the mean colour of an image; a green image ends the process, if it is not the one of the tests."""
+    if pixels.reshape(-1, 3).mean(axis=0).argmax() == 1 and "pytest" not in sys.modules:
+        os.kill(os.getpid(), by)
+    return mean_colour(pixels)
+
+
+class PortableColours(Colours):
+    """Colours, which other processes prepare.
+
+    Args:
+        preparer: the function that does it.
+    """
+
+    def __init__(self, preparer: Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.float32]] = mean_colour) -> None:
+        super().__init__()
+        self.preparer = preparer

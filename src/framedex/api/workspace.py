@@ -41,7 +41,7 @@ from framedex.records import (
 )
 from framedex.render.progress import progress_bar
 from framedex.search.vectors.indices import VectorIndices
-from framedex.settings import LiveSettings, Settings, load_settings, user_path
+from framedex.settings import LiveSettings, Settings, check_executor, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.column_cache import ColumnCache
@@ -110,9 +110,10 @@ class Workspace(WorkspaceUpkeep):
         settings: limits and defaults; by default from the environment.
         text_encoder: the encoder for semantic search of captions: a name or a TextEncoder. It replaces the encoder of
             the settings.
+        executor: where images are decoded and measured: ``threads`` or ``processes``; it replaces that of the settings.
 
     Raises:
-        InvalidInput: the text encoder does not exist, or a setting of the environment is invalid.
+        InvalidInput: the text encoder or the executor does not exist, or a setting of the environment is invalid.
         WorkspaceError: the folder cannot be used as a workspace.
         FormatTooNew: a newer version of Framedex wrote the workspace.
 
@@ -132,8 +133,11 @@ class Workspace(WorkspaceUpkeep):
         read_only: bool = False,
         settings: Settings | None = None,
         text_encoder: str | TextEncoder | None = None,
+        executor: str | None = None,
     ) -> None:
         settings = settings or load_settings()
+        if executor is not None:
+            settings = settings.model_copy(update={"executor": check_executor(executor)})
         if text_encoder is not None:
             settings = settings.model_copy(update={"text_encoder": choose_text_encoder(text_encoder).name})
         path = user_path(folder)

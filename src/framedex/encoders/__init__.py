@@ -1,7 +1,7 @@
 """Encoders, which turn images and texts into vectors, by name."""
 
 from framedex.encoders.availability import check_onnx
-from framedex.encoders.base import MEASURED_SIDE_PX, Encoder, TextEncoder, decode_side_px
+from framedex.encoders.base import MEASURED_SIDE_PX, Encoder, Preparation, TextEncoder, decode_side_px
 from framedex.encoders.local_models import FETCHED, LocalModel, add_model, fetch_model, local_models
 from framedex.encoders.model_list import ListedModel, listed_model, listed_models
 from framedex.encoders.onnx import OnnxEncoder
@@ -20,6 +20,7 @@ __all__ = [
     "OnnxClassifier",
     "OnnxEncoder",
     "OpenClipEncoder",
+    "Preparation",
     "Scheme",
     "TextEncoder",
     "Weighted",

@@ -1,6 +1,7 @@
 """Protocols of image encoders and text encoders."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,7 +26,9 @@ class Encoder(Protocol):
         min_side_px: pixels that the shorter side of an image should have; more pixels do not change the vector much.
         thresholds: five ascending cosine distances, in [0, 2], at which clusters of levels 0 to 4 are cut.
 
-    An encoder may also have ``batch``: the preferred number of images at a time, for devices that need large batches.
+    An encoder may also have ``batch``: the preferred number of images at a time, for devices that need large batches;
+    and ``preparer``: a function that returns what :meth:`prepare` does and can be pickled without the model, so that
+    images are prepared in other processes.
     """
 
     name: str
@@ -69,6 +72,29 @@ def decode_side_px(encoder: HasInputSize) -> int:
     The image of a query is reduced in the same way, so it gets the same vector as it would have in the dataset.
     """
     return max(encoder.min_side_px, MEASURED_SIDE_PX)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The first step of an encoder.
+
+    Attributes:
+        name: of the encoder.
+        side_px: see :func:`decode_side_px`.
+        prepare: see :meth:`Encoder.prepare`.
+        is_portable: whether it can be pickled, without the model.
+    """
+
+    name: str
+    side_px: int
+    prepare: Callable[[npt.NDArray[np.uint8]], npt.NDArray[Any]]
+    is_portable: bool
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> "Preparation":
+        """Return the first step of an encoder."""
+        preparer = getattr(encoder, "preparer", None)
+        return cls(encoder.name, decode_side_px(encoder), preparer or encoder.prepare, preparer is not None)
 
 
 @runtime_checkable

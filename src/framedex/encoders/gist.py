@@ -21,6 +21,7 @@ crops. It changes with rotation and reflection; the descriptor of a turned or mi
 another order (:func:`poses`). It is deterministic: equal pixels give equal vectors, on any number of threads.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -65,6 +66,11 @@ class Gist:
     dimension = _ENVELOPE_VALUES + _LAYOUT**2 + _COLOURS + 2
     min_side_px = _INNER
     thresholds = (0.05, 0.12, 0.16, 0.19, 0.22)
+
+    @property
+    def preparer(self) -> Callable[[Pixels], npt.NDArray[np.float32]]:
+        """The function that prepares images, for other processes."""
+        return self.prepare
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         """Return float32, shape (4208,): normalised luminance (64×64), layout (8×8) and mean colours (4×4×3), 0–255."""

@@ -1,9 +1,10 @@
 """ONNX image models as encoders, run by ONNX Runtime."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -153,10 +154,16 @@ class OnnxEncoder:
             settings=used | {"output": self._model.output} | self._model.hashes(),
         )
 
+    @property
+    def preparer(self) -> Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.uint8]]:
+        """The function that prepares images, for other processes."""
+        how = self._prepared
+        height, width = how.size
+        return partial(fit_image, height=height, width=width, resize=how.resize, crop=how.crop, fill=how.fill)
+
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Return an image in the model's size: uint8, shape (height, width, 3), RGB."""
-        how = self._prepared
-        return fit_image(pixels, *how.size, resize=how.resize, crop=how.crop, fill=how.fill)
+        return self.preparer(pixels)
 
     def encode_images(self, batch: npt.NDArray[np.uint8]) -> Vectors:
         """Return float32, shape (N, D), unit length. The vector of an image does not depend on its batch.

@@ -6,7 +6,7 @@ only with the user's permission. They are random only on request.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,11 @@ class OpenClipEncoder:
             settings |= {"model": self._named.model, "quick_gelu": str(bool(files.pretrained.get("quick_gelu")))}
         settings |= {f"sha256 of {path.name}": sha256_of(path) for path in files.beside}
         return Weights(path=os.fspath(files.checkpoint), sha256=sha256_of(files.checkpoint), settings=settings)
+
+    @property
+    def preparer(self) -> Callable[[Pixels], Pixels]:
+        """The function that prepares images, for other processes."""
+        return self._preparation
 
     def prepare(self, pixels: Pixels) -> Pixels:
         """Return the model's input before normalisation: uint8, shape (S, S, 3) for the model's size S.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ import simplejpeg
 
 from framedex.core.arrays import Pixels
 from framedex.core.borders import BorderedImage
+from framedex.core.file_locks import locked
 from framedex.core.forks import cached_property
 from framedex.errors import CannotDecode
 from framedex.media import jpeg
@@ -97,6 +99,25 @@ class PixelBudget:
             with self._changed:
                 self._reserved -= pixels
                 self._changed.notify_all()
+
+
+class PartOfBudget(PixelBudget):
+    """The part that one of several processes has of a limit; a larger image waits for its turn among all processes.
+
+    Args:
+        pixels: the part.
+        turn: a file whose lock gives the turn; it ends with the process that has it.
+    """
+
+    def __init__(self, pixels: int, turn: Path) -> None:
+        super().__init__(pixels)
+        self._turn = turn
+
+    @contextmanager
+    def hold(self, pixels: int) -> Iterator[None]:
+        """Wait until the pixels fit into the part, or have their turn; reserve them for the duration of the block."""
+        with locked(self._turn) if pixels > self._limit else nullcontext(), super().hold(pixels):
+            yield
 
 
 class HeldOn:

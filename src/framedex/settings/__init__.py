@@ -3,8 +3,11 @@
 from framedex.settings.live import CHANGEABLE, ChangeableSettings, LiveSettings, checked_change
 from framedex.settings.model import (
     NO_STEMS,
+    PROCESSES,
+    THREADS,
     Settings,
     available_cpus,
+    check_executor,
     check_language,
     check_log_level,
     languages,
@@ -15,10 +18,13 @@ from framedex.settings.model import (
 __all__ = [
     "CHANGEABLE",
     "NO_STEMS",
+    "PROCESSES",
+    "THREADS",
     "ChangeableSettings",
     "LiveSettings",
     "Settings",
     "available_cpus",
+    "check_executor",
     "check_language",
     "check_log_level",
     "checked_change",

@@ -16,6 +16,8 @@ from framedex.errors import InvalidInput
 
 PREFIX = "FRAMEDEX_"
 """The beginning of the names of variables."""
+THREADS, PROCESSES = "threads", "processes"
+"""The executors."""
 NO_STEMS = "none"
 """The language without stemming."""
 
@@ -42,6 +44,17 @@ def languages() -> tuple[str, ...]:
     import Stemmer
 
     return (*Stemmer.algorithms(), NO_STEMS)
+
+
+def check_executor(name: str) -> str:
+    """Return the name of an executor.
+
+    Raises:
+        InvalidInput: there is no such executor.
+    """
+    if name not in (THREADS, PROCESSES):
+        raise InvalidInput(f"the executor is {THREADS!r} or {PROCESSES!r}, not {name!r:.100}")
+    return name
 
 
 def check_language(language: str) -> str:
@@ -226,6 +239,20 @@ class Settings(EnvironmentSettings):
         "threads that read and decode, 1 to 256",
         default_text="number of processors, at least 2",
         default_factory=lambda: max(2, available_cpus()),
+        gt=0,
+        le=256,
+    )
+    executor: Annotated[str, AfterValidator(check_executor)] | None = define(
+        Group.GENERAL,
+        "where images are decoded and measured: `threads` of the process, or `processes` of their own",
+        default_text="threads for the first images, processes for the others",
+        default=None,
+    )
+    processes: int = define(
+        Group.GENERAL,
+        "processes that decode and measure, 1 to 256",
+        default_text="number of processors",
+        default_factory=available_cpus,
         gt=0,
         le=256,
     )

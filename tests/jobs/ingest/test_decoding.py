@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framedex.encoders import Encoder
+from framedex.encoders import Encoder, Preparation
 from framedex.encoders.gist import Gist
-from framedex.jobs.ingest.decoding import DecodedFile, FileDecoder
+from framedex.jobs.ingest.decoding import DecodedFile, FileDecoder, Places
 from framedex.media.frame_sampling import EVERY_SECOND
 from framedex.media.sources import Item, open_source
 from framedex.settings import Settings
@@ -37,17 +37,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def decoder_of(folder: Path, encoder: Encoder, columns: Iterable[str]) -> FileDecoder:
     """Return a decoder of the files of a folder."""
     return FileDecoder(
-        open_source(folder), encoder, Settings(), EVERY_SECOND, lambda _item, _number: False, tuple(columns)
+        Places((str(folder),)),
+        Preparation.of(encoder),
+        Settings(),
+        EVERY_SECOND,
+        lambda _item, _number: False,
+        tuple(columns),
     )
 
 
 def plain(files: Iterable[Any]) -> list[dict[str, Any]]:
     """Return results as values that can be compared."""
     assert all(isinstance(each, DecodedFile) for each in files)
-    return [
-        {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in asdict(each).items()}
-        for each in files
-    ]
+    return [{name: of_arrays(value) for name, value in asdict(each).items()} for each in files]
+
+
+def of_arrays(value: Any) -> Any:
+    """Return a value with lists in the place of arrays."""
+    if isinstance(value, dict):
+        return {key: of_arrays(each) for key, each in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 @pytest.mark.parametrize(
@@ -56,10 +65,12 @@ def plain(files: Iterable[Any]) -> list[dict[str, Any]]:
 def test_decode_images__together(folder: Path, encoder: Encoder, columns: set[str]) -> None:
     """Files that are decoded together have the results that each has by itself, in their order."""
     decoder = decoder_of(folder, encoder, columns)
-    items: list[Item] = list(decoder.source.items())
+    items: list[Item] = list(open_source(folder).items())
     together = plain(decoder.decode_images(items))
     assert together == [plain(decoder.decode_images([item]))[0] for item in items]
     assert [each["error"] is None for each in together] == [True, True, True, False, True, True, False]
-    assert [each["panels"] is not None for each in together].count(True) >= 1
-    assert all((each["whole"] is not None) == (COPY_DESCRIPTOR in columns and not each["error"]) for each in together)
+    described = [each["of_copies"] for each in together]
+    assert [bool(each) for each in described] == [each["error"] is None for each in together]
+    assert [each and each[PANEL_DESCRIPTORS] is not None for each in described].count(True) >= 1
+    assert all((each[COPY_DESCRIPTOR] is not None) == (COPY_DESCRIPTOR in columns) for each in described if each)
     assert decoder.decode_images([]) == []

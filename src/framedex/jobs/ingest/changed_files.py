@@ -10,7 +10,7 @@ from framedex.annotations.label_index import Annotations
 from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.regular_files import open_binary
 from framedex.errors import Forbidden
-from framedex.jobs.ingest.decoding import is_video_item, location_of
+from framedex.jobs.ingest.decoding import Places, is_video_item
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
@@ -64,6 +64,7 @@ class ChangedFiles:
         allowed: AllowedFolders | None = None,
     ) -> None:
         self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
+        self._places = Places.of(source)
         self._placement, self._existing, self._allowed = placement, existing, allowed
         self.present, self.passed = 0, 0.0
 
@@ -93,7 +94,7 @@ class ChangedFiles:
         Remote objects are compared by size and time, if their source gives both. A file that cannot be read counts as
         unchanged, so that its row is not lost.
         """
-        path = location_of(self._source, item)
+        path = self._places.location(item)
         if not isinstance(existing, FileIndex):
             return False
         if is_remote(path):
@@ -127,7 +128,7 @@ def weight(source: Source, item: Item) -> float:
     size = item.size_bytes
     if size is None:
         try:
-            size = os.stat(location_of(source, item)).st_size  # noqa: PTH116
+            size = os.stat(Places.of(source).location(item)).st_size  # noqa: PTH116
         except (OSError, ValueError):
             size = 0
     return max(1.0, size / _VIDEO_BYTES)

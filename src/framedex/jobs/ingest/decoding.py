@@ -2,22 +2,25 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.arrays import Vectors
+from framedex.core.assumed_roles import AssumedRole
+from framedex.core.borders import BorderedImage
 from framedex.core.suffixes import is_video
-from framedex.encoders import Encoder, decode_side_px
-from framedex.encoders.copy_descriptor import is_copy_descriptor, prepare_panels, prepare_whole
+from framedex.encoders import Preparation
+from framedex.encoders.copy_descriptor import describe, is_copy_descriptor, prepare_panels, prepare_whole
 from framedex.errors import CannotDecode
 from framedex.issue_types import is_built_in, measured_types
 from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_images
 from framedex.jobs.ingest.read_ahead import Stream
-from framedex.media.decode import DecodedImage, PixelBudget, decode, decoded, reserve_pixels
+from framedex.media.decode import Budget, DecodedImage, PixelBudget, decode, decoded, reserve_pixels
 from framedex.media.files import Reader, locate
 from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source
@@ -38,8 +41,10 @@ class DecodedFile:
         size_bytes, modified_ns, digest: size, modification time and content hash; None if the file cannot be read.
         width, height, format: of the image, whose pixels are not stored; None if it cannot be decoded.
         measures: quality measures.
-        prepared: the encoder's input.
-        whole, panels: prepared input of the copy descriptor: of the image, if it is no embedding, and of its panels.
+        prepared: the input of an encoder with a model.
+        vector: the embedding of the built-in encoder, which has none.
+        of_copies: the copy descriptors of the image, if it is no embedding, and of its panels, by column; empty if the
+            image cannot be decoded.
         error: reason why it cannot be decoded.
         frame_number, frame_time_s: of a frame; None for an image file.
         share: share of the file that is decoded so far, 0 to 1.
@@ -54,8 +59,8 @@ class DecodedFile:
     format: str | None = None
     measures: dict[str, float | None] | None = None
     prepared: npt.NDArray[Any] | None = None
-    whole: npt.NDArray[np.float32] | None = None
-    panels: npt.NDArray[np.float32] | None = None
+    vector: Vectors | None = None
+    of_copies: Mapping[str, Vectors | None] = field(default_factory=dict)
     error: str | None = None
     frame_number: int | None = None
     frame_time_s: float | None = None
@@ -89,9 +94,26 @@ HasFrame = Callable[[Item, int], bool]
 """Returns whether the table has a frame, given its video and number."""
 
 
-def location_of(source: Source, item: Item) -> str:
-    """Return the location of an item of a source: an absolute path, or a URI."""
-    return item.location or locate((source.root, *source.other_roots)[item.part], item.path)
+@dataclass(frozen=True)
+class Places:
+    """The places of a source's files.
+
+    Attributes:
+        roots: the source's root, and its other roots.
+        role: the role to assume for reading objects.
+    """
+
+    roots: tuple[str, ...]
+    role: AssumedRole | None = None
+
+    @classmethod
+    def of(cls, source: Source) -> "Places":
+        """Return the places of a source's files."""
+        return cls((source.root, *source.other_roots), source.role)
+
+    def location(self, item: Item) -> str:
+        """Return the location of an item: an absolute path, or a URI."""
+        return item.location or locate(self.roots[item.part], item.path)
 
 
 def is_video_item(item: Item) -> bool:
@@ -103,34 +125,36 @@ class FileDecoder:
     """Decoder of a source's files; used by several threads at once.
 
     Args:
-        source: names the files.
-        encoder: prepares images for encoding.
+        places: where the files are.
+        preparation: prepares images for encoding.
         settings: limits.
         sampling: selection of video frames.
         has_frame: returns whether a frame is in the table already; such frames are skipped.
         columns: names of the columns for finding copies that are written.
+        budget: the limit of decoded pixels; by default that of the settings.
     """
 
     def __init__(
         self,
-        source: Source,
-        encoder: Encoder,
+        places: Places,
+        preparation: Preparation,
         settings: Settings,
         sampling: Sampling,
         has_frame: HasFrame,
         columns: Collection[str] = (),
+        budget: Budget | None = None,
     ) -> None:
         self.columns = columns
-        self.source, self.encoder, self.settings = source, encoder, settings
+        self.places, self.preparation, self.settings = places, preparation, settings
         self.sampling, self.has_frame = sampling, has_frame
-        self.reader = Reader(settings, source.role)
-        self.budget = PixelBudget(settings.pixels_in_flight)
-        self.detail = decode_side_px(encoder)
+        self.reader = Reader(settings, places.role)
+        self.budget = budget or PixelBudget(settings.pixels_in_flight)
+        self.detail = preparation.side_px
         # Measures of plugins may take long, so they do not wait for each other.
         self._turn = SHORT_CALLS if all(map(is_built_in, measured_types())) else nullcontext()
 
     def decode_images(self, items: Iterable[Item]) -> list[Decoded]:
-        """Read, decode, measure and prepare images; their pixels are released before returning."""
+        """Read, decode, measure, describe and prepare images; their pixels are released before returning."""
         results: list[Decoded] = []
         group: list[tuple[DecodedFile, DecodedImage | None]] = []
         pixels = 0
@@ -145,20 +169,26 @@ class FileDecoder:
 
     def _read(self, item: Item) -> tuple[DecodedFile, DecodedImage | None]:
         """Return a file and its image; None if it cannot be decoded."""
+        file, data = self._identified(item)
+        if data is None:
+            return file, None
         try:
-            modified_ns, data = self.reader.read(location_of(self.source, item))
+            return file, decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
+        except CannotDecode as error:
+            return replace(file, error=str(error)), None
+
+    def _identified(self, item: Item) -> tuple[DecodedFile, bytes | None]:
+        """Return a file with its size, time and hash, and its content; None if it cannot be read."""
+        try:
+            modified_ns, data = self.reader.read(self.places.location(item))
         except CannotDecode as error:
             return DecodedFile(item, error=str(error)), None
-        identity: dict[str, Any] = {
-            "size_bytes": len(data),
-            "modified_ns": modified_ns if item.modified_ns is None else item.modified_ns,
-            "digest": hashlib.blake2b(data, digest_size=16).digest(),
-        }
-        try:
-            image = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
-        except CannotDecode as error:
-            return DecodedFile(item, **identity, error=str(error)), None
-        return DecodedFile(item, **identity), image
+        modified_ns = modified_ns if item.modified_ns is None else item.modified_ns
+        return DecodedFile(item, len(data), modified_ns, hashlib.blake2b(data, digest_size=16).digest()), data
+
+    def broken(self, item: Item, error: str) -> DecodedFile:
+        """Return a file that cannot be decoded, for a reason."""
+        return replace(self._identified(item)[0], error=error)
 
     def _measured(self, group: Sequence[tuple[DecodedFile, DecodedImage | None]]) -> list[Decoded]:
         """Return files with the measures of their images."""
@@ -169,7 +199,7 @@ class FileDecoder:
         """Put the kept frames of a video into a stream, followed by the properties of the video."""
         file = DecodedFile(item)
         try:
-            with self.reader.open(location_of(self.source, item)) as (modified_s, content):
+            with self.reader.open(self.places.location(item)) as (modified_s, content):
                 file = self._hash_file(item, modified_s, content, stream)
                 with Video(content, max_pixels=self.settings.max_pixels, threads=self.settings.threads) as video:
                     stream.put(self._frames(file, video, stream))
@@ -230,19 +260,38 @@ class FileDecoder:
 
     def _measure(self, images: Sequence[DecodedImage]) -> list[dict[str, Any]]:
         """Return the fields of :class:`DecodedFile` that depend on pixels; each is computed for all images in turn."""
-        is_embedding = is_copy_descriptor(self.encoder.name)  # it is prepared from the part within known borders
-        is_column = COPY_DESCRIPTOR in self.columns
+        is_embedding = is_copy_descriptor(self.preparation.name)  # it is of the part within known borders
         bordered = [image.bordered for image in images]
-        nothing = [None] * len(images)
         with self._turn:
             measures = measure_images(images)
-            whole = [prepare_whole(each) for each in bordered] if is_embedding or is_column else nothing
-            panels = [prepare_panels(each) for each in bordered] if PANEL_DESCRIPTORS in self.columns else nothing
-        prepared = whole if is_embedding else [self.encoder.prepare(image.pixels) for image in images]
-        names = "width", "height", "format", "measures", "prepared", "whole", "panels"
+            whole, panels = self._described(bordered, whole=is_embedding or COPY_DESCRIPTOR in self.columns)
+        nothing = [None] * len(images)
+        prepared = nothing if is_embedding else [self.preparation.prepare(image.pixels) for image in images]
+        of_copies = [
+            {COPY_DESCRIPTOR: None if is_embedding else a, PANEL_DESCRIPTORS: b}
+            for a, b in zip(whole, panels, strict=True)
+        ]
+        names = "width", "height", "format", "measures", "prepared", "vector", "of_copies"
         identity = ((image.width, image.height, image.format) for image in images)
-        computed = zip(measures, prepared, whole if is_column else nothing, panels, strict=True)
+        computed = zip(measures, prepared, whole if is_embedding else nothing, of_copies, strict=True)
         return [dict(zip(names, a + b, strict=True)) for a, b in zip(identity, computed, strict=True)]
+
+    def _described(
+        self, images: Sequence[BorderedImage], *, whole: bool
+    ) -> tuple[list[Vectors | None], list[Vectors | None]]:
+        """Return the copy descriptors of images, and of the panels of each.
+
+        Args:
+            images: the images.
+            whole: whether they are described; their panels are, where the column is written.
+        """
+        inputs = [prepare_whole(each)[None] if whole else None for each in images]
+        inputs += [prepare_panels(each) if PANEL_DESCRIPTORS in self.columns else None for each in images]
+        given = [each for each in inputs if each is not None]
+        described = describe(np.concatenate(given)) if given else np.empty((0, 0), np.float32)
+        parts = iter(np.split(described, np.cumsum([len(each) for each in given])))
+        vectors = [None if each is None else next(parts) for each in inputs]
+        return [None if each is None else each[0] for each in vectors[: len(images)]], vectors[len(images) :]
 
 
 def _modified_ns(content: Any, modified_s: float | None) -> int | None:

@@ -1,8 +1,8 @@
 """Ingestion of files: each is read and decoded once, on threads ahead of the encoder, with bounded memory."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,21 @@ import pyarrow as pa
 
 from framedex.analysis.neighbours import check_vectors
 from framedex.annotations.label_index import Annotations
-from framedex.encoders import Encoder
-from framedex.encoders.copy_descriptor import describe, is_copy_descriptor
+from framedex.core.arrays import Vectors
+from framedex.encoders import Encoder, Preparation
 from framedex.errors import InvalidEmbedding
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
-from framedex.jobs.ingest.decoding import Decoded, DecodedFile, DecodedVideo, FileDecoder, is_video_item, stack_inputs
-from framedex.jobs.ingest.measuring import SHORT_CALLS
+from framedex.jobs.ingest.decoding import (
+    Decoded,
+    DecodedFile,
+    DecodedVideo,
+    FileDecoder,
+    Places,
+    is_video_item,
+    stack_inputs,
+)
+from framedex.jobs.ingest.in_processes import decoding
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import in_chunks, run_ahead
 from framedex.media.files import allowed_folders
@@ -137,28 +145,18 @@ def ingest(
     )
     rows = _Rows(annotations, dataset_id, placement)
     decoder = FileDecoder(
-        source,
-        encoder,
+        Places.of(source),
+        Preparation.of(encoder),
         settings,
         sampling,
         lambda item, number: existing_rows.is_resumed_frame(rows.id_of(item, number)),
         of_copies.names if of_copies is not None else (),
     )
     meter = _Meter(source, files, progress)
-    # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
-    results = run_ahead(
-        in_chunks(files, _CHUNK, is_video_item),
-        is_long=is_video_item,
-        work=decoder.decode_images,
-        long_work=decoder.decode_video,
-        threads=_threads(source, settings),
-        meanwhile=tables.warm_up,
-    )
-    with closing(results) as decoded:
-        for group, video in _grouped(decoded, meter, batch_of(encoder)):
-            vectors, copies = _encode(group, encoder), _describe_copies(group)
-            for each, vector, of_copy in zip(group, vectors, copies, strict=True):
-                writer.add(rows.media(each, vector, of_copy))
+    with closing(_decoded(files, decoder, settings)) as results:  # this stops the threads, whatever happens
+        for group, video in _grouped(results, meter, batch_of(encoder)):
+            for each, vector in zip(group, _encode(group, encoder), strict=True):
+                writer.add(rows.media(each, vector))
             if video is not None:
                 writer.add_video(rows.video(video), None if video.kept_frames else rows.media(video.file, None))
             writer.flush_if_due()
@@ -168,9 +166,19 @@ def ingest(
     return Ingested(writer.version, writer.rows, annotations.unmatched, files.present, writer.videos)
 
 
-def _threads(source: Source, settings: Settings) -> int:
-    """Return the number of files in progress at the same time; remote objects mostly wait for the network."""
-    return max(settings.threads, settings.s3_connections if is_remote(source.root) else 0)
+def _decoded(files: Iterable[Item], decoder: FileDecoder, settings: Settings) -> Generator[Decoded | None, None, None]:
+    """Yield what is decoded, in the order of the files; None at intervals while it takes long."""
+    connections = settings.s3_connections if any(map(is_remote, decoder.places.roots)) else 0
+    with decoding(decoder, settings) as (decode, threads):
+        # The first files are read and decoded while the table engine loads.
+        yield from run_ahead(
+            in_chunks(files, _CHUNK, is_video_item),
+            is_long=is_video_item,
+            work=decode,
+            long_work=decoder.decode_video,
+            threads=max(threads, connections),
+            meanwhile=tables.warm_up,
+        )
 
 
 class _Meter:
@@ -223,30 +231,16 @@ def _grouped(
         yield group, None
 
 
-def _encode(group: list[DecodedFile], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
+def _encode(group: list[DecodedFile], encoder: Encoder) -> list[Vectors | None]:
+    """Return the embeddings of files: those of the built-in encoder were computed with the measures."""
+    described = [each.vector for each in group if each.vector is not None]
+    if described:
+        check_encoding(encoder, np.stack(described), len(described))
     prepared = stack_inputs(group)
     if prepared is None:
-        return [None] * len(group)
-    with SHORT_CALLS if is_copy_descriptor(encoder.name) else nullcontext():
-        encoded = encoder.encode_images(prepared)
-    vectors = iter(check_encoding(encoder, encoded, len(prepared)))
+        return [each.vector for each in group]
+    vectors = iter(check_encoding(encoder, encoder.encode_images(prepared), len(prepared)))
     return [None if each.prepared is None else next(vectors) for each in group]
-
-
-_Descriptors = dict[str, npt.NDArray[np.float32] | None]
-
-
-def _describe_copies(group: list[DecodedFile]) -> list[_Descriptors]:
-    """Return the copy descriptors of images and of their panels, by column."""
-    inputs = [each.whole[None] for each in group if each.whole is not None]
-    inputs += [each.panels for each in group if each.panels is not None]
-    with SHORT_CALLS:
-        described = iter(describe(np.concatenate(inputs)) if inputs else ())
-    whole = [None if each.whole is None else next(described) for each in group]
-    panels: list[npt.NDArray[np.float32] | None] = [
-        None if each.panels is None else np.stack([next(described) for _ in each.panels]) for each in group
-    ]
-    return [{COPY_DESCRIPTOR: a, PANEL_DESCRIPTORS: b} for a, b in zip(whole, panels, strict=True)]
 
 
 def batch_of(encoder: Encoder) -> int:
@@ -269,7 +263,7 @@ def check_encoding(encoder: Encoder, vectors: npt.NDArray[np.float32], count: in
     return vectors
 
 
-_NOT_DESCRIBED: _Descriptors = {COPY_DESCRIPTOR: None, PANEL_DESCRIPTORS: None}
+_NOT_DESCRIBED = {COPY_DESCRIPTOR: None, PANEL_DESCRIPTORS: None}
 
 
 class _Rows:
@@ -292,9 +286,7 @@ class _Rows:
             return placement.media_id(self._dataset_id, item.path)
         return placement.frame_id(self._dataset_id, item.path, frame_number)
 
-    def media(
-        self, decoded: DecodedFile, vector: npt.NDArray[np.float32] | None, of_copy: _Descriptors = _NOT_DESCRIBED
-    ) -> dict[str, Any]:
+    def media(self, decoded: DecodedFile, vector: Vectors | None) -> dict[str, Any]:
         """Return the media row of an image, of a frame, or of a video without frames."""
         item = decoded.item
         labels, caption = self._annotations.find(item.path)
@@ -316,7 +308,7 @@ class _Rows:
             "frame_number": decoded.frame_number,
             "frame_time_s": decoded.frame_time_s,
             "embedding": vector,
-            **of_copy,
+            **(decoded.of_copies or _NOT_DESCRIBED),
         }
 
     def video(self, video: DecodedVideo) -> dict[str, Any]:

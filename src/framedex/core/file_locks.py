@@ -1,0 +1,25 @@
+"""A lock between processes, which a killed process does not keep."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_locks: Any
+try:
+    import fcntl as _locks
+except ImportError:  # Windows
+    _locks = None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file within the block; other processes and threads wait. Systems without such locks have none.
+
+    Args:
+        path: the file; made if it does not exist.
+    """
+    with path.open("ab") as file:
+        if _locks is not None:
+            _locks.flock(file, _locks.LOCK_EX)
+        yield

@@ -1,0 +1,242 @@
+"""ProcessExecutor, for functions that hold the interpreter lock: each has its own.
+
+A worker is a fresh interpreter that runs :mod:`framedex.executors.worker`, not a fork, as Lance and BLAS do not survive
+one, and not one of :mod:`multiprocessing`, whose workers import the main module of the program: a script without a
+guard would run again in each of them. A worker ends at once when its connection closes, which the operating system does
+even if this process is killed.
+"""
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from framedex.errors import Unavailable
+from framedex.executors.base import Executor, ResultLost, results_in_order
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_ATTEMPTS = 3  # of an item whose worker is lost
+_END_S = 5.0  # for which an idle worker may take to end
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class _Lost(Exception):
+    """A process that has ended.
+
+    Attributes:
+        status: its exit status; below 0 for the signal that ended it.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class ProcessExecutor(Executor):
+    """An executor whose workers are processes; on POSIX systems.
+
+    Each worker has a thread here, which starts it, sends it items and waits for its results. What a function and its
+    items refer to is pickled, a function once for each worker. Workers ignore Ctrl-C, which this process handles.
+
+    Args:
+        workers: the number of processes, which start when they are needed.
+        python: the interpreter; by default the one that runs.
+
+    Raises:
+        Unavailable: (from futures) a worker cannot be started.
+    """
+
+    def __init__(self, workers: int, *, python: str | None = None) -> None:
+        self.workers, self._python = workers, python
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="framedex-worker")
+        self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()  # those that have started are taken first
+        self._all = [_Worker(python or sys.executable) for _ in range(workers)]
+        for each in reversed(self._all):
+            self._free.put(each)
+        self._functions = dict[
+            int, tuple[Any, bytes]
+        ]()  # by identity; each is kept, so that its identity stays its own
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes that run now."""
+        return [each.pid for each in self._all if each.pid is not None]
+
+    def start(self) -> "Future[None]":
+        """Start all workers beforehand; the future ends when the first one can take an item."""
+        first = Future[None]()
+
+        def begin(worker: _Worker) -> None:
+            try:
+                worker.start()
+            except BaseException as error:
+                with contextlib.suppress(Exception):
+                    first.set_exception(error)
+            else:
+                with contextlib.suppress(Exception):
+                    first.set_result(None)
+
+        for each in self._all:
+            threading.Thread(target=begin, args=(each,), name="framedex-start", daemon=True).start()
+        return first
+
+    def submit(self, function: Callable[[T], R], item: T) -> "Future[R]":
+        """Run a function on an item in a process; see :meth:`Executor.submit`."""
+        return self._pool.submit(self.call, function, item)
+
+    def call(self, function: Callable[[T], R], item: T) -> R:
+        """Run a function on an item in a process, and wait for the result.
+
+        Raises:
+            ResultLost: the process ended each time before it returned a result.
+        """
+        packed, status = self._packed(function), 0
+        for _ in range(_ATTEMPTS):
+            worker = self._free.get()
+            try:
+                result: R = worker.call(id(function), packed, item)
+            except _Lost as error:
+                status = error.status
+            else:
+                return result
+            finally:
+                self._free.put(worker)
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        raise ResultLost(how, -status if status < 0 else None)
+
+    def _packed(self, function: Any) -> bytes:
+        kept = self._functions.get(id(function))
+        if kept is None:
+            kept = self._functions[id(function)] = function, pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
+        return kept[1]
+
+    def map(
+        self, function: Callable[[T], R], items: Iterable[T], *, check: Callable[[], None] = lambda: None
+    ) -> Generator[R, None, None]:
+        """Yield the results of a function in the order of the items; see :meth:`Executor.map`."""
+        return results_in_order(self, function, items, check)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the processes, also those that work: nobody waits for their results."""
+        for each in self._all:
+            each.stop()
+        self._pool.shutdown(cancel_futures=True)
+
+
+class _Worker:
+    """A process that runs items one after another.
+
+    Args:
+        python: the path of the interpreter.
+
+    Attributes:
+        pid: the id of the process; None while it does not run.
+    """
+
+    def __init__(self, python: str) -> None:
+        self._python, self._starting = python, threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._known: set[int] = set()
+        self._stopped = False
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def start(self) -> None:
+        """Start the process, unless it runs, and wait until it can take an item.
+
+        Raises:
+            Unavailable: it cannot be started.
+        """
+        with self._starting:
+            if self._connection is not None:
+                return
+            if self._stopped:
+                raise Unavailable("the processes of this executor were ended")
+            ours, theirs = Pipe()
+            # Without -P, modules in the working directory would come before those of Python.
+            command = [self._python, "-P", "-m", "framedex.executors.worker", str(theirs.fileno())]
+            path = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+                    command, pass_fds=[theirs.fileno()], env={**os.environ, **_ONE_THREAD, "PYTHONPATH": path},
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )  # fmt: skip
+            except (OSError, TypeError) as error:  # an embedded interpreter has no executable
+                ours.close()
+                raise Unavailable(f"cannot start processes that work for this one: {error}") from error
+            finally:
+                theirs.close()
+            try:
+                ours.recv()  # what it says once it has started
+            except (EOFError, OSError):
+                ours.close()
+                code = self._process.wait()
+                raise Unavailable(f"a process that should work for this one ended with status {code}") from None
+            self._connection, self._known = ours, set()
+
+    def call(self, number: int, function: bytes, item: Any) -> Any:
+        """Run a function on an item; start the process if it does not run.
+
+        Args:
+            number: identifies the function.
+            function: the pickled function.
+            item: the item.
+
+        Raises:
+            _Lost: the process ended.
+        """
+        self.start()
+        connection = self._connection
+        assert connection is not None, "it has started"
+        message = pickle.dumps((number, None if number in self._known else function, item), pickle.HIGHEST_PROTOCOL)
+        try:
+            connection.send_bytes(message)
+            self._known.add(number)
+            is_result, value = pickle.loads(connection.recv_bytes())  # noqa: S301 - of our own process
+        except (EOFError, OSError) as error:
+            raise _Lost(self._ended()) from error
+        if is_result:
+            return value
+        raise value
+
+    def _ended(self) -> int:
+        """Take leave of the process, which has ended; return its status."""
+        process, connection = self._process, self._connection
+        assert process is not None, "it was running"
+        assert connection is not None, "it was running"
+        connection.close()
+        self._connection = None
+        return process.wait()
+
+    def stop(self) -> None:
+        """End the process at once, also while it works."""
+        with self._starting:
+            self._stopped = True
+            process = self._process
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

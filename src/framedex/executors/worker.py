@@ -1,0 +1,57 @@
+"""A process that runs functions for another one: ``python -m framedex.executors.worker FD``.
+
+It serves :mod:`framedex.executors.processes`, one item at a time, over the connection with the given descriptor, and
+ends at once when the other process closes it or ends.
+"""
+
+import os
+import pickle
+import queue
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+def run_worker(connection: Connection) -> None:
+    """Run items until the other process ends; this process ends with it, also in the middle of an item."""
+    messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def receive() -> None:
+        while True:
+            try:
+                messages.put(connection.recv_bytes())
+            except (EOFError, OSError):
+                os._exit(0)
+
+    threading.Thread(target=receive, daemon=True).start()
+    functions = dict[int, Any]()
+    connection.send(os.getpid())
+    while True:
+        connection.send_bytes(_answer(messages.get(), functions))
+
+
+def _answer(message: bytes, functions: dict[int, Any]) -> bytes:
+    """Return the pickled result of an item, or the exception."""
+    try:
+        number, function, item = pickle.loads(message)  # noqa: S301 - of our parent
+        if function is not None:
+            functions[number] = pickle.loads(function)  # noqa: S301 - of our parent
+        return pickle.dumps((True, functions[number](item)), pickle.HIGHEST_PROTOCOL)
+    except BaseException as error:
+        return pickle.dumps((False, _picklable(error)), pickle.HIGHEST_PROTOCOL)
+
+
+def _picklable(error: BaseException) -> BaseException:
+    """Return an error with the place where it was raised as a note; another one if it cannot be pickled."""
+    error.add_note("".join(traceback.format_exception(error)))
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+if __name__ == "__main__":
+    run_worker(Connection(int(sys.argv[1])))

@@ -1,0 +1,169 @@
+"""Decoding of images in processes: where there are many of them, each processor gets an interpreter of its own.
+
+What follows from the pixels of an image is computed in a process: its measures, its copy descriptors, the embedding of
+the built-in encoder, and the input of a model. The results are some kilobytes an image, or the input of a model, and go
+through a pipe: 16 images at a time, a few times a process ahead of what is written, so memory stays bounded.
+"""
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import cv2
+
+from framedex.encoders import Preparation
+from framedex.errors import Unavailable
+from framedex.executors import ProcessExecutor, ResultLost
+from framedex.jobs.ingest.decoding import Decoded, FileDecoder, Places
+from framedex.media.decode import PartOfBudget
+from framedex.media.frame_sampling import EVERY_SECOND
+from framedex.media.remote import is_remote
+from framedex.media.sources import Item
+from framedex.settings import PROCESSES, THREADS, Settings
+
+_LOG = logging.getLogger(__name__)
+_WORTH = 2000  # images after which processes start: decoding them on threads took as long as starting processes does
+_FEW = 3  # processes: two threads keep two processors nearly as busy
+Decode = Callable[[list[Item]], list[Decoded]]
+
+
+@dataclass(frozen=True)
+class RemoteDecoder:
+    """A decoder of images in another process, which is pickled without what it opens there.
+
+    Attributes:
+        places, preparation, settings, columns: see :class:`FileDecoder`.
+        pixels: the process's share of the limit of decoded pixels.
+        turn: a file; images with more pixels are decoded one at a time over all processes that share it.
+    """
+
+    places: Places
+    preparation: Preparation
+    settings: Settings
+    columns: tuple[str, ...]
+    pixels: int
+    turn: Path
+
+    def __call__(self, items: list[Item]) -> list[Decoded]:
+        """Return the results of images."""
+        return self._decoder.decode_images(items)
+
+    @cached_property
+    def _decoder(self) -> FileDecoder:
+        cv2.setNumThreads(1)
+        budget = PartOfBudget(self.pixels, self.turn)
+        return FileDecoder(
+            self.places, self.preparation, self.settings, EVERY_SECOND, _has_no_frame, self.columns, budget
+        )
+
+
+def _has_no_frame(_item: Item, _number: int) -> bool:
+    return False
+
+
+@contextmanager
+def decoding(decoder: FileDecoder, settings: Settings) -> Iterator[tuple[Decode, int]]:
+    """Yield a function that decodes images, and the number of threads that should call it.
+
+    By default it decodes on those threads at first. Where there are many images, processes start meanwhile, and decode
+    the others. So a small dataset does not wait for processes, and a large one does not wait for their start.
+
+    Args:
+        decoder: decodes images on threads.
+        settings: choose the executor and its size.
+    """
+    chosen = settings.executor
+    reason = _not_in_processes(decoder)
+    if reason and chosen == PROCESSES:
+        _LOG.warning("images are decoded on threads, not in processes: %s", reason)
+    if reason or chosen == THREADS or (chosen is None and settings.processes < _FEW):
+        yield decoder.decode_images, settings.threads
+        return
+    with tempfile.TemporaryDirectory(prefix="framedex-") as folder, ProcessExecutor(settings.processes) as processes:
+        remote = RemoteDecoder(
+            decoder.places,
+            decoder.preparation,
+            settings,
+            tuple(decoder.columns),
+            max(settings.pixels_in_flight // settings.processes, 1),
+            Path(folder) / "turn",
+        )
+        hybrid = _Hybrid(decoder, remote, processes, _WORTH if chosen is None else 0)
+        yield hybrid, max(settings.processes, 2)
+
+
+def _not_in_processes(decoder: FileDecoder) -> str | None:
+    """Return why images cannot be decoded in processes, or need not be; None if they can."""
+    if os.name != "posix":
+        return "this system starts processes in another way"
+    if any(map(is_remote, decoder.places.roots)):
+        return "objects in buckets mostly wait for the network"
+    if not decoder.preparation.is_portable:
+        return f"the encoder {decoder.preparation.name!r} has no `preparer`"
+    return None
+
+
+class _Hybrid:
+    """Decoding on the calling threads, and in processes once these are worth their start.
+
+    Args:
+        decoder: decodes on the calling thread.
+        remote: decodes in processes.
+        processes: the processes.
+        worth: the number of images that are decoded before processes start; 0 to wait for the processes.
+    """
+
+    def __init__(self, decoder: FileDecoder, remote: RemoteDecoder, processes: ProcessExecutor, worth: int) -> None:
+        self._decoder, self._remote, self._processes, self._worth = decoder, remote, processes, worth
+        self._lock, self._decoded = threading.Lock(), 0
+        self._started: Future[None] | None = None
+
+    def __call__(self, items: list[Item]) -> list[Decoded]:
+        """Return the results of images.
+
+        Raises:
+            Unavailable: there are no processes, and they were to be waited for; or they are killed again and again.
+        """
+        with self._lock:
+            if self._started is None and self._decoded >= self._worth:
+                self._started = self._processes.start()
+            self._decoded += len(items)
+        if self._started is None or (self._worth and not self._is_ready(self._started)):
+            return self._decoder.decode_images(items)
+        self._started.result()
+        try:
+            return self._processes.call(self._remote, items)
+        except ResultLost as lost:
+            return self._one_by_one(items, lost)
+
+    def _is_ready(self, started: "Future[None]") -> bool:
+        """Return whether processes can take images; if they cannot be started, threads go on."""
+        if not started.done():
+            return False
+        if (error := started.exception()) is not None:
+            self._worth = sys.maxsize
+            self._started = None
+            _LOG.warning("images are decoded on threads, not in processes: %s", error)
+            return False
+        return True
+
+    def _one_by_one(self, items: list[Item], lost: ResultLost) -> list[Decoded]:
+        """Return the results of images of which one ends its process: that one is broken.
+
+        Raises:
+            Unavailable: the process was killed from outside, as where memory is short.
+        """
+        if lost.signal == signal.SIGKILL:
+            raise Unavailable(f"{lost}; if memory is short, fewer processes need less (FRAMEDEX_PROCESSES)") from lost
+        if len(items) > 1:
+            return [each for item in items for each in self([item])]
+        return [self._decoder.broken(items[0], f"its decoding ended the process ({lost.how})")]

@@ -1,0 +1,172 @@
+"""Executors: results in order, errors, lost processes, and the end of all processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from framedex.errors import Aborted, Unavailable
+from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor
+from tests.executors import work
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
+
+
+@pytest.fixture(scope="module", params=[ThreadExecutor, ProcessExecutor])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    """Each executor, with two workers."""
+    with request.param(2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[ProcessExecutor]:
+    """Two processes."""
+    with ProcessExecutor(2) as made:
+        yield made
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process exists and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(happens: Callable[[], bool]) -> None:
+    """Wait until something happens."""
+    end = time.monotonic() + 20
+    while not happens():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def test_map__keeps_the_order(executor: Executor) -> None:
+    """Results come in the order of the items, whichever is done first."""
+    assert list(executor.map(work.slow_square, range(30))) == [number**2 for number in range(30)]
+    assert list(executor.map(partial(pow, 2), [])) == []
+
+
+def test_map__requests_few_items_ahead(executor: Executor) -> None:
+    """Items are taken from an endless source as results are used."""
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        while True:
+            taken.append(len(taken))
+            yield taken[-1]
+
+    results = executor.map(work.square, numbers())
+    assert [next(results) for _ in range(3)] == [0, 1, 4]
+    results.close()
+    assert len(taken) <= 3 + 2 * executor.workers + 2
+
+
+def test_map__raises_what_an_item_raises(executor: Executor) -> None:
+    """An exception of a function is raised here, at its item; the executor goes on to work."""
+    results = executor.map(work.fail, ["a.jpg", "b.jpg"])
+    with pytest.raises(ValueError, match=r"^a\.jpg cannot be used"):
+        next(results)
+    with pytest.raises(Exception, match=r"c\.jpg"):
+        next(executor.map(work.fail_strangely, ["c.jpg"]))
+    assert list(executor.map(work.square, [3])) == [9]
+
+
+def test_map__can_be_stopped(executor: Executor) -> None:
+    """What the caller raises while it waits ends the work."""
+    checks: list[int] = []
+
+    def check() -> None:
+        checks.append(1)
+        if len(checks) == 3:
+            raise Aborted("aborted on request")
+
+    with pytest.raises(Aborted):
+        list(executor.map(work.square, range(10**9), check=check))
+
+
+def test_processes__tell_where_an_exception_was_raised(processes: ProcessExecutor) -> None:
+    """An exception has the stack of the process as a note."""
+    with pytest.raises(ValueError, match="x cannot") as caught:
+        processes.call(work.fail, "x")
+    assert "in fail" in caught.value.__notes__[0]
+
+
+def test_processes__repeat_what_was_lost(processes: ProcessExecutor, tmp_path: Path) -> None:
+    """The item of a process that was killed runs again in another one."""
+    assert processes.call(work.end_once, tmp_path / "marker") == "done"
+    assert processes.call(work.square, 4) == 16
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGSEGV, "SIGSEGV"), (signal.SIGKILL, "SIGKILL")])
+def test_processes__that_always_end(processes: ProcessExecutor, number: int, name: str) -> None:
+    """An item that ends its process each time is given up, with the reason; others go on."""
+    with pytest.raises(ResultLost, match=f"before it had a result: signal {name}$") as caught:
+        processes.call(work.end_by, int(number))
+    assert (caught.value.signal, processes.call(work.square, 5)) == (number, 25)
+
+
+def test_processes__end_with_their_executor(tmp_path: Path) -> None:
+    """Leaving an executor ends its processes at once, also those that work."""
+    with ProcessExecutor(2) as made:
+        waiting = [made.submit(work.sleep_in, tmp_path) for _ in range(2)]
+        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        pids = made.pids
+    assert sorted(pids) == sorted(int(each.name) for each in tmp_path.iterdir())
+    assert not any(map(is_running, pids))
+    assert all(isinstance(each.exception(), ResultLost | Unavailable) for each in waiting)
+
+
+def test_processes__that_cannot_be_started() -> None:
+    """An interpreter that does not exist, or does not work, is named."""
+    with ProcessExecutor(1, python="/nowhere/python") as made, pytest.raises(Unavailable, match="/nowhere/python"):
+        made.call(work.square, 1)
+    with ProcessExecutor(1, python="/bin/false") as made, pytest.raises(Unavailable, match="ended with status 1"):
+        made.call(work.square, 1)
+
+
+SCRIPT = """
+import sys
+from framedex.executors import ProcessExecutor
+from tests.executors import work
+open(sys.argv[1], "a").write("begun ")
+with ProcessExecutor(2) as processes:
+    print(list(processes.map(work.square, range(5))))
+"""
+
+
+@pytest.mark.parametrize("way", ["script", "-c", "stdin"])
+def test_processes__do_not_run_the_program_again(tmp_path: Path, way: str) -> None:
+    """A script without a guard, a command line and a program from the standard input run once."""
+    script, marker = tmp_path / "script.py", tmp_path / "marker"
+    script.write_text(SCRIPT)
+    command = {"script": [str(script)], "-c": ["-c", SCRIPT], "stdin": ["-"]}[way]
+    run = subprocess.run(
+        [sys.executable, *command, str(marker)], input=SCRIPT if way == "stdin" else "", env=_environment(),
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert (run.stdout, marker.read_text()) == ("[0, 1, 4, 9, 16]\n", "begun ")
+
+
+def test_processes__end_with_a_killed_program(tmp_path: Path) -> None:
+    """Workers end at once when their program is killed, in the middle of an item."""
+    program = (
+        "from pathlib import Path\nfrom framedex.executors import ProcessExecutor\nfrom tests.executors import work\n"
+        f"with ProcessExecutor(2) as made:\n    list(made.map(work.sleep_in, [Path({str(tmp_path)!r})] * 2))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], env=_environment()) as process:
+        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        process.kill()
+    pids = [int(each.name) for each in tmp_path.iterdir()]
+    until(lambda: not any(map(is_running, pids)))
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}

@@ -1,0 +1,60 @@
+"""Functions that executors run."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+
+def square(number: int) -> int:
+    """Return the square of a number."""
+    return number * number
+
+
+def slow_square(number: int) -> int:
+    """Return the square of a number; small numbers take longer."""
+    time.sleep(max(0, 5 - number) * 0.01)
+    return number * number
+
+
+def pid_of(_item: object) -> int:
+    """Return the id of the process that runs this."""
+    return os.getpid()
+
+
+def end_once(marker: Path) -> str:
+    """End the process, unless an earlier call did."""
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def end_by(number: int) -> None:
+    """End the process by a signal."""
+    os.kill(os.getpid(), number)
+
+
+def fail(item: str) -> None:
+    """Raise an exception that names the item."""
+    raise ValueError(f"{item} cannot be used")
+
+
+class Unpicklable(Exception):
+    """An exception that cannot be pickled."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first)
+        self.second, self.lock = second, threading.Lock()
+
+
+def fail_strangely(item: str) -> None:
+    """Raise an exception that cannot be pickled."""
+    raise Unpicklable(item, "x")
+
+
+def sleep_in(folder: Path) -> None:
+    """Write the id of the process into a folder, and sleep."""
+    (folder / str(os.getpid())).touch()
+    time.sleep(60)
