@@ -17,7 +17,7 @@ NOTEBOOKS = sorted(SCRIPT.parent.glob("*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
 MOST_BYTES = 400_000
 VARIES = "varies"
-"""The tag of cells whose outputs are measurements of the machine."""
+"""The tag of cells whose outputs depend on the machine: measured times, and choices between nearly equal images."""
 WITHOUT_LICENCE = re.compile(r"\b(moon|page)[\w-]*\.(jpg|webp)")
 ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-f]{6,}\b")
 NUMBER = re.compile(r"(\d+\.\d+)")

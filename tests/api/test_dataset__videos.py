@@ -342,6 +342,9 @@ class TestReading:
         assert (first.type, first.n_images, first.n_frames, first.n_videos) == ("VIDEOS", 0, 4, 1)
         assert [first.cluster_id, second.cluster_id] == [row["video_id"] for row in videos(dataset)]
         assert [shown.frame_timestamp for shown in first.previews] == [0, 1, 2, 3]
+        name = first.previews[0].file_name
+        for html in (page._repr_html_(), frames._repr_html_(), dataset.similar(frames.ids[2])._repr_html_()):
+            assert f"{name} at 2.0 s" in html
         found = dataset.explore("VIDEOS", vql=[{"file_name": {"op": "is", "value": "other.avi"}}]).clusters
         assert [cluster.cluster_id for cluster in found] == [second.cluster_id]
 
@@ -447,6 +450,8 @@ class TestDuplicates:
             )
             assert 0.96 <= group.confidence <= group.similarity <= 1
         assert families.duplicates(entity_type="VIDEOS", limit=1) == groups[:1]
+        shown = groups._repr_html_()
+        assert (shown.count("3 videos, similarity"), shown.count("<img")) == (2, 6)
 
     @pytest.mark.slow
     def test_groups__of_a_view(self, families: Dataset) -> None:

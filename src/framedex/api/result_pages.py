@@ -21,6 +21,7 @@ SHOWN_SIDE = 160
 """The longer side of thumbnails on pages, in pixels."""
 _SHOWN_CLUSTERS = 12
 _SHOWN_MEMBERS = 8
+_NOUNS = {EntityType.IMAGES: "image", EntityType.OBJECTS: "object", EntityType.VIDEOS: "video"}
 
 
 class ThumbnailSource(Protocol):
@@ -42,6 +43,12 @@ class MemberSource(ThumbnailSource, Protocol):
 
     def select(self, ids: Sequence[str]) -> Self:
         """Return a view of the rows with some ids."""
+
+    def limit(self, n: int) -> Self:
+        """Return a view of the first rows."""
+
+    def media_ids(self) -> list[str]:
+        """Return the ids of the rows."""
 
 
 Source = TypeVar("Source", bound=MemberSource)
@@ -82,6 +89,11 @@ class ExplorePage(ExploreResult, Generic[Source]):
         return html.block(*cluster_cards(shown, self._view), html.note(f"and {rest} more on this page") if rest else "")
 
 
+def shown_name(name: str, time_s: float | None) -> str:
+    """Return the name of a file, with the time of a frame of a video."""
+    return name if time_s is None else f"{name} at {time_s:.1f} s"
+
+
 def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
     """Return a card with thumbnails for each cluster."""
     return [
@@ -91,7 +103,7 @@ def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
                 3,
             ),
             html.row(
-                html.figure(jpeg, shown.file_name)
+                html.figure(jpeg, shown_name(shown.file_name, shown.frame_timestamp))
                 for shown, jpeg in zip(
                     cluster.previews,
                     view.thumbnails([shown.media_id for shown in cluster.previews]),
@@ -144,6 +156,10 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
     def __init__(self, groups: Iterable[DuplicateGroup], view: Source, *, of_videos: bool = False) -> None:
         super().__init__(groups)
         self._view, self._of_videos = view, of_videos
+
+    @property
+    def _entity_type(self) -> EntityType:
+        return EntityType.VIDEOS if self._of_videos else self._view.entity_type
 
     @overload
     def __getitem__(self, position: SupportsIndex, /) -> DuplicateGroup: ...
@@ -210,22 +226,34 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
 
     def __repr__(self) -> str:
         """Return the number of groups and of their members."""
-        members = _number(sum(len(group.media_ids) for group in self), self._noun)
+        members = _number(sum(len(group.media_ids) for group in self), _NOUNS[self._entity_type])
         return f"<framedex.DuplicateGroups: {_number(len(self), 'group')} of {members}>"
-
-    @property
-    def _noun(self) -> str:
-        if self._of_videos:
-            return "video"
-        return "object" if self._view.entity_type == EntityType.OBJECTS else "image"
 
     def _repr_html_(self) -> str:
         if not self:
             return html.block(html.note("no duplicates found"))
         shown = self[:_SHOWN_CLUSTERS]
         rest = len(self) - len(shown)
-        cards = (duplicate_card(group, self._view) for group in shown)
+        source = _Videos(self._view) if self._of_videos else self._view
+        cards = (duplicate_card(group, source) for group in shown)
         return html.block(*cards, html.note(f"and {rest:,} more groups") if rest else "")
+
+
+class _Videos:
+    """The thumbnails of videos: the first frame of each that is in a view."""
+
+    entity_type = EntityType.VIDEOS
+
+    def __init__(self, view: MemberSource) -> None:
+        self._view = view
+
+    def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
+        """Return JPEGs; None for videos without a frame that can be decoded."""
+        return [self._first(video_id, size) for video_id in media_ids]
+
+    def _first(self, video_id: str, size: int) -> bytes | None:
+        first = self._view.where(vql.cluster(video_id)).limit(1)
+        return next(iter(first.thumbnails(first.media_ids(), size=size)), None)
 
 
 def _reasons(group: DuplicateGroup) -> Sequence[str | None]:
@@ -248,9 +276,8 @@ def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
     others = [media_id for media_id in group.media_ids if media_id != group.keep]
     shown = [group.keep, *others[: _SHOWN_MEMBERS - 1]]
     rest = len(names) - len(shown)
-    noun = "objects" if view.entity_type == EntityType.OBJECTS else "images"
     return html.card(
-        html.heading(f"{len(names):,} {noun}, similarity up to {group.similarity:.4f}", 3),
+        html.heading(f"{_number(len(names), _NOUNS[view.entity_type])}, similarity up to {group.similarity:.4f}", 3),
         html.note(f"Keep {names[group.keep]}. {group.keep_reason} Confidence {group.confidence:.2f}."),
         html.row(
             html.figure(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")

@@ -13,11 +13,11 @@ import pyarrow as pa
 from framedex.analysis.coverage import MOST_CHOSEN
 from framedex.api.apps import app_of
 from framedex.api.overlap import Overlap
+from framedex.api.result_pages import shown_name
 from framedex.api.view.browsing import Browsing
 from framedex.api.view.overlap import overlap_of
 from framedex.api.view.report import report_html
 from framedex.browse.diverse_rows import DiverseRows, find_diverse_rows
-from framedex.browse.explore import file_name
 from framedex.core.checks import check_fraction, check_integer, is_number
 from framedex.errors import InvalidInput
 from framedex.export.files import whole_file
@@ -298,11 +298,11 @@ class View(Browsing, exporting.Exportable):
         return f"<framedex.{type(self).__name__} of dataset {name!r}: {self.count()} {self._noun}>"
 
     def _repr_html_(self) -> str:
-        shown = list(self.limit(SHOWN).rows(["media_id", "image_filename", "labels"]))
+        shown = list(self.limit(SHOWN).rows(["media_id", "file_name", "frame_timestamp", "labels"]))
         return html.block(
             html.heading(f"{self.count():,} {self._noun}", 3),
             html.row(
-                html.figure(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
+                html.figure(jpeg, shown_name(row["file_name"], row["frame_timestamp"]), ", ".join(row["labels"]))
                 for row, jpeg in zip(shown, self.thumbnails([row["media_id"] for row in shown]), strict=True)
             ),
         )
@@ -316,14 +316,14 @@ class RankedView(View):
     """
 
     def _repr_html_(self) -> str:
-        columns = ["media_id", "image_filename", "relevance_score", "relevance_score_type", "relevance"]
+        columns = ["media_id", "file_name", "frame_timestamp", "relevance_score", "relevance_score_type", "relevance"]
         rows = list(self.limit(SHOWN).rows(columns))
         if not rows:
             return html.block(html.note("nothing here matches"))
         jpegs = self.thumbnails([row["media_id"] for row in rows])
         return html.block(
             html.row(
-                html.figure(jpeg, file_name(row["image_filename"]), *_captions(row))
+                html.figure(jpeg, shown_name(row["file_name"], row["frame_timestamp"]), *_captions(row))
                 for row, jpeg in zip(rows, jpegs, strict=True)
             )
         )
