@@ -103,7 +103,7 @@ READ_NOTIFICATION = Call("POST", "/notifications/{notification_id}/read")
 READ_NOTIFICATIONS = Call("POST", "/notifications/read-all", "dataset_id")
 NOTIFICATION_STREAM = Call("GET", "/notifications/stream", "dataset_id")
 
-RESULTS = Call("POST", _D + "/results", fields="vql search region sort ids entity_type")
+RESULTS = Call("POST", _D + "/results", fields="within vql search region sort ids window sample part entity_type")
 ROWS = Call("GET", _R + "/rows", "offset limit columns")
 EMBEDDINGS = Call("GET", _D + "/embeddings", "rid")
 ACTIONS = Call("POST", _D + "/actions", fields="action on args expect_generation")

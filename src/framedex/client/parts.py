@@ -6,8 +6,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ViewParts:
-    """The parts of a view, in the order in which they apply: ids, filter, search, order, window."""
+    """The parts of a view, in the order in which they apply: ids, filter, search, order, window, sample, split.
 
+    Attributes:
+        within: the view that this one begins with, and its entity type; None for the dataset.
+    """
+
+    within: "tuple[ViewParts, str] | None" = None
     ids: tuple[str, ...] | None = None
     vql: tuple[Any, ...] = ()
     search: tuple[tuple[str, Any], ...] | None = None
@@ -15,16 +20,30 @@ class ViewParts:
     sort: tuple[str, bool] | None = None
     start: int = 0
     stop: int | None = None
+    sample: tuple[int, int] | None = None
+    part: tuple[str, tuple[tuple[str, float], ...], int, str | None] | None = None
 
     @property
-    def is_windowed(self) -> bool:
-        """True if rows were left out by their position."""
-        return self.start > 0 or self.stop is not None
+    def is_whole(self) -> bool:
+        """True if no rows were left out by their position, by a sample or by a split: further parts can be added."""
+        return self.start == 0 and self.stop is None and self.sample is None and self.part is None
 
-    def body(self, entity_type: str) -> dict[str, Any]:
-        """Return the request for results of the view without its window."""
-        box = self.region
+    def body(self, entity_type: str, *, window: bool = True) -> dict[str, Any]:
+        """Return the request for results of the view.
+
+        Args:
+            entity_type: of the rows.
+            window: whether the window is a part of it; else positions of its results are those of the view without it.
+        """
+        box, name = self.region, self.part
+        is_cut = window and (self.start > 0 or self.stop is not None)
         return {
+            "within": None if self.within is None else self.within[0].body(self.within[1]),
+            "window": {"start": self.start, "stop": self.stop} if is_cut else None,
+            "sample": None if self.sample is None else {"n": self.sample[0], "seed": self.sample[1]},
+            "part": None
+            if name is None
+            else {"name": name[0], "parts": dict(name[1]), "seed": name[2], "stratify": name[3]},
             "ids": None if self.ids is None else list(self.ids),
             "vql": list(self.vql) or None,
             "search": None if self.search is None else dict(self.search),

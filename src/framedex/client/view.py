@@ -28,6 +28,7 @@ from framedex.client.parts import OpenedResults, ViewParts
 from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
 from framedex.errors import CannotDecode, Gone, InvalidInput, NotFound, OutOfRange
+from framedex.export.splits import checked_shares
 from framedex.records import (
     Cluster,
     DuplicateGroup,
@@ -132,8 +133,8 @@ class ClientReading:
         return self._searched(search, box)
 
     def _searched(self, search: Mapping[str, Any], region: tuple[float, float, float, float] | None) -> "ClientView":
-        view = self._settled() if self._selection.search is None else self._as_ids()
-        return view._settled()._with(search=tuple(search.items()), region=region, sort=None)
+        view = self._settled() if self._selection.search is None else self._inner()
+        return view._with(search=tuple(search.items()), region=region, sort=None)
 
     def overlap(self, other: Any, similarity: float = 0.96, *, exact: bool = False) -> "Overlap[ClientView]":
         """Return the copies of the view's media among those of another view; see :meth:`framedex.View.overlap`.
@@ -174,6 +175,25 @@ class ClientReading:
         body = self._connection.json(calls.DIVERSE, query=query, dataset_id=self._dataset_id)
         return ClientDiverseView.of(self._made(ViewParts()), body)
 
+    def sample(self, n: int, *, seed: int = 0) -> "ClientView":
+        """Return a view of *n* random rows, in the order of the view; see :meth:`framedex.View.sample`."""
+        check_integer("n", n, minimum=0)
+        check_integer("seed", seed, minimum=0)
+        return self._settled()._with(sample=(int(n), int(seed)))
+
+    def split(
+        self, parts: Mapping[str, float], *, seed: int = 0, stratify: str | None = None
+    ) -> "dict[str, ClientView]":
+        """Return a view for each part, by name; see :meth:`framedex.View.split`.
+
+        Raises:
+            InvalidInput: as there.
+        """
+        check_integer("seed", seed, minimum=0)
+        shares = checked_shares(parts, stratify)
+        whole = self._settled()
+        return {name: whole._with(part=(name, tuple(shares.items()), int(seed), stratify)) for name in shares}
+
     def limit(self, n: int) -> "ClientView":
         """Return a view of the first *n* rows; all if there are fewer."""
         check_integer("n", n, minimum=0)
@@ -191,12 +211,8 @@ class ClientReading:
         distinct = tuple(dict.fromkeys(ids))
         if len(distinct) > MOST_IDS:
             raise InvalidInput(f"up to {MOST_IDS:,} ids can be selected at a time, not {len(distinct):,}")
-        if self._selection != ViewParts():
-            present = set(self.ids)
-            missing = next((each for each in distinct if each not in present), None)
-            if missing is not None:
-                raise NotFound(f"no media {missing!r} in this view")
-        view = self._made(ViewParts(ids=distinct))
+        view = self._made(ViewParts()) if self._selection == ViewParts() else self._inner()
+        view = view._with(ids=distinct)
         view._open()
         return view
 
@@ -225,24 +241,24 @@ class ClientReading:
         return self._window(position, position + 1).first()[0]
 
     def _window(self, start: int, stop: int | None) -> "ClientView":
+        if self._selection.sample is not None or self._selection.part is not None:
+            return self._inner()._window(start, stop)
         own = self._selection
         first = own.start + start
         ends = [each for each in (own.stop, None if stop is None else own.start + stop) if each is not None]
         return self._with(start=first, stop=max(min(ends), first) if ends else None)
 
     def _settled(self) -> "ClientView":
-        """Return the view without a window: one that has some is named by its ids."""
-        return self._as_ids() if self._selection.is_windowed else self._made(self._selection)
+        """Return the view so that a filter, a search or an order can be added."""
+        return self._made(self._selection) if self._selection.is_whole else self._inner()
 
-    def _as_ids(self) -> "ClientView":
-        ids = tuple(self.limit(MOST_IDS + 1).ids)
-        if len(ids) > MOST_IDS:
-            raise InvalidInput(f"a view that is limited or searched is filtered again up to {MOST_IDS:,} rows")
-        return self._made(ViewParts(ids=ids))
+    def _inner(self) -> "ClientView":
+        """Return the view as one that another begins with."""
+        return self._made(ViewParts(within=(self._selection, self.entity_type)))
 
     def _open(self) -> OpenedResults:
         """Open the results of the view."""
-        body = self._selection.body(self.entity_type)
+        body = self._selection.body(self.entity_type, window=False)
         info = self._connection.json(calls.RESULTS, body=body, dataset_id=self._dataset_id)
         count = info["count"]
         stop = count if self._selection.stop is None else min(self._selection.stop, count)
@@ -481,9 +497,15 @@ class ClientReading:
 class ClientView(ClientReading):
     """The media of a dataset of a service that pass a filter, or the objects in them; see :class:`framedex.View`.
 
-    A view is lazy: each method asks the service for its rows in the current state. Filters, searches and orders that
-    follow a limit or a slice hold for up to 10,000 rows, which are then named by their ids.
+    A view is lazy: each method asks the service for its rows in the current state.
     """
+
+    @property
+    def objects(self) -> "ClientView":
+        """The objects in the media of the view, in row order; the view itself if it is of objects."""
+        if self._objects:
+            return self
+        return self._made(ViewParts(within=(self._selection, self.entity_type)), objects=True)
 
     def tag(self, tag: str) -> Tag:
         """Tag the media of the view, and return the tag; see :meth:`framedex.View.tag`."""

@@ -25,6 +25,7 @@ SplitRequest = Mapping[str, float | Select]
 """The parts by name: the share of each, or the function that selects its media."""
 _NAME = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _TOLERANCE = 1e-9
+_MAX_PARTS = 100
 _TOGETHER = DUPLICATES[0]
 """Column of the groups that stay together: near-duplicates at the level that groups the most."""
 
@@ -83,6 +84,30 @@ def check_request(split: Any, parse: Callable[[Any], Select]) -> SplitRequest:
     if not all(0 < each <= 1 for each in shares) or sum(shares) > 1 + _TOLERANCE:
         raise InvalidInput(f"the shares of a split must be above 0, and at most 1 together, not {dict(split)!r}")
     return {name: float(each) for name, each in split.items()}
+
+
+def checked_shares(parts: Any, stratify: Any = None) -> dict[str, float]:
+    """Return the share of each part of a split into which all rows go.
+
+    Args:
+        parts: the parts as requested by a user.
+        stratify: ``labels`` or None, as requested by a user.
+
+    Raises:
+        InvalidInput: *parts* is no mapping of up to 100 names to shares that are 1 together, or *stratify* is neither.
+    """
+    if stratify not in (None, "labels"):
+        raise InvalidInput(f"stratify must be 'labels' or None, not {stratify!r:.60}")
+    shares = {name: each for name, each in check_request(parts, _no_filter).items() if isinstance(each, float)}
+    if abs(sum(shares.values()) - 1) > _TOLERANCE:
+        raise InvalidInput(f"the shares of a split must be 1 together, so that each row is in a part, not {parts!r}")
+    if len(shares) > _MAX_PARTS:
+        raise InvalidInput(f"a split has at most {_MAX_PARTS} parts, not {len(shares)}")
+    return shares
+
+
+def _no_filter(part: Any) -> Any:
+    raise InvalidInput(f"view.split takes the share of each part, such as 0.8, not {part!r:.60}")
 
 
 def divide(media: Media, rows: Condition | RowIds, request: SplitRequest) -> Splits:

@@ -21,6 +21,7 @@ KEPT_S = 600.0
 """The number of seconds for which results and plans are kept after their last use."""
 MOST = 16
 """The maximum number of results, and of plans, of a user."""
+_MOST_WITHIN = 16
 _MAX_BYTES = 256 * 2**20
 _MAX_PLAN_BYTES = 512 * 2**20
 _NAME_LENGTH = 32
@@ -72,27 +73,66 @@ class Region(QueryPart):
     height: float
 
 
+class RowWindow(QueryPart):
+    """Rows by their position, from ``start`` to before ``stop``; None for the end."""
+
+    start: int = Field(default=0, ge=0)
+    stop: int | None = Field(default=None, ge=0)
+
+
+class RandomSample(QueryPart):
+    """A number of random rows, as for :meth:`framedex.View.sample`."""
+
+    n: int = Field(ge=0)
+    seed: int = Field(default=0, ge=0)
+
+
+class SplitPart(QueryPart):
+    """One part of a split, as for :meth:`framedex.View.split`.
+
+    Attributes:
+        name: of the part.
+        parts: the share of each part, 1 together.
+        seed: as there.
+        stratify: as there.
+    """
+
+    name: str
+    parts: dict[str, float] = Field(max_length=100)
+    seed: int = Field(default=0, ge=0)
+    stratify: str | None = None
+
+
 def _as_search(value: Any) -> Any:
     return {"text": value} if isinstance(value, str) else value
 
 
 class ResultQuery(QueryPart):
-    """A query: ids, then a filter, then a search, then an order.
+    """A query: ids, then a filter, then a search, then an order, then a window, a sample, and a part of a split.
 
     Attributes:
+        within: another query whose rows, in their order, are those that this one begins with; for a query of objects
+            also one of images, which contain the objects. Up to 16 queries may be within one another.
         vql: the filter.
         search: the search; a text stands for a search by this text.
         region: the part of the image of ``search.similar``.
         sort: the order of the results.
         ids: only media with these ids, up to 10,000, in this order.
+        window: the rows at some positions.
+        sample: random rows.
+        part: a part of a split.
         entity_type: ``IMAGES`` or ``OBJECTS``.
     """
 
+    within: "ResultQuery | None" = None
     vql: list[Any] | None = None
     search: Annotated[SearchQuery | None, BeforeValidator(_as_search)] = None
     region: Region | None = None
     sort: SortOrder | None = None
     ids: list[str] | None = Field(default=None, max_length=10_000)
+    window: RowWindow | None = None
+    sample: RandomSample | None = None
+    part: SplitPart | None = None
     entity_type: EntityType = EntityType.IMAGES
 
     def view(self, dataset: Dataset) -> View:
@@ -103,13 +143,27 @@ class ResultQuery(QueryPart):
             InvalidInput: the search, the order or another part cannot be used.
             NotFound: what is searched for does not exist.
         """
+        if self.depth > _MOST_WITHIN:
+            raise InvalidInput(f"up to {_MOST_WITHIN} queries may be within one another, not {self.depth}")
         if self.entity_type is EntityType.VIDEOS:
             raise InvalidInput("results are of IMAGES or OBJECTS; explore shows VIDEOS")
-        view = dataset.objects if self.entity_type is EntityType.OBJECTS else dataset.view
+        view = dataset.view if self.within is None else self.within.view(dataset)
+        if self.entity_type is EntityType.OBJECTS:
+            view = view.objects
+        elif view.entity_type is EntityType.OBJECTS:
+            raise InvalidInput("a query of IMAGES cannot be within one of OBJECTS")
         view = view if self.ids is None else view.select(self.ids)
         view = view if self.vql is None else view.where(self.vql)
         view = self._searched(view)
-        return view if self.sort is None else view.sort_by(self.sort.column, descending=self.sort.descending)
+        view = view if self.sort is None else view.sort_by(self.sort.column, descending=self.sort.descending)
+        view = view if self.window is None else view[self.window.start : self.window.stop]
+        view = view if self.sample is None else view.sample(self.sample.n, seed=self.sample.seed)
+        return view if (part := self.part) is None else _part(view, part)
+
+    @property
+    def depth(self) -> int:
+        """The number of queries that are within one another, with this one."""
+        return 1 if self.within is None else 1 + self.within.depth
 
     def _searched(self, view: View) -> View:
         search = self.search
@@ -134,6 +188,13 @@ class ResultQuery(QueryPart):
             diversity=search.diversity,
             relevance=search.relevance,
         )
+
+
+def _part(view: View, part: SplitPart) -> View:
+    parts = view.split(part.parts, seed=part.seed, stratify=part.stratify)
+    if part.name not in parts:
+        raise InvalidInput(f"the part of a split is one of {', '.join(parts)}, not {part.name!r:.100}")
+    return parts[part.name]
 
 
 class Results:

@@ -9,13 +9,10 @@ import pyarrow as pa
 from framedex.api.view.base import ViewBase, check_count
 from framedex.core.checks import check_flag, check_integer
 from framedex.errors import InvalidInput, NotFound
-from framedex.export.splits import check_request
+from framedex.export.splits import checked_shares
 from framedex.operations.sorting import sort_field
 from framedex.operations.steps import Filtered, Part, Picked, Sampled, Searched, Sorted, Window
 from framedex.vql import parse
-
-_MAX_PARTS = 100
-_TOLERANCE = 1e-9
 
 
 class Composition(ViewBase):
@@ -96,17 +93,10 @@ class Composition(ViewBase):
                 ``labels`` nor None.
         """
         check_integer("seed", seed, minimum=0)
-        if stratify not in (None, "labels"):
-            raise InvalidInput(f"stratify must be 'labels' or None, not {stratify!r:.60}")
-        shares = tuple(each for each in check_request(parts, _no_filter).values() if isinstance(each, float))
-        if abs(sum(shares) - 1) > _TOLERANCE:
-            raise InvalidInput(
-                f"the shares of a split must be 1 together, so that each row is in a part, not {parts!r}"
-            )
-        if len(shares) > _MAX_PARTS:
-            raise InvalidInput(f"a split has at most {_MAX_PARTS} parts, not {len(shares)}")
+        shares = checked_shares(parts, stratify)
         return {
-            name: self._then(Part(shares, number, int(seed), stratify is not None)) for number, name in enumerate(parts)
+            name: self._then(Part(tuple(shares.values()), number, int(seed), stratify is not None))
+            for number, name in enumerate(shares)
         }
 
     def select(self, ids: Sequence[str]) -> Self:
@@ -152,7 +142,3 @@ def as_index(value: Any) -> int:
         return operator.index(value)
     except TypeError:
         raise InvalidInput(f"rows are given by integers or slices of them, not {value!r}") from None
-
-
-def _no_filter(part: Any) -> Any:
-    raise InvalidInput(f"view.split takes the share of each part, such as 0.8, not {part!r:.60}")
