@@ -50,6 +50,7 @@ EXPLORE = Call(
 UPLOAD_QUERY = Call("POST", _D + "/search-image-similarity", "entity_type bounding_box", "file")
 MEDIA_ID = Call("GET", _D + "/search_media_metadata/id", "original_media_uri")
 COPIES = Call("GET", _D + "/media/{media_id}/duplicates", "threshold")
+MEDIA_FILE = Call("GET", _D + "/media/{media_id}/file", "format")
 THUMBNAIL = Call("GET", _D + "/media/{media_id}/thumbnail", "size")
 FIELD_VALUES = Call("GET", "/datasets/{dataset_id}/image/{media_id}/custom_metadata")
 NEW_FIELD_TASK = Call(
@@ -104,6 +105,7 @@ READ_NOTIFICATIONS = Call("POST", "/notifications/read-all", "dataset_id")
 NOTIFICATION_STREAM = Call("GET", "/notifications/stream", "dataset_id")
 
 RESULTS = Call("POST", _D + "/results", fields="within vql search region sort ids window sample part entity_type")
+TRAINING = Call("GET", _R + "/training", "target described")
 ROWS = Call("GET", _R + "/rows", "offset limit columns")
 EMBEDDINGS = Call("GET", _D + "/embeddings", "rid")
 ACTIONS = Call("POST", _D + "/actions", fields="action on args expect_generation")

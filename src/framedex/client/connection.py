@@ -61,7 +61,16 @@ class Connection:
         self.url, self._key, self._secret = url.rstrip("/"), key, secret
         self._token, self._expires = "", 0.0
         self._lock = threading.Lock()
+        self._options = {"timeout_s": timeout_s, "transport": transport}
         self._http = httpx2.Client(timeout=timeout_s, transport=transport, follow_redirects=True)
+
+    def anew(self) -> "Connection":
+        """Return another connection to the same service, which opens nothing until it is used."""
+        return Connection(self.url, self._key, self._secret, **self._options)
+
+    def __reduce__(self) -> Any:
+        """Return what a connection of another process is made of."""
+        return _connect, (self.url, self._key, self._secret, self._options)
 
     def close(self) -> None:
         """Close the connection."""
@@ -196,6 +205,10 @@ class Connection:
                 claims = {"sub": self._key, "iss": "sdk", "iat": int(now), "exp": int(self._expires)}
                 self._token = jwt.encode(claims, self._secret, algorithm="HS256", headers={"kid": self._key})
             return {"Authorization": f"Bearer {self._token}"}
+
+
+def _connect(url: str, key: str | None, secret: str | None, options: Mapping[str, Any]) -> Connection:
+    return Connection(url, key, secret, **options)
 
 
 def raise_for(answer: Any) -> None:

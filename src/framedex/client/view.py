@@ -25,6 +25,7 @@ from framedex.client.actions import MOST_IDS, act, tag_named, upload_query
 from framedex.client.connection import Connection
 from framedex.client.overlaps import read_overlap
 from framedex.client.parts import OpenedResults, ViewParts
+from framedex.client.training import ClientTraining
 from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
 from framedex.errors import CannotDecode, Gone, InvalidInput, NotFound, OutOfRange
@@ -58,7 +59,7 @@ _SHOWN = 24
 _SIZES = (128, 256, 512)
 
 
-class ClientReading:
+class ClientReading(ClientTraining):
     """Methods that a view and a dataset of a service share."""
 
     def __init__(

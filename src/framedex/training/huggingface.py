@@ -10,14 +10,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.errors import MissingDependency
 from framedex.media.row_images import png
-from framedex.training.stored_images import StoredImages
+from framedex.training.rows import classes_in
+from framedex.training.stored_images import Images
 
 _IMAGE = pa.struct([pa.field("bytes", pa.binary()), pa.field("path", pa.string())])
 _ROWS = 256  # in a batch: images that are no file are in memory that long
 
 
-def huggingface_dataset(images: StoredImages, rows: pa.Table, classes: Sequence[str]) -> Any:
+def check_huggingface() -> None:
+    """Check that the library is installed.
+
+    Raises:
+        MissingDependency: it is not.
+    """
+    try:
+        import datasets  # noqa: F401 - only to raise a clear error if it is missing
+    except ImportError:
+        raise MissingDependency("to_huggingface needs datasets: pip install 'framedex[datasets]'") from None
+
+
+def huggingface_dataset(images: Images, rows: pa.Table) -> Any:
     """Return a :class:`datasets.Dataset` of images and of columns about them.
 
     Image files are named by their paths and read when they are asked for. Frames, crops and objects in buckets are in
@@ -25,8 +39,8 @@ def huggingface_dataset(images: StoredImages, rows: pa.Table, classes: Sequence[
 
     Args:
         images: the images.
-        rows: columns about them, in the same order. Columns whose field has the metadata ``classes`` hold labels.
-        classes: the names of all classes, by number.
+        rows: columns about them, in the same order, with the class list of their dataset. Columns whose field has the
+            metadata ``classes`` hold labels.
 
     Raises:
         ImportError: ``datasets`` is not installed.
@@ -34,6 +48,7 @@ def huggingface_dataset(images: StoredImages, rows: pa.Table, classes: Sequence[
     """
     import datasets
 
+    classes = classes_in(rows)
     features = {"image": datasets.Image(), **{each.name: _feature(each, classes) for each in rows.schema}}
     schema = datasets.Features(features).arrow_schema
     folder = Path(tempfile.mkdtemp(prefix="framedex-"))
@@ -71,9 +86,7 @@ def _feature(field: pa.Field, classes: Sequence[str]) -> Any:
     return datasets.Features.from_arrow_schema(pa.schema([field]))[field.name]
 
 
-def _batches(
-    images: StoredImages, rows: pa.Table, classes: Sequence[str], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
+def _batches(images: Images, rows: pa.Table, classes: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     names = pa.array(classes, pa.string())
     for start in range(0, len(rows), _ROWS):
         block = rows.slice(start, _ROWS).combine_chunks()
@@ -86,12 +99,12 @@ def _batches(
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _stored(images: StoredImages, place: int) -> dict[str, Any]:
+def _stored(images: Images, place: int) -> dict[str, Any]:
     """Return the path of a local image file, or the content of another image."""
-    path = images.path(place)
     if not images.is_whole_file(place):
         return {"bytes": png(images.read(place)), "path": None}
-    return {"bytes": images.data(place), "path": None} if path.startswith("s3://") else {"bytes": None, "path": path}
+    path = images.local_path(place)
+    return {"bytes": images.data(place) if path is None else None, "path": path}
 
 
 def _numbered(values: pa.Array, field: pa.Field, classes: pa.Array) -> pa.Array:

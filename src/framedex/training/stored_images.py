@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from framedex.core.forks import abandon
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.decode import decode_pixels
 from framedex.media.files import Reader
+from framedex.media.remote import is_remote
 from framedex.media.row_images import cut_out, open_video
 from framedex.media.video import Video
 from framedex.settings import Settings
@@ -42,6 +43,30 @@ class Location:
     role: AssumedRole | None = None
     frame: tuple[int, float] | None = None
     box: tuple[float, float, float, float] | None = None
+
+
+class Images(Protocol):
+    """Images by their position, read in any process."""
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        ...
+
+    def read(self, index: int) -> Pixels:
+        """Return an image, a frame, or the crop of an object: uint8, shape (H, W, 3), RGB, upright."""
+        ...
+
+    def data(self, index: int) -> bytes:
+        """Return the content of the file of an image."""
+        ...
+
+    def is_whole_file(self, index: int) -> bool:
+        """Return whether the content of the file is the image."""
+        ...
+
+    def local_path(self, index: int) -> str | None:
+        """Return the path of the file; None if it is not on this machine."""
+        ...
 
 
 class StoredImages:
@@ -79,6 +104,11 @@ class StoredImages:
         """Return the path or the URI of the file of an image."""
         text = self._paths[index]
         return OwnPath(text) if self._is_own[index] else text
+
+    def local_path(self, index: int) -> str | None:
+        """Return the path of the file of an image; None for an object in a bucket."""
+        path = self.path(index)
+        return None if is_remote(path) else path
 
     def is_whole_file(self, index: int) -> bool:
         """Return whether an image is a whole file, neither a frame nor the crop of an object."""

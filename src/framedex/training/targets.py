@@ -26,6 +26,28 @@ class Targets(Protocol):
         ...
 
 
+def targets_of(name: str, values: pa.Array, classes: Sequence[str]) -> Targets:
+    """Return the targets with a name, as ``label``; see :meth:`framedex.View.to_torch`.
+
+    Args:
+        name: the name of the target.
+        values: the labels or the objects of each image, or the values of the column with this name.
+        classes: the names of all classes, by number.
+
+    Raises:
+        InvalidInput: the values are no targets.
+    """
+    match name:
+        case "label":
+            return ClassTargets(values, classes)
+        case "labels":
+            return LabelTargets(values, classes)
+        case "boxes":
+            return BoxTargets(values, classes)
+        case _:
+            return ValueTargets(name, values)
+
+
 class ClassTargets:
     """The number of the one class of each image.
 

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import Dataset
 
 from framedex.core.arrays import Pixels
-from framedex.training.stored_images import StoredImages
+from framedex.training.stored_images import Images
 from framedex.training.targets import ClassTargets, Targets
 from framedex.training.texts import Texts
 
@@ -36,7 +36,7 @@ class TorchImages(Dataset[Any]):
 
     def __init__(
         self,
-        images: StoredImages,
+        images: Images,
         targets: Targets | None,
         *,
         classes: Sequence[str],

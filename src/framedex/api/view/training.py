@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from framedex.api.view.reading import Reading
 from framedex.core.arrays import RowIds
-from framedex.errors import InvalidInput, MissingDependency
+from framedex.errors import InvalidInput
 from framedex.export.object_columns import BBOX, FLAGS, LABEL
 from framedex.export.objects import ObjectsByMedia, objects_field, objects_in
 from framedex.export.user_edits import custom_fields
@@ -17,9 +17,9 @@ from framedex.storage.classes import classes_of
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, VIDEO
 from framedex.storage.objects import is_empty_object_view, objects_of
-from framedex.training.huggingface import class_field, huggingface_dataset
+from framedex.training.huggingface import check_huggingface, class_field, huggingface_dataset
+from framedex.training.rows import torch_images, with_classes
 from framedex.training.stored_images import Location, StoredImages
-from framedex.training.targets import BoxTargets, ClassTargets, LabelTargets, Targets, ValueTargets
 
 if TYPE_CHECKING:
     from framedex.training.torch_dataset import TorchImages
@@ -53,24 +53,9 @@ class Training(Reading):
                 type that is no target; or images are on no machine that can be reached from here.
             MissingDependency: the extra ``torch`` is not installed.
         """
-        try:
-            from framedex.training.torch_dataset import TorchImages
-        except ImportError as error:
-            if not str(error.name).startswith("torch"):
-                raise
-            raise MissingDependency("to_torch needs PyTorch: pip install 'framedex[torch]'") from None
-        if transform is not None and not callable(transform):
-            raise InvalidInput(f"transform must be a function that takes a Pillow image, not {transform!r}")
-        selection, n_left_out = self._readable()
-        classes = self._classes(selection.media, of_boxes=target == "boxes")
-        return TorchImages(
-            StoredImages(_locations(selection), self._context.settings),
-            self._targets(selection, target, classes),
-            classes=classes,
-            media_ids=self._values(selection, ["media_id"])["media_id"].to_pylist(),
-            transform=transform,
-            n_left_out=n_left_out,
-        )
+        make = torch_images(transform)
+        selection, table = self._training_rows(target)
+        return make(StoredImages(_locations(selection), self._context.settings), table, target)
 
     def to_huggingface(self) -> Any:
         """Return the images of the view as a :class:`datasets.Dataset` of Hugging Face.
@@ -86,13 +71,34 @@ class Training(Reading):
             InvalidInput: images are on no machine that can be reached from here.
             MissingDependency: the extra ``datasets`` is not installed.
         """
-        try:
-            import datasets  # noqa: F401 - only to raise a clear error if it is missing
-        except ImportError:
-            raise MissingDependency("to_huggingface needs datasets: pip install 'framedex[datasets]'") from None
-        selection, _ = self._readable()
-        images = StoredImages(_locations(selection), self._context.settings)
-        return huggingface_dataset(images, self._described(selection), self._classes(selection.media))
+        check_huggingface()
+        selection, table = self._described_rows()
+        return huggingface_dataset(StoredImages(_locations(selection), self._context.settings), table)
+
+    def training_table(self, target: str | None) -> pa.Table:
+        """Return what :meth:`to_torch` needs beside the images; see :class:`framedex.training.rows.TrainingRows`.
+
+        Raises:
+            InvalidInput: as there.
+        """
+        return self._training_rows(target)[1]
+
+    def described_table(self) -> pa.Table:
+        """Return what :meth:`to_huggingface` needs beside the images."""
+        return self._described_rows()[1]
+
+    def _training_rows(self, target: str | None) -> tuple[SelectedRows, pa.Table]:
+        selection, n_left_out = self._readable()
+        classes = self._classes(selection.media, of_boxes=target == "boxes")
+        columns = [self._values(selection, ["media_id"])["media_id"]]
+        if (values := self._target_values(selection, target)) is not None:
+            columns.append(values)
+        table = pa.table(columns, names=["media_id", "target"][: len(columns)])
+        return selection, with_classes(table, classes, n_left_out)
+
+    def _described_rows(self) -> tuple[SelectedRows, pa.Table]:
+        selection, n_left_out = self._readable()
+        return selection, with_classes(self._described(selection), self._classes(selection.media), n_left_out)
 
     def _readable(self) -> tuple[SelectedRows, int]:
         """Return the rows that could be decoded when they were read, and the number of the others."""
@@ -119,7 +125,8 @@ class Training(Reading):
         names: list[str] = (classes.filter(classes["of_boxes"]) if of_boxes else classes)["name"].to_pylist()
         return names
 
-    def _targets(self, selection: SelectedRows, target: str | None, classes: list[str]) -> Targets | None:
+    def _target_values(self, selection: SelectedRows, target: str | None) -> pa.Array | None:
+        """Return the values from which targets are made; None for none."""
         if target is None:
             return None
         if not isinstance(target, str):
@@ -127,12 +134,9 @@ class Training(Reading):
         if target == "boxes":
             if selection.media.parents is not None:
                 raise InvalidInput("target='boxes' is for a view of media; the objects of this view are crops")
-            return BoxTargets(_objects_of(selection), classes)
-        labels = "labels" if target == "label" else target
-        values = self._values(selection, [labels])[labels].combine_chunks()
-        if target in ("label", "labels"):
-            return (ClassTargets if target == "label" else LabelTargets)(values, classes)
-        return ValueTargets(target, values)
+            return _objects_of(selection)
+        name = "labels" if target == "label" else target
+        return self._values(selection, [name])[name].combine_chunks()
 
     def _described(self, selection: SelectedRows) -> pa.Table:
         """Return the columns of a dataset of Hugging Face beside the image."""
