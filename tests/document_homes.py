@@ -115,6 +115,7 @@ def _exports(home: Home) -> None:
 
 def _notebook(home: Home) -> None:
     home.names["ds"] = _pets(home)
+    _close_at_the_end(home, "w")
 
 
 def _objects(home: Home) -> None:
@@ -205,11 +206,7 @@ def _service(home: Home) -> None:
     _some_photos(home.folder / "photos of the holidays", 4)
     hub = home.until_end.enter_context(Hub(workspace))
     url, _ = home.until_end.enter_context(live_service(workspace, hub, ServiceSettings()))
-
-    def close_client() -> None:
-        home.names["ws"].close()
-
-    home.until_end.callback(close_client)
+    _close_at_the_end(home, "ws")  # then a client of the service
     home.names.update({"key": "a key", "secret": "a secret of at least 32 characters"})
     home.changes["https://images.example.com/framedex"] = url
     home.changes["~/photos/holidays"] = str(home.folder / "photos of the holidays")
@@ -255,6 +252,15 @@ _PREPARED: dict[str, Callable[[Home], None]] = {
     "videos": _videos,
 }
 """What makes the home of a document, by its name."""
+
+
+def _close_at_the_end(home: Home, name: str) -> None:
+    """Close what a name stands for when the document ends."""
+
+    def close() -> None:
+        home.names[name].close()
+
+    home.until_end.callback(close)
 
 
 def _pets(home: Home) -> framedex.Dataset:
