@@ -117,6 +117,21 @@ def test_examples__print_what_the_document_shows(
                 check_output(out.getvalue(), example.output)
 
 
+@pytest.mark.slow
+def test_comparison__says_calls_that_work(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call in the last column of the tables of words runs, in their order."""
+    page = ROOT / "docs" / "comparison.md"
+    rows = [line.split(" | ")[-1] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    calls = [call for row in rows for call in re.findall("`([^`]+)`", row) if not call.startswith("framedex ")]
+    assert len(calls) > 40
+    (tmp_path / "photos").symlink_to(photos)
+    with prepared("comparison", tmp_path, monkeypatch) as home, contextlib.redirect_stdout(io.StringIO()):
+        for text in [*(example.text for example in examples(page)), *calls]:
+            exec(compile(text, str(page), "exec"), home.names)
+        home.names["app"].close()
+        home.names["ws"].close()
+
+
 def test_examples__run_or_say_why_not() -> None:
     """Each comment that leaves an example out has one of few reasons, and stands directly before it."""
     texts = {document: document.read_text(encoding="utf-8") for document in DOCUMENTS}
