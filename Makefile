@@ -65,9 +65,10 @@ check: $(VENV)/.dev
 	$(BIN)/python hatch_build.py --check
 
 # The site of the documentation, in site/: no broken link, no page without a place, no reference that leads nowhere.
+# Warnings would not count with --quiet.
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.dev
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs-serve: $(VENV)/.dev

@@ -22,10 +22,18 @@ FILES = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks.md",
-    "notebooks/quickstart.ipynb": "quickstart.md",
+    **{f"notebooks/{path.name}": f"notebooks/{path.stem}.md" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))},
 }
 """The pages of files elsewhere: names in the project and on the site."""
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)#:\s]+)(?=[)#])")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Add the notebooks after the guides; the first one has its place before them."""
+    nav: list[Any] = config.nav or []
+    placed = str(nav)
+    pages = [page for page in FILES.values() if page.startswith("notebooks/") and page not in placed]
+    nav.insert(2, {"Notebooks": pages})
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -42,7 +50,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead the links of a page to the pages of the files that they name."""
     source = {page: name for name, page in FILES.items()}.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    folder = (ROOT / source).parent
+    folder, upwards = (ROOT / source).parent, "../" * page.file.src_uri.count("/")
 
     def place(link: re.Match[str]) -> str:
         target = (folder / link["path"]).resolve()
@@ -50,17 +58,30 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             return link["path"]
         name = target.relative_to(ROOT).as_posix()
         if name in FILES:
-            return "../" * page.file.src_uri.count("/") + FILES[name]
-        return name.removeprefix("docs/") if source in FILES else link["path"]
+            return upwards + FILES[name]
+        return upwards + name.removeprefix("docs/") if source in FILES else link["path"]
 
     return _LINK.sub(place, markdown)
 
 
 def notebook_page(text: str) -> str:
-    """Return a notebook as Markdown."""
-    cells = json.loads(text)["cells"]
-    parts = [("".join(cell["source"]), cell["cell_type"] == "code") for cell in cells]
-    return "\n\n".join(f"```python\n{source}\n```" if is_code else source for source, is_code in parts)
+    """Return a notebook with its stored outputs as Markdown."""
+    parts = list[str]()
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(f"```python\n{source}\n```" if cell["cell_type"] == "code" else source)
+        parts += [_output(output) for output in cell.get("outputs", [])]
+    return "\n\n".join(parts)
+
+
+def _output(output: dict[str, Any]) -> str:
+    """Return an output of a notebook: its HTML or image if it has one, else its text."""
+    data = {kind: "".join(content) for kind, content in output.get("data", {}).items()}
+    if "text/html" in data:  # in one line, in which Markdown finds nothing of its own
+        return f'<div class="output">{" ".join(data["text/html"].split())}</div>'
+    if "image/jpeg" in data:
+        return f'<div class="output"><img alt="" src="data:image/jpeg;base64,{data["image/jpeg"].strip()}"></div>'
+    return f"```text\n{data.get('text/plain') or ''.join(output.get('text', [])).rstrip()}\n```"
 
 
 def command_lines() -> Iterator[str]:

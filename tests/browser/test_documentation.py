@@ -30,14 +30,19 @@ class _Quiet(SimpleHTTPRequestHandler):
         """Log nothing."""
 
 
+def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Build the site strictly into a folder."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder), *options]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built strictly: a broken link, a page without a place or an unknown reference fails the build."""
     made = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(made)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert process.returncode == 0, process.stdout + process.stderr
+    process = build(made)
+    assert process.returncode == 0, process.stderr
     return made
 
 
@@ -60,6 +65,21 @@ def test_reference__has_all_public_names(folder: Path) -> None:
     commands = (folder / "commands.html").read_text(encoding="utf-8")
     known = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
     assert [name for name in known if f'id="framedex-{name.replace("_", "-")}"' not in commands] == []
+
+
+def test_build__fails_for_what_is_broken(tmp_path: Path) -> None:
+    """A link or an anchor that leads nowhere, a page without a place and an unknown reference fail the build."""
+    pages = tmp_path / "docs"
+    pages.mkdir()
+    (pages / "index.md").write_text("# Start\n\n[a](nowhere.md) [b](other.md#nowhere) [c][framedex.nowhere]\n")
+    (pages / "other.md").write_text("# Other\n")
+    (tmp_path / "mkdocs.yml").write_text(
+        f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: {pages}\nhooks: []\nnav: [index.md]\nwatch: []\n"
+    )
+    process = build(tmp_path / "made", "--config-file", str(tmp_path / "mkdocs.yml"))
+    assert process.returncode != 0
+    for part in ("'nowhere.md'", "'#nowhere'", "other.md", "framedex.nowhere"):
+        assert part in process.stderr, process.stderr
 
 
 def test_assets__are_those_of_the_site(folder: Path) -> None:
@@ -93,7 +113,7 @@ def test_pages__ask_no_other_host(browser: Browser, folder: Path, address: str, 
     expect(page.get_by_role("heading", level=1)).to_contain_text("Usual tasks")
     page.goto(f"{start}/api/workspace.html")
     expect(page.get_by_role("heading", name="create_dataset").first).to_be_visible()
-    page.get_by_role("textbox", name="Search").fill("label_is_right")
+    page.get_by_role("textbox", name="Search").press_sequentially("label_is_right")
     page.locator(".md-search-result__link").first.click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert "label_is_right" in (page.locator("article").text_content() or "")
