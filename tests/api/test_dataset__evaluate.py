@@ -64,6 +64,23 @@ def test_evaluate__by_label(dataset: Dataset) -> None:
     assert found.to_pandas()["label"].tolist() == ["bird", "cat", "dog"]
 
 
+def test_evaluate__predictions_with_the_sides_of_true_boxes(tmp_path: Path) -> None:
+    """A prediction that equals a true box is an object of its own, and right; added again, it is skipped."""
+    write(tmp_path / "images" / "0.png", photo(0))
+    annotation = {"id": 0, "image_id": 0, "category_id": 0, "bbox": [10, 10, 40, 40]}
+    content = {"images": [{"id": 0, "file_name": "0.png"}], "categories": [{"id": 0, "name": "cat"}]}
+    for name, more in {"true": {}, "found": {"score": 0.9}}.items():
+        text = json.dumps({**content, "annotations": [{**annotation, **more}]})
+        (tmp_path / f"{name}.json").write_text(text)
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        made = workspace.create_dataset("pets", tmp_path / "images", boxes=tmp_path / "true.json")
+        for _ in range(2):
+            made.add_objects([tmp_path / "found.json"])
+            made.add_objects([tmp_path / "true.json"])
+        assert made.objects.to_arrow(["confidence"])["confidence"].to_pylist() == [None, pytest.approx(0.9)]
+        assert (made.evaluate().precision, made.evaluate().recall) == (1.0, 1.0)
+
+
 def test_evaluate__of_chosen_boxes(dataset: Dataset) -> None:
     """Truth and predictions are sources, filters or views; another IoU finds fewer; nothing is no error."""
     objects = dataset.objects

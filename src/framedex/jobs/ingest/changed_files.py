@@ -75,6 +75,9 @@ class ChangedFiles:
             yield from self._changed(group)
 
     def _changed(self, group: list[Item]) -> Iterator[Item]:
+        if self._existing.media is None and self._existing.videos is None:
+            yield from group
+            return
         ids = [self._placement.of(item).media_id(self._dataset_id, item.path) for item in group]
         media, videos = (_row_numbers(existing, ids) for existing in (self._existing.media, self._existing.videos))
         for item, row_of_image, row_of_video in zip(group, media, videos, strict=True):

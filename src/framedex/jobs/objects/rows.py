@@ -190,8 +190,12 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
 
 
 def _box_key(box: Box, model: str | None) -> str:
-    """Return the text that identifies a box within its image; it does not depend on the annotation format."""
-    return f"{model or ''}\0{box.label}\0{box.x!r} {box.y!r} {box.width!r} {box.height!r}"
+    """Return the text that identifies a box within its image; it does not depend on the annotation format.
+
+    A box with a confidence is a prediction, and never the same object as a true box of equal sides.
+    """
+    text = f"{model or ''}\0{box.label}\0{box.x!r} {box.y!r} {box.width!r} {box.height!r}"
+    return text if model is not None or box.confidence is None else f"{text}\0predicted"
 
 
 def columns_of(media: Media) -> list[str]:
