@@ -43,7 +43,7 @@ class Home:
 
 @contextmanager
 def prepared(document: str, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """Yield a home in a folder that has ``photos``, with all that a document needs besides.
+    """Yield a home in a folder that has ``photos``, or gets them here, with all that a document needs besides.
 
     Args:
         document: its name without the suffix.
@@ -57,6 +57,13 @@ def prepared(document: str, folder: Path, patch: pytest.MonkeyPatch) -> Iterator
         if (prepare := _PREPARED.get(document)) is not None:
             prepare(home)
         yield home
+
+
+def _comparison(home: Home) -> None:
+    from tests.gallery import make_gallery
+
+    make_gallery(home.folder / "photos")  # there are many datasets, so with few and small images, not verified
+    home.patch.setenv("FRAMEDEX_COPY_BUDGET_MS", "0")
 
 
 def _detectors(home: Home) -> None:
@@ -114,7 +121,7 @@ def _exports(home: Home) -> None:
 
 
 def _notebook(home: Home) -> None:
-    home.names["ds"] = _pets(home)
+    home.names["ds"] = home.open().create_dataset("pets", _some_photos(home.folder / "some", 6))
     _close_at_the_end(home, "w")
 
 
@@ -238,6 +245,7 @@ def _videos(home: Home) -> None:
 
 
 _PREPARED: dict[str, Callable[[Home], None]] = {
+    "comparison": _comparison,
     "detectors": _detectors,
     "encoders": _encoders,
     "enrichment": _enrichment,

@@ -19,6 +19,7 @@ from tests.document_homes import prepared
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCUMENTS = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMPARISON = ROOT / "docs" / "comparison.md"
 NO_GLOSSARY_WORDS = {
     r"\banew\b": "rebuild",
     r"\bpictures?\b": "image",
@@ -95,7 +96,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         pytest.param(each, id=_name(each), marks=[pytest.mark.slow] * (each != README))
         for each in DOCUMENTS
-        if any(examples(each))
+        if each != COMPARISON and any(examples(each))
     ],
 )
 def test_examples__print_what_the_document_shows(
@@ -118,16 +119,16 @@ def test_examples__print_what_the_document_shows(
 
 
 @pytest.mark.slow
-def test_comparison__says_calls_that_work(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call in the last column of the tables of words runs, in their order."""
-    page = ROOT / "docs" / "comparison.md"
-    rows = [line.split(" | ")[-1] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+def test_comparison__says_calls_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call in the last column of the tables of words runs, in their order, after the example of the page."""
+    rows = [
+        line.split(" | ")[-1] for line in COMPARISON.read_text(encoding="utf-8").splitlines() if line.startswith("| `")
+    ]
     calls = [call for row in rows for call in re.findall("`([^`]+)`", row) if not call.startswith("framedex ")]
     assert len(calls) > 40
-    (tmp_path / "photos").symlink_to(photos)
     with prepared("comparison", tmp_path, monkeypatch) as home, contextlib.redirect_stdout(io.StringIO()):
-        for text in [*(example.text for example in examples(page)), *calls]:
-            exec(compile(text, str(page), "exec"), home.names)
+        for text in [*(example.text for example in examples(COMPARISON)), *calls]:
+            exec(compile(text, str(COMPARISON), "exec"), home.names)
         home.names["app"].close()
         home.names["ws"].close()
 
