@@ -34,8 +34,14 @@ def _markdown(here: griffe.Object, text: str) -> str:
 
 def _link(here: griffe.Object, name: str) -> str:
     """Return the Markdown of a name that the docstring of an object contains."""
-    try:
-        path = name if name.startswith("framedex") else here.resolve(name)
-    except griffe.NameResolutionError:
+    first = name.partition(".")[0]
+    if first == "framedex":
         path = name
+    elif first in map(str, here.package.exports or ()):
+        path = f"framedex.{name}"
+    else:
+        try:
+            path = here.resolve(name)
+        except griffe.NameResolutionError:
+            path = name
     return f'<autoref identifier="{path}" optional><code>{name.removeprefix("framedex.")}</code></autoref>'
