@@ -1,8 +1,10 @@
 """Images of pets and a workspace with their dataset: what the examples in docstrings work with."""
 
 import csv
+import os
 import shutil
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
@@ -13,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 import framedex
-from framedex import Client, Dataset, Task, TaskFailed, UploadTransaction, View, Workspace, vql
+from framedex import Client, Dataset, Encoder, SearchBenchmark, Task, TaskFailed, UploadTransaction, Workspace, vql
 from framedex.access import Role
 from framedex.encoders import choose_encoder
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from framedex.settings import Settings
 from framedex.tasks.runner import Run
+from tests.encoders.onnx_models import classifier
 from tests.enrichments import Hues
 from tests.gallery import Averages, Faulty
 from tests.image_files import Pixels, detailed, encode, photo, resized, write
@@ -32,6 +35,7 @@ SETTINGS = Settings(threads=2, user="ann@example.org", heartbeat_s=0.2, copy_bud
 KINDS = ("cat", "dog", "bird")
 _EACH = 8
 _PLACES = ("a sofa", "a lawn", "a chair", "a wall", "the stairs", "a bed", "a fence", "the floor")
+CHECKPOINT = Path(__file__).parent / "checkpoints" / "shapes-clip"
 _MODELS = """
 [colours]
 type = "IMAGE_TAGGING"
@@ -64,7 +68,7 @@ def make_photos(folder: Path) -> Path:
     write(folder / "garden-small.jpg", resized(detailed(70), 0.5), quality=90)
     write(folder / "night.jpg", (photo(71) // 14).astype(np.uint8), quality=95)
     (folder / "broken.jpg").write_bytes(encode(photo(72), "JPEG")[:900])
-    write_video(folder / "walk.mp4", numbered(20, seed=73))
+    write_video(folder / "clips" / "walk.mp4", numbered(20, seed=73))
     (folder / "notes.txt").write_text("no image")
     with (folder / "image_annotations.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("filename", "label", "caption"), *rows])
@@ -86,6 +90,8 @@ def make_home(home: Path) -> Path:
     for number, kind in enumerate(("cat", "dog")):
         write(home / "new" / f"{kind}-9.jpg", animal(kind, 60 + number), quality=95)
     shutil.copy(photos / "cat-3.jpg", home / "new" / "cat-3.jpg")
+    classifier(home / "classifier.onnx")
+    (home / "shapes-clip").symlink_to(CHECKPOINT)
     with Workspace(home / "framedex", settings=SETTINGS) as ws, Hub(ws) as hub:
         ds = ws.create_dataset("pets", photos)
         ws.create_dataset("new", home / "new")
@@ -94,10 +100,47 @@ def make_home(home: Path) -> Path:
         ds.save_view("dark images", ds.where([{"issues": {"op": "issue", "value": "dark"}}]))
         ds.snapshot("first look")
         ds.map()
+        (home / "benchmark.json").write_text(ds.benchmark_search(queries=5).model_dump_json())
         (ws.path / "models.toml").write_text(_MODELS)
         (ws.path / "colours.txt").write_text("red\ngreen\nblue\n")
         hub.users.create(OPERATOR, "ann", PASSWORD, role=Role.ADMIN, email="ann@example.org")
+        made = hub.credentials.rotate(hub.sessions.actor(hub.sessions.log_in("ann", PASSWORD).token))
+    (home / "key.txt").write_text(f"{made.api_key}\n{made.api_secret}\n")
     return home
+
+
+class Homes:
+    """Copies of a home folder: another one after an example that changed its copy.
+
+    Args:
+        folder: the folder for them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._template = folder, make_home(folder / "template")
+        self._state, self._count = state_of(self._template), 0
+        self._home: Path | None = None
+
+    @contextmanager
+    def lent(self) -> Iterator[Path]:
+        """Lend a copy that nobody has changed."""
+        home = self._home
+        if home is None:
+            self._count += 1
+            home = self._folder / f"{self._count}"
+            shutil.copytree(self._template, home, symlinks=True)
+        self._home = None
+        yield home
+        if state_of(home) == self._state:
+            self._home = home
+        else:
+            shutil.rmtree(home)
+
+
+def state_of(home: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and the time of each file of a folder."""
+    files = (Path(folder, name) for folder, _, names in os.walk(home) for name in names)
+    return {each.relative_to(home).as_posix(): (each.stat().st_size, each.stat().st_mtime_ns) for each in files}
 
 
 class Patient(Averages):
@@ -171,32 +214,30 @@ class Names:
         return task
 
     @cached_property
-    def view(self) -> View:
-        """All of its media."""
-        return self.ds.view
+    def benchmark(self) -> SearchBenchmark:
+        """A benchmark of searches in the dataset, run when the home was made."""
+        return SearchBenchmark.model_validate_json((self._home / "benchmark.json").read_text())
 
     @cached_property
-    def _service(self) -> tuple[str, str, str]:
-        """The address of a service of the workspace, with the key and the secret of its admin."""
-        hub = self._open.enter_context(Hub(self.ws))
-        url, _ = self._open.enter_context(live_service(self.ws, hub, ServiceSettings(disable_auth=False)))
-        made = hub.credentials.rotate(hub.sessions.actor(hub.sessions.log_in("ann", PASSWORD).token))
-        return url, made.api_key, made.api_secret
+    def encoder(self) -> Encoder:
+        """The built-in encoder."""
+        return choose_encoder("gist")[0]
 
     @cached_property
     def url(self) -> str:
-        """The address of the service."""
-        return self._service[0]
+        """The address of a service of the workspace."""
+        hub = self._open.enter_context(Hub(self.ws))
+        return self._open.enter_context(live_service(self.ws, hub, ServiceSettings(disable_auth=False)))[0]
 
     @cached_property
     def key(self) -> str:
-        """The key of the user."""
-        return self._service[1]
+        """The key of its admin."""
+        return (self._home / "key.txt").read_text().splitlines()[0]
 
     @cached_property
     def secret(self) -> str:
         """The secret of the key."""
-        return self._service[2]
+        return (self._home / "key.txt").read_text().splitlines()[1]
 
     @cached_property
     def client(self) -> Client:

@@ -398,11 +398,11 @@ def test_heartbeat__stops_what_was_given_up(workspace: Workspace, dataset: Datas
     """A beat stores how far an export is; it ends one that was given up meanwhile."""
     task, pause = paused(workspace, dataset, tmp_path / "out.zip")
     task._report.share = 0.42
-    task.beat()
+    task._beat()
     assert dataset.export_status(task.id).progress == task.record.progress == 42
     with workspace._context.catalog.write() as connection:
         connection.execute(schema.exports.update().values(status=ExportStatus.FAILED))
-    task.beat()
+    task._beat()
     assert task._report.cancelled.is_set()
     pause.opened.set()
     with pytest.raises(Conflict, match="given up"):
@@ -478,7 +478,7 @@ def test_read_only__is_exported_without_a_trace(workspace: Workspace, dataset: D
         task = reading.dataset("d").export(tmp_path / "out.zip", wait=False)
         assert task.wait(60).status is ExportStatus.COMPLETED
         assert task.result.total_media_items == before.total_media_items
-        task.beat()
+        task._beat()
         with pytest.raises(Conflict):
             task.abort()
     assert len(dataset.exports()) == 1

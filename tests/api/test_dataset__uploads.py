@@ -31,6 +31,7 @@ from framedex.encoders import Scheme, registry
 from framedex.jobs.ingest import received
 from framedex.operations import uploads as upload_operations
 from framedex.records import DatasetStatus, TaskStatus, TaskType, UploadState
+from framedex.tasks import start_task
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded
 from tests.growth import columns_of, status_of
 from tests.uploading import blobs_of, drafted, home_of, image, lists_of, pairs, paths_of, state_of
@@ -525,14 +526,13 @@ def test_process__interrupted_after_the_start(
     """An interrupt right after the start leaves the files to the task, which can be retried."""
     uses(Faulty())
     dataset, transaction = drafted(workspace, 1, 2)
-    start = Task.start
 
     def interrupted(*arguments: Any) -> Task:
         with suppress(TaskFailed):
-            start(*arguments).wait(60)
+            start_task(*arguments).wait(60)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Task, "start", interrupted)
+    monkeypatch.setattr(upload_operations, "start_task", interrupted)
     with pytest.raises(KeyboardInterrupt):
         transaction.process(encoder="averages")
     monkeypatch.undo()

@@ -59,7 +59,6 @@ DIES_IN_A_TASK = """
     from framedex.encoders import registry
     from framedex.operations import uploads, vacuum
     from framedex.storage import datasets
-    from framedex.tasks import Task
     from tests.gallery import SETTINGS, Averages
 
     def die(*arguments, **options):
@@ -73,7 +72,7 @@ DIES_IN_A_TASK = """
         case "collected":
             uploads._start = die
         case "started":
-            Task.start = die
+            uploads.start_task = die
         case "in commit":
             datasets.commit_generation = lambda *arguments, **options: (commit(*arguments, **options), die())
         case "committed":

@@ -21,6 +21,7 @@ from framedex import (
     Workspace,
 )
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus
+from framedex.tasks import start_task
 from tests.gallery import SETTINGS, Faulty, Gallery, Gate, embedded, fill
 from tests.pauses import run_of, wait_until
 
@@ -179,7 +180,7 @@ def submit(workspace: Workspace, name: str, job: Any) -> Task:
     with context.catalog.write() as connection:
         record = datasets.find_dataset(connection, datasets.insert_dataset(connection, name, owned_by="tester"))
         task_id = context.runner.insert(connection, record, TaskType.DATASET_CREATION, created_by="tester")
-    return Task.start(context.runner, task_id, record.id, job)
+    return start_task(context.runner, task_id, record.id, job)
 
 
 @pytest.mark.slow

@@ -53,6 +53,11 @@ class DiskUsage:
         total_bytes: the size of all files of the workspace; files that clones share count once.
         freeable_bytes: the size of the files that :meth:`framedex.Workspace.vacuum` can delete, once no reader may need
             them.
+
+    Examples:
+        >>> usage = ws.disk_usage()
+        >>> usage
+        <framedex.DiskUsage: ... MB, ... to be freed>
     """
 
     def __init__(self, rows: pa.Table, total_bytes: int, freeable_bytes: int) -> None:
@@ -78,12 +83,21 @@ class DiskUsage:
         - ``old versions``: superseded data, deleted when no reader may need it;
         - ``deleted datasets``;
         - ``catalog``, with the marker of the workspace and the manifests of the datasets.
+
+        Examples:
+            >>> ws.disk_usage().to_arrow().column_names
+            ['dataset_id', 'dataset_name', 'part', 'bytes', 'shared_bytes', 'files']
         """
         return self._rows
 
     @property
     def by_part(self) -> dict[str, int]:
-        """The bytes by part, summed over all datasets, in the order of :meth:`to_arrow`."""
+        """The bytes by part, summed over all datasets, in the order of :meth:`to_arrow`.
+
+        Examples:
+            >>> list(ws.disk_usage().by_part)[:3]
+            ['embeddings', 'other columns', 'index columns']
+        """
         sizes: dict[str, int] = defaultdict(int)
         for row in self._rows.select(["part", "bytes"]).to_pylist():
             sizes[row["part"]] += row["bytes"]

@@ -43,6 +43,14 @@ class Evaluation(Generic[Source]):
         confusions: a row for each pair of labels, with the columns :data:`CONFUSION_COLUMNS`.
         iou: the smallest IoU of a match.
         select: returns the boxes of a kind as a view of objects.
+
+    Examples:
+        >>> evaluation = ds.evaluate("annotated", "detected")
+        >>> evaluation
+        <framedex.Evaluation: precision 0.750, recall 0.600, mean average precision 0.668 of 2 labels at IoU
+          0.5>
+        >>> evaluation.iou, len(evaluation)
+        (0.5, 2)
     """
 
     def __init__(self, table: pa.Table, confusions: pa.Table, iou: float, select: Callable[[BoxKind], Source]) -> None:
@@ -60,6 +68,11 @@ class Evaluation(Generic[Source]):
             crowds; ``n_right``, those with a match; ``precision`` and ``recall``, shares of the predictions and of the
             true boxes with a match, 0 to 1; ``average_precision`` of COCO at this IoU. NaN where there is nothing to
             divide by.
+
+        Examples:
+            >>> ds.evaluate().to_arrow().select(["label", "precision", "recall"]).to_pylist()
+            [{'label': 'cat', 'precision': 0.6666666666666666, 'recall': 1.0}, {'label': 'dog', 'precision': 1.0,
+              'recall': 0.3333333333333333}]
         """
         return self._table
 
@@ -68,22 +81,43 @@ class Evaluation(Generic[Source]):
 
         Raises:
             MissingDependency: pandas is not installed.
+
+        Examples:
+            >>> ds.evaluate().to_pandas()[["label", "n_truth", "n_predictions", "n_right"]]
+              label  n_truth  n_predictions  n_right
+            0   cat        2              3        2
+            1   dog        3              1        1
         """
         return as_pandas(self._table)
 
     @property
     def precision(self) -> float:
-        """The share of all predictions with a match, 0 to 1; NaN without predictions."""
+        """The share of all predictions with a match, 0 to 1; NaN without predictions.
+
+        Examples:
+            >>> ds.evaluate().precision
+            0.75
+        """
         return self._share("n_right", "n_predictions")
 
     @property
     def recall(self) -> float:
-        """The share of all true boxes with a match, 0 to 1; NaN without true boxes."""
+        """The share of all true boxes with a match, 0 to 1; NaN without true boxes.
+
+        Examples:
+            >>> ds.evaluate().recall
+            0.6
+        """
         return self._share("n_right", "n_truth")
 
     @property
     def mean_average_precision(self) -> float:
-        """The mean average precision of the labels with true boxes, 0 to 1; NaN without any."""
+        """The mean average precision of the labels with true boxes, 0 to 1; NaN without any.
+
+        Examples:
+            >>> round(ds.evaluate().mean_average_precision, 3)
+            0.668
+        """
         values = self._table["average_precision"].to_numpy()
         values = values[np.isfinite(values)]
         return float(values.mean()) if len(values) else float("nan")
@@ -94,6 +128,10 @@ class Evaluation(Generic[Source]):
         Returns:
             A table: ``label`` of the true box, ``predicted``, and ``count``. Both boxes are without a match of their
             own label, and their IoU is at least that of the evaluation.
+
+        Examples:
+            >>> ds.evaluate().confusions().to_pylist()
+            [{'label': 'dog', 'predicted': 'cat', 'count': 1}]
         """
         return self._confusions
 
@@ -107,17 +145,31 @@ class Evaluation(Generic[Source]):
 
         Raises:
             InvalidInput: there is no such kind.
+
+        Examples:
+            >>> [(row["image_filename"], row["label"]) for row in ds.evaluate().view("confused")]
+            [('dog-1.jpg', 'dog')]
         """
         return self._select(check_box_kind(kind))
 
     @property
     def missing(self) -> Source:
-        """The true boxes without a match; see :meth:`view`."""
+        """The true boxes without a match; see :meth:`view`.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.evaluate().missing]
+            ['dog-1.jpg', 'dog-3.jpg']
+        """
         return self._select("missing")
 
     @property
     def extra(self) -> Source:
-        """The predictions without a match, the most confident first; see :meth:`view`."""
+        """The predictions without a match, the most confident first; see :meth:`view`.
+
+        Examples:
+            >>> [(row["image_filename"], row["label"]) for row in ds.evaluate().extra]
+            [('dog-1.jpg', 'cat')]
+        """
         return self._select("extra")
 
     def _share(self, part: str, whole: str) -> float:

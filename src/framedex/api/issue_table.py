@@ -30,6 +30,13 @@ class IssueTable:
         table: the rows.
         notes: the reasons.
         thumbnails: reads the images that a notebook shows beside the rows; None shows none.
+
+    Examples:
+        >>> issues = ds.issues()
+        >>> issues
+        <IssueTable: corrupted 1, dark 1, duplicates 4, mislabels 1, outliers 4>
+        >>> issues["path"][0].as_py(), len(issues)
+        ('broken.jpg', 11)
     """
 
     def __init__(self, table: pa.Table, notes: Sequence[str] = (), thumbnails: "Thumbnails | None" = None) -> None:
@@ -40,15 +47,31 @@ class IssueTable:
         return type(self), (self._table, self.notes)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table, without the notes."""
+        """Return the rows as an Arrow table, without the notes.
+
+        Examples:
+            >>> ds.issues("duplicates").to_arrow()["path"].to_pylist()
+            ['cat-1-copy.jpg', 'cat-1.jpg', 'garden-small.jpg', 'garden.jpg']
+        """
         return self._table
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return the rows as a pandas table; ``to_arrow().to_pandas(…)`` takes the options of Arrow."""
+        """Return the rows as a pandas table; ``to_arrow().to_pandas(…)`` takes the options of Arrow.
+
+        Examples:
+            >>> ds.issues("corrupted").to_pandas()[["path", "reason"]]
+                     path                                            reason
+            0  broken.jpg  image file is truncated (28 bytes not processed)
+        """
         return as_pandas(self._table)
 
     def equals(self, other: Any) -> bool:
-        """Return whether another table has the same rows; its notes do not matter."""
+        """Return whether another table has the same rows; its notes do not matter.
+
+        Examples:
+            >>> ds.issues().equals(ds.view.issues())
+            True
+        """
         table = other.to_arrow() if isinstance(other, IssueTable) else other
         return bool(self._table.equals(table))
 

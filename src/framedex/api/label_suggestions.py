@@ -76,6 +76,11 @@ class LabelSuggestions(Generic[Source]):
         reliability: what held-out labels show, with the columns :data:`RELIABILITY_COLUMNS`.
         view: all media of the dataset.
         edits: what accepts and refuses suggestions.
+
+    Examples:
+        >>> suggestions = ds.suggest_labels()
+        >>> suggestions.count(0.9), suggestions.accept(0.9)
+        (2, 2)
     """
 
     def __init__(self, table: pa.Table, reliability: pa.Table, view: Source, edits: SuggestionEdits) -> None:
@@ -86,7 +91,12 @@ class LabelSuggestions(Generic[Source]):
         return len(self._table)
 
     def count(self, minimum: float = 0.0) -> int:
-        """Return the number of media with a suggested label of at least some confidence, 0 to 1."""
+        """Return the number of media with a suggested label of at least some confidence, 0 to 1.
+
+        Examples:
+            >>> ds.suggest_labels().count(minimum=0.9)
+            2
+        """
         return len(self._ids(minimum))
 
     def to_arrow(self) -> pa.Table:
@@ -96,6 +106,10 @@ class LabelSuggestions(Generic[Source]):
             A table: ``media_id``; ``path`` within the source; ``label``; ``confidence``, 0 to 1, the frequency with
             which such labels of held-out media are right; ``share``, the share of the neighbours' votes. A media item
             has several rows if several labels are more likely right than wrong.
+
+        Examples:
+            >>> ds.suggest_labels().to_arrow().select(["path", "label"]).to_pylist()[:2]
+            [{'path': 'cat-1-copy.jpg', 'label': 'cat'}, {'path': 'new-1.jpg', 'label': 'cat'}]
         """
         return self._table
 
@@ -104,6 +118,12 @@ class LabelSuggestions(Generic[Source]):
 
         Raises:
             MissingDependency: pandas is not installed.
+
+        Examples:
+            >>> ds.suggest_labels().to_pandas()[["path", "label"]].head(2)
+                         path label
+            0  cat-1-copy.jpg   cat
+            1       new-1.jpg   cat
         """
         return as_pandas(self._table)
 
@@ -113,6 +133,10 @@ class LabelSuggestions(Generic[Source]):
         Raises:
             InvalidInput: the confidence is no number from 0 to 1.
             NotFound: one of them was deleted.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.suggest_labels().view(minimum=0.9)]
+            ['cat-1-copy.jpg', 'new-1.jpg']
         """
         return self._view.select(self._ids(minimum))
 
@@ -126,6 +150,10 @@ class LabelSuggestions(Generic[Source]):
             A table: ``minimum``, a confidence; ``n_media``, the number of held-out media with at least that confidence;
             ``share_right``, the share of them that have the label, NaN for none; ``n_suggested``, the number of media
             with suggestions of that confidence.
+
+        Examples:
+            >>> ds.suggest_labels().reliability().column_names
+            ['minimum', 'n_media', 'share_right', 'n_suggested']
         """
         return self._reliability
 
@@ -140,6 +168,12 @@ class LabelSuggestions(Generic[Source]):
         Raises:
             InvalidInput: it is no such number.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.suggest_labels().accept(minimum=0.9)
+            2
+            >>> ds.media_item(ds.media_id("new-1.jpg")).labels
+            ['cat']
         """
         labels: dict[str, list[str]] = {}
         for row in self._chosen(minimum).select(["media_id", "label"]).to_pylist():
@@ -159,6 +193,11 @@ class LabelSuggestions(Generic[Source]):
             InvalidInput: there are no media, or one of them has labels.
             NotFound: a media item does not exist.
             Conflict: a task is running.
+
+        Examples:
+            >>> decision = ds.suggest_labels().refuse(ds.media_id("night.jpg"))
+            >>> ds.suggest_labels().count()
+            7
         """
         ids = self._ids(0.0) if media_ids is None else [media_ids] if isinstance(media_ids, str) else list(media_ids)
         return self._edits.refuse(ids)

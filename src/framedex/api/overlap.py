@@ -46,6 +46,11 @@ class Overlap(Generic[Source]):
         sources: both views.
         names: the names of their datasets.
         select: returns the media with some ids of one side, 0 or 1, as a view.
+
+    Examples:
+        >>> leaks = ds.overlap(ws.dataset("new"))
+        >>> leaks
+        <framedex.Overlap of 'pets' and 'new': 1 media item has copies there: 1 pair with 1 media>
     """
 
     def __init__(
@@ -63,12 +68,21 @@ class Overlap(Generic[Source]):
 
         Raises:
             InvalidInput: a service has more of them than the 10,000 that its views take.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.overlap(ws.dataset("new")).view]
+            ['cat-3.jpg']
         """
         return self._select(0, pc.unique(self._table["here_id"]))
 
     @property
     def other_view(self) -> Source:
-        """The media there of which there is a copy here; see :attr:`view`."""
+        """The media there of which there is a copy here; see :attr:`view`.
+
+        Examples:
+            >>> ds.overlap(ws.dataset("new")).other_view.tag("known").count
+            1
+        """
         return self._select(1, pc.unique(self._table["there_id"]))
 
     def __len__(self) -> int:
@@ -76,11 +90,21 @@ class Overlap(Generic[Source]):
         return len(self._table)
 
     def count(self) -> int:
-        """Return the number of media here of which there is a copy there."""
+        """Return the number of media here of which there is a copy there.
+
+        Examples:
+            >>> ds.overlap(ws.dataset("new")).count()
+            1
+        """
         return int(pc.count_distinct(self._table["here_id"]).as_py())
 
     def other_count(self) -> int:
-        """Return the number of media there of which there is a copy here."""
+        """Return the number of media there of which there is a copy here.
+
+        Examples:
+            >>> ds.overlap(ws.dataset("new")).other_count()
+            1
+        """
         return int(pc.count_distinct(self._table["there_id"]).as_py())
 
     def to_arrow(self) -> pa.Table:
@@ -91,6 +115,10 @@ class Overlap(Generic[Source]):
             sources; ``similarity``, the cosine similarity of the copy descriptors in [0, 1], 0.96 for copies that
             keypoints show; ``copy``, ``here`` or ``there``, the end that is the copy, null if unknown; ``reason``, what
             was done to it.
+
+        Examples:
+            >>> ds.overlap(ws.dataset("new")).to_arrow().select(["here_name", "there_name", "reason"]).to_pylist()
+            [{'here_name': 'cat-3.jpg', 'there_name': 'cat-3.jpg', 'reason': 'same file'}]
         """
         return self._table
 
@@ -99,6 +127,11 @@ class Overlap(Generic[Source]):
 
         Raises:
             MissingDependency: pandas is not installed.
+
+        Examples:
+            >>> ds.overlap(ws.dataset("new")).to_pandas()[["here_name", "there_name", "reason"]]
+               here_name there_name     reason
+            0  cat-3.jpg  cat-3.jpg  same file
         """
         return as_pandas(self._table)
 
@@ -107,6 +140,10 @@ class Overlap(Generic[Source]):
 
         Raises:
             InvalidInput: the file cannot be written.
+
+        Examples:
+            >>> ds.overlap(ws.dataset("new")).report("leaks.html").name
+            'leaks.html'
         """
         target = user_path(path)
         title = f"Overlap of {' and '.join(dict.fromkeys(self._names))}"

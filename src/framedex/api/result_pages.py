@@ -55,13 +55,25 @@ Source = TypeVar("Source", bound=MemberSource)
 
 
 class ExplorePage(ExploreResult, Generic[Source]):
-    """An Explore result that a notebook displays with thumbnails. Its fields are those of the interface."""
+    """An Explore result that a notebook displays with thumbnails. Its fields are those of the interface.
+
+    Examples:
+        >>> page = ds.explore(level=2)
+        >>> page.clusters[0].name, page.total_pages
+        ('cat 80 %', 1)
+    """
 
     _view: Source = PrivateAttr()
 
     @classmethod
     def of(cls, result: ExploreResult, view: Source) -> "ExplorePage[Source]":
-        """Return a result with the thumbnails and the members of a view."""
+        """Return a result with the thumbnails and the members of a view.
+
+        Examples:
+            >>> page = framedex.ExplorePage.of(ds.explore(level=2), ds.where(vql.tags("reviewed")))
+            >>> page.members(0).count()
+            3
+        """
         shown = cls(**dict(result))
         shown._view = view
         return shown
@@ -74,6 +86,10 @@ class ExplorePage(ExploreResult, Generic[Source]):
 
         Raises:
             OutOfRange: there is no cluster at the position.
+
+        Examples:
+            >>> ds.explore(level=2).members(0).labels()
+            [LabelCount(name='cat', count=8)]
         """
         return self._view.where(vql.cluster(_at(self.clusters, cluster).cluster_id))
 
@@ -151,6 +167,11 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
         groups: the groups.
         view: the view of their members.
         of_videos: whether the members are videos.
+
+    Examples:
+        >>> groups = ds.duplicates(0.96)
+        >>> groups[0].file_names, groups[0].similarity
+        (['cat-1-copy.jpg', 'cat-1.jpg'], 1.0)
     """
 
     def __init__(self, groups: Iterable[DuplicateGroup], view: Source, *, of_videos: bool = False) -> None:
@@ -182,6 +203,10 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
         Raises:
             OutOfRange: there is no group at the position.
             NotFound: a member is not in the view any more.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.duplicates().members(1)]
+            ['garden-small.jpg', 'garden.jpg']
         """
         ids = _at(self, group).media_ids
         return self._view.where(vql.cluster(ids)) if self._of_videos else self._view.select(ids)
@@ -192,6 +217,12 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
         The columns are ``group_id, media_id, file_name, path, keep`` (whether it is the member to keep), ``reason``
         (how it is a copy of that member; null if unknown), and those of the group: ``keep_reason, similarity,
         confidence, threshold``.
+
+        Examples:
+            >>> ds.duplicates().to_arrow().select(["path", "keep", "reason"]).to_pylist()
+            [{'path': 'cat-1-copy.jpg', 'keep': True, 'reason': 'kept'}, {'path': 'cat-1.jpg', 'keep': False,
+              'reason': 'same pixels'}, {'path': 'garden-small.jpg', 'keep': False, 'reason': 'resized to 50%'},
+              {'path': 'garden.jpg', 'keep': True, 'reason': 'kept'}]
         """
         sizes = [len(group.media_ids) for group in self]
         owner = pa.array(np.repeat(np.arange(len(sizes)), sizes), pa.int64())
@@ -217,6 +248,14 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
 
         Raises:
             MissingDependency: pandas is not installed.
+
+        Examples:
+            >>> ds.duplicates().to_pandas()[["path", "keep", "reason"]]
+                           path   keep          reason
+            0    cat-1-copy.jpg   True            kept
+            1         cat-1.jpg  False     same pixels
+            2  garden-small.jpg  False  resized to 50%
+            3        garden.jpg   True            kept
         """
         return as_pandas(self.to_arrow())
 

@@ -15,6 +15,10 @@ class Trend(ViewTrend):
 
     ``points`` has a point for each batch that was evaluated: the time of the addition, the number of results in the
     batch, and the number in this and all earlier batches.
+
+    Examples:
+        >>> ds.saved_view("dark images").trend()
+        <framedex.Trend of 'dark images': 0 results in 0 batches>
     """
 
     @property
@@ -23,7 +27,12 @@ class Trend(ViewTrend):
         return f"{results:,} result{'s' * (results != 1)} in {batches:,} batch{'es' * (batches != 1)}"
 
     def plot(self) -> str:
-        """Return the trend as SVG text: a bar for each batch, and a line for the running total."""
+        """Return the trend as SVG text: a bar for each batch, and a line for the running total.
+
+        Examples:
+            >>> ds.saved_view("dark images").trend().plot()[:4]
+            '<svg'
+        """
         name = self.view_name if len(self.view_name) <= _NAME_CHARACTERS else f"{self.view_name[:_NAME_CHARACTERS]}…"
         return trend_svg(
             [(point.timestamp, point.count, point.cumulative) for point in self.points],
@@ -43,6 +52,11 @@ class SavedView:
 
     Attributes:
         id: the UUID of the saved view.
+
+    Examples:
+        >>> saved = ds.save_view("cats", ds.where(vql.labels("cat")))
+        >>> saved.view().count()
+        9
     """
 
     def __init__(self, context: Context, dataset_id: str, view_id: str) -> None:
@@ -54,12 +68,22 @@ class SavedView:
 
         Raises:
             NotFound: the saved view was deleted.
+
+        Examples:
+            >>> ds.saved_view("dark images").record.filters.vql
+            [{'issues': {'op': 'issue', 'value': 'dark', 'mode': 'in', 'confidence_min': 0.0, 'confidence_max':
+              1.0}}]
         """
         return saved_views.get_view(self._context, self._dataset_id, self.id)
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The name.
+
+        Examples:
+            >>> ds.saved_view("Dark Images").name
+            'dark images'
+        """
         return self.record.name
 
     def view(self) -> View:
@@ -71,6 +95,10 @@ class SavedView:
             NotFound: the saved view was deleted.
             InvalidFilter: the filter is not valid in this version of Framedex.
             InvalidInput: the column of the order does not exist any more.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.saved_view("dark images").view()]
+            ['night.jpg']
         """
         record = self.record
         steps = saved_views.saved_steps(self._context, record)
@@ -83,11 +111,23 @@ class SavedView:
         Raises:
             NotFound: the saved view was deleted.
             InvalidInput: the view is not monitored.
+
+        Examples:
+            >>> task = ds.add_media("new")
+            >>> ds.saved_view("dark images").trend()
+            <framedex.Trend of 'dark images': 0 results in 1 batch>
         """
         return Trend.model_validate(saved_views.get_trend(self._context, self._dataset_id, self.id).model_dump())
 
     def alerts(self) -> list[Alert]:
-        """Return the alerts of the view, oldest first."""
+        """Return the alerts of the view, oldest first.
+
+        Examples:
+            >>> saved = ds.save_view("cats", caption="cat")
+            >>> task = ds.add_media("new")
+            >>> [(each.batch, each.result_count) for each in saved.alerts()]
+            [(1, 2)]
+        """
         return list(saved_views.get_alerts(self._context, self._dataset_id, self.id))
 
     def set_alerting(self, enabled: bool) -> None:
@@ -100,6 +140,12 @@ class SavedView:
             NotFound: the saved view was deleted.
             InvalidInput: the view is not monitored, or *enabled* is neither True nor False.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> saved = ds.saved_view("dark images")
+            >>> saved.set_alerting(False)
+            >>> saved
+            <framedex.SavedView 'dark images': 0 new results, alerts off>
         """
         saved_views.set_alerting(self._context, self._dataset_id, self.id, enabled=enabled)
 
@@ -111,6 +157,12 @@ class SavedView:
             InvalidInput: the name cannot be used.
             Conflict: another saved view of the dataset has that name.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> saved = ds.saved_view("dark images")
+            >>> saved.rename("night")
+            >>> ds.views()
+            [<framedex.SavedView 'night': 0 new results, alerts on>]
         """
         saved_views.rename_saved_view(self._context, self._dataset_id, self.id, name)
 
@@ -120,6 +172,11 @@ class SavedView:
         Raises:
             NotFound: it was deleted before.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> ds.saved_view("dark images").delete()
+            >>> ds.views()
+            []
         """
         saved_views.delete_view(self._context, self._dataset_id, self.id)
 

@@ -24,15 +24,30 @@ class SearchBenchmark(SearchTimings):
 
     ``best_for(recall)`` returns the recommended setting, ``advice(recall)`` the same in a sentence. ``rows`` has the
     measurements, ``model_dump_json()`` all fields.
+
+    Examples:
+        >>> benchmark = ds.benchmark_search(queries=5)
+        >>> benchmark.best_for(0.95), benchmark.n_vectors
+        (32, 32)
     """
 
     @classmethod
     def of(cls, timings: SearchTimings) -> "SearchBenchmark":
-        """Return measurements in a form that can be displayed."""
+        """Return measurements in a form that can be displayed.
+
+        Examples:
+            >>> framedex.SearchBenchmark.of(benchmark).n_vectors
+            32
+        """
         return cls.model_validate(timings.model_dump())
 
     def to_arrow(self) -> pa.Table:
-        """Return a row for each setting and filter, exact search first, with the columns of :class:`SearchTiming`."""
+        """Return a row for each setting and filter, exact search first, with the columns of :class:`SearchTiming`.
+
+        Examples:
+            >>> benchmark.to_arrow()["recall"].to_pylist()
+            [1.0, 1.0, 1.0, 1.0]
+        """
         schema = pa.schema(
             [
                 pa.field(name, _ARROW[name] if name in _ARROW else pa.float64())
@@ -42,7 +57,12 @@ class SearchBenchmark(SearchTimings):
         return pa.Table.from_pylist([row.model_dump() for row in self.rows], schema)
 
     def table(self) -> list[tuple[Any, ...]]:
-        """Return the formatted rows, with the columns of :data:`HEADER`."""
+        """Return the formatted rows, with the columns of :data:`HEADER`.
+
+        Examples:
+            >>> benchmark.table()[0][:3]
+            ('no filter', 'all, exactly', '1.0000')
+        """
         return [
             (
                 _leaves(row),
@@ -57,7 +77,12 @@ class SearchBenchmark(SearchTimings):
 
     @property
     def words(self) -> str:
-        """The measured index and queries, in one line."""
+        """The measured index and queries, in one line.
+
+        Examples:
+            >>> benchmark.words
+            '32 vectors of 610; index built in ... s, ...; 5 queries for the nearest 10, parallel: ... at a time'
+        """
         memory = "" if self.memory_bytes is None else f", {bytes_text(self.memory_bytes)} in memory"
         exact = "" if self.exact_memory_bytes is None else f" ({bytes_text(self.exact_memory_bytes)} with exact search)"
         return (
@@ -67,7 +92,12 @@ class SearchBenchmark(SearchTimings):
         )
 
     def plot(self) -> str:
-        """Return a plot of queries per second over recall, a line for each filter, as SVG text."""
+        """Return a plot of queries per second over recall, a line for each filter, as SVG text.
+
+        Examples:
+            >>> benchmark.plot()[:4]
+            '<svg'
+        """
         exact = [row for row in self.rows if row.n_candidates is None]
         swept = [row for row in self.rows if row.n_candidates is not None]
         lines = [
@@ -88,6 +118,10 @@ class SearchBenchmark(SearchTimings):
 
         Raises:
             InvalidInput: the path has another suffix, or the file cannot be written.
+
+        Examples:
+            >>> benchmark.save("searches.html").name
+            'searches.html'
         """
         check_target(path)
         target = user_path(path)

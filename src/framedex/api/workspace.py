@@ -51,7 +51,7 @@ from framedex.storage.heads import Heads
 from framedex.storage.layout import open_layout
 from framedex.storage.listing import fail_interrupted_tasks, is_unwritable, reading_settled
 from framedex.storage.sql import Sql
-from framedex.tasks import Exports, Runner, Task
+from framedex.tasks import Exports, Runner, Task, start_task
 from framedex.tasks.runner import AfterCommit
 
 _SELECTIONS_SHARE = 8  # divisor: the rows of ordered views may take 1/8 of the memory for columns
@@ -279,7 +279,7 @@ class Workspace(WorkspaceUpkeep):
             )
         with delete_if_stopped(self._context, dataset_id, task_id):
             job = creation_job(self._context, dataset_id, content, config)
-            task = Task.start(self._context.runner, task_id, dataset_id, job)
+            task = start_task(self._context.runner, task_id, dataset_id, job)
             if wait:
                 wait_for(task, f"Creating {name!r}")
         return Dataset(self._context, dataset_id, task)

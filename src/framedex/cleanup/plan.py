@@ -60,6 +60,13 @@ class CleanupPlan:
 
     Nothing is removed before :meth:`apply`. A plan is valid for one state of the dataset. A notebook displays it with
     images. Its length is the number of media to remove.
+
+    Examples:
+        >>> plan = ds.plan_cleanup(duplicates="exact", issues=["corrupted"])
+        >>> len(plan), ds.count()
+        (2, 33)
+        >>> plan.apply().removed, ds.count()
+        (2, 31)
     """
 
     def __init__(self, context: Context, media: Media, plan: PlanRows) -> None:
@@ -79,17 +86,34 @@ class CleanupPlan:
         for removed media the similarity to the nearest image, for kept media the minimum of these similarities in the
         group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes of classes, that the image
         to keep lacks.
+
+        Examples:
+            >>> plan = ds.plan_cleanup(duplicates="exact")
+            >>> plan.to_arrow().select(["path", "action", "reason"]).to_pylist()
+            [{'path': 'cat-1-copy.jpg', 'action': 'keep', 'reason': 'kept of 2 files with equal content: it is the
+              first in order'}, {'path': 'cat-1.jpg', 'action': 'remove', 'reason': 'same content as
+              cat-1-copy.jpg'}]
         """
         return self._plan.rows
 
     def removed_ids(self) -> list[str]:
-        """Return the ids of the media to remove, in the order of ingestion."""
+        """Return the ids of the media to remove, in the order of ingestion.
+
+        Examples:
+            >>> ds.select(ds.plan_cleanup(issues=["dark"]).removed_ids())[0]["image_filename"]
+            'night.jpg'
+        """
         ids: list[str] = self._removed()["media_id"].to_pylist()
         return ids
 
     @property
     def summary(self) -> CleanupSummary:
-        """The numbers of media to remove, by reason, and the size of their files."""
+        """The numbers of media to remove, by reason, and the size of their files.
+
+        Examples:
+            >>> ds.plan_cleanup(duplicates=0.96, issues=["dark"]).summary.counts
+            {'dark': 1, 'duplicates': 2}
+        """
         removed = self._removed()
         counted = pc.value_counts(removed["issue_type"]).to_pylist()
         counts = {each["values"]: each["counts"] for each in counted}
@@ -103,7 +127,12 @@ class CleanupPlan:
 
     @property
     def words(self) -> str:
-        """The summary in words."""
+        """The summary in words.
+
+        Examples:
+            >>> ds.plan_cleanup(issues=["dark", "corrupted"]).words
+            '2 media to remove: 1 corrupted, 1 dark; ... KB of files; 0 kept in their place'
+        """
         summary = self.summary
         counts = ", ".join(f"{count:,} {reason}" for reason, count in summary.counts.items())
         size = f"; {bytes_text(summary.size_bytes)} of files" if summary.size_bytes else ""
@@ -118,6 +147,10 @@ class CleanupPlan:
 
         Raises:
             InvalidInput: the file cannot be written.
+
+        Examples:
+            >>> ds.plan_cleanup(issues=["dark"]).page("review.html").name
+            'review.html'
         """
         target = user_path(path)
         with whole_file(target) as file, progress_bar("Showing") as progress:
@@ -156,6 +189,15 @@ class CleanupPlan:
             Forbidden: the settings do not allow snapshots.
             InvalidInput: *delete_files* is neither True nor False, or True without *wait*.
             ReadOnly: the workspace was opened read-only.
+
+        Examples:
+            >>> result = ds.plan_cleanup(issues=["dark"]).apply()
+            >>> ds.count()
+            32
+            >>> ds.restore(result.snapshot)
+            <framedex.Task SNAPSHOT_RESTORE COMPLETED: ...>
+            >>> ds.count()
+            33
         """
         check_flag("delete_files", delete_files)
         if delete_files and not wait:
@@ -186,6 +228,10 @@ class CleanupPlan:
         Raises:
             Conflict, Forbidden, ReadOnly: as for :meth:`apply`.
             InvalidInput: *delete_files* is neither True nor False, or the plan removes nothing.
+
+        Examples:
+            >>> ds.plan_cleanup(issues=["dark"]).start().wait().status_message
+            'done'
         """
         check_flag("delete_files", delete_files)
         if not len(self):

@@ -18,6 +18,12 @@ def check_onnx(name: str, _settings: Settings | None = None) -> None:
         MissingDependency: a package is not installed.
         NotFound: the file does not exist.
         InvalidInput: the name is not that of an ONNX model.
+
+    Examples:
+        >>> framedex.encoders.check_onnx("onnx:missing.onnx")
+        Traceback (most recent call last):
+            ...
+        framedex.errors.NotFound: no model file '.../missing.onnx'
     """
     path, _ = parse_name(name)
     model_path(path)

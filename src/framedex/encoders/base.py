@@ -29,6 +29,11 @@ class Encoder(Protocol):
     An encoder may also have ``batch``: the preferred number of images at a time, for devices that need large batches;
     and ``preparer``: a function that returns what :meth:`prepare` does and can be pickled without the model, so that
     images are prepared in other processes.
+
+    Examples:
+        >>> encoder, reason = framedex.encoders.choose_encoder("gist")
+        >>> isinstance(encoder, framedex.Encoder), encoder.name, encoder.dimension
+        (True, 'gist', 610)
     """
 
     name: str
@@ -43,6 +48,10 @@ class Encoder(Protocol):
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
+
+        Examples:
+            >>> encoder.prepare(ds.read(ds.media_id("cat-1.jpg"))).shape
+            (4208,)
         """
         ...
 
@@ -51,6 +60,11 @@ class Encoder(Protocol):
 
         Args:
             batch: N results of :meth:`prepare`, stacked along the first axis.
+
+        Examples:
+            >>> pixels = ds.read(ds.media_id("cat-1.jpg"))
+            >>> encoder.encode_images(encoder.prepare(pixels)[None]).shape
+            (1, 610)
         """
         ...
 
@@ -70,6 +84,10 @@ def decode_side_px(encoder: HasInputSize) -> int:
     """Return the shorter side, in pixels, to which images are reduced before they are measured and encoded.
 
     The image of a query is reduced in the same way, so it gets the same vector as it would have in the dataset.
+
+    Examples:
+        >>> framedex.encoders.decode_side_px(encoder)
+        128
     """
     return max(encoder.min_side_px, MEASURED_SIDE_PX)
 
@@ -83,6 +101,11 @@ class Preparation:
         side_px: see :func:`decode_side_px`.
         prepare: see :meth:`Encoder.prepare`.
         is_portable: whether it can be pickled, without the model.
+
+    Examples:
+        >>> step = framedex.encoders.Preparation.of(encoder)
+        >>> step.name, step.side_px, step.is_portable
+        ('gist', 128, True)
     """
 
     name: str
@@ -103,6 +126,10 @@ class TextEncoder(Protocol):
 
     An :class:`Encoder` that also has this method is multimodal: the dot product of a text vector and an image vector is
     their similarity.
+
+    Examples:
+        >>> isinstance(encoder, framedex.encoders.TextEncoder)
+        False
     """
 
     name: str

@@ -75,6 +75,11 @@ class LocalModel:
         name: of the model.
         path: of its file.
         record: what is known about the file.
+
+    Examples:
+        >>> model = framedex.encoders.add_model("classifier.onnx")
+        >>> model.name, model.record.kind
+        ('classifier', 'onnx')
     """
 
     name: str
@@ -100,7 +105,13 @@ def models_folder(settings: Settings) -> Path:
 
 
 def local_models(settings: Settings | None = None) -> list[LocalModel]:
-    """Return the models on this machine: listed ones in the order of the list, then others by name."""
+    """Return the models on this machine: listed ones in the order of the list, then others by name.
+
+    Examples:
+        >>> model = framedex.encoders.add_model("classifier.onnx", name="mine")
+        >>> [each.name for each in framedex.encoders.local_models()]
+        ['mine']
+    """
     settings = settings or load_settings()
     folder = models_folder(settings)
     found = []
@@ -134,6 +145,13 @@ def fetch_model(
         Unavailable: it cannot be reached or written; the next call continues.
         Forbidden: an address leads to another host than those of the publisher.
         InvalidInput: the file is another one than expected, by size or hash, or no model.
+
+    Examples:
+        >>> framedex.encoders.fetch_model("clip")
+        Traceback (most recent call last):
+            ...
+        framedex.errors.NotFound: no model 'clip' can be fetched; there are: ViT-B-32, ViT-L-14, dinov2-base,
+          dinov2-small
     """
     settings = settings or load_settings()
     listed = listed_model(name, settings)
@@ -172,6 +190,10 @@ def add_model(
         Conflict: another file has the name.
         MissingDependency: the packages that load it are not installed.
         Unavailable: it cannot be written.
+
+    Examples:
+        >>> framedex.encoders.add_model("classifier.onnx", name="mine").name
+        'mine'
     """
     settings = settings or load_settings()
     source = Path(os.path.abspath(user_path(file)))  # noqa: PTH100 - does not follow links

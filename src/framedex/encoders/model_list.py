@@ -42,6 +42,10 @@ class ListedModel(BaseModel):
         sha256_source: the source that states it.
         licence: of the weights.
         page: of the publisher.
+
+    Examples:
+        >>> [each.name for each in framedex.encoders.listed_models(ws.settings).values() if each.kind == "onnx"]
+        ['dinov2-base', 'dinov2-small']
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -86,6 +90,10 @@ def listed_models(settings: Settings) -> dict[str, ListedModel]:
 
     Raises:
         InvalidInput: the list that the settings name cannot be read, or has an invalid table.
+
+    Examples:
+        >>> list(framedex.encoders.listed_models(ws.settings))
+        ['ViT-B-32', 'ViT-L-14', 'dinov2-base', 'dinov2-small']
     """
     if settings.model_list is None:
         return _built_in()
@@ -98,6 +106,10 @@ def listed_model(name: str, settings: Settings) -> ListedModel:
     Raises:
         NotFound: there is no such model; the message lists them.
         InvalidInput: the list cannot be read.
+
+    Examples:
+        >>> framedex.encoders.listed_model("dinov2-small", ws.settings).licence
+        'Apache-2.0'
     """
     models = listed_models(settings)
     if name not in models:

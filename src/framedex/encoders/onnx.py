@@ -87,6 +87,13 @@ class OnnxEncoder:
         NotFound: the file does not exist.
         InvalidInput: the file is not a model with one image as input, or a setting is invalid.
         MissingDependency: ONNX Runtime is not installed.
+
+    Examples:
+        >>> encoder = framedex.encoders.OnnxEncoder("classifier.onnx", colours="bgr")
+        >>> encoder.dimension, encoder.min_side_px
+        (6, 8)
+        >>> ws.create_dataset("more", "new", encoder).embedding_config.encoder
+        'onnx:.../classifier.onnx?colours=bgr'
     """
 
     def __init__(

@@ -34,6 +34,12 @@ class OnnxClassifier:
         NotFound: the file does not exist.
         InvalidInput: the name is malformed, or the file is not a model with one image as input.
         MissingDependency: ONNX Runtime is not installed.
+
+    Examples:
+        >>> classifier = framedex.encoders.OnnxClassifier("onnx:classifier.onnx", "probabilities")
+        >>> pixels = classifier.prepare(ds.read(ds.media_id("cat-1.jpg")))
+        >>> classifier.classes, classifier.probabilities(pixels[None]).shape
+        (4, (1, 4))
     """
 
     def __init__(self, name: str, values: Values) -> None:

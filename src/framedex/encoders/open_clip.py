@@ -65,6 +65,11 @@ class OpenClipEncoder:
         NotFound: the weights do not exist.
         InvalidInput: the model or the device does not exist, or the weights do not fit the model or cannot be read.
         Unavailable: the weights could not be downloaded.
+
+    Examples:
+        >>> encoder = framedex.encoders.OpenClipEncoder("shapes-clip")
+        >>> encoder.encode_texts(["a red circle", "a blue square"]).shape
+        (2, 64)
     """
 
     def __init__(

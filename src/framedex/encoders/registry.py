@@ -67,6 +67,11 @@ def register(scheme: str, factory: Callable[[str], Encoder | TextEncoder]) -> No
 
     Raises:
         InvalidInput: the scheme cannot name an encoder.
+
+    Examples:
+        >>> framedex.encoders.register("mine", lambda name: encoder)
+        >>> framedex.encoders.choose_encoder("mine:any")[0].name
+        'gist'
     """
     row = Scheme(scheme, lambda name, _settings: factory(name))
     with _MAKING:
@@ -89,6 +94,11 @@ def choose_encoder(name: str | Encoder, settings: Settings | None = None) -> tup
     Raises:
         InvalidInput: no encoder has that name, it does not encode images, or the value is neither a name nor an
             encoder.
+
+    Examples:
+        >>> encoder, reason = framedex.encoders.choose_encoder("onnx:classifier.onnx?colours=bgr")
+        >>> encoder.dimension, reason
+        (6, 'chosen by name')
     """
     if isinstance(name, Encoder):
         if _scheme_of(name.name) is None:  # an encoder that its name loads again is checked against its files
@@ -116,6 +126,15 @@ def choose_text_encoder(name: str | TextEncoder) -> TextEncoder:
 
     Raises:
         InvalidInput: no encoder has that name, it does not encode texts, or the value is neither a name nor an encoder.
+
+    Examples:
+        >>> framedex.encoders.choose_text_encoder("open_clip:shapes-clip").dimension
+        64
+        >>> framedex.encoders.choose_text_encoder("gist")
+        Traceback (most recent call last):
+            ...
+        framedex.errors.InvalidInput: the encoder 'gist' knows images only; a text encoder has the method
+          encode_texts
     """
     if not isinstance(name, str):
         if not isinstance(name, TextEncoder):
@@ -140,6 +159,12 @@ def check_multimodal(name: str, settings: Settings) -> None:
         MissingDependency: a package is not installed.
         NotFound: a file does not exist, or the weights are not on this machine.
         InvalidInput: no encoder has that name, or it does not encode texts.
+
+    Examples:
+        >>> framedex.encoders.check_multimodal("gist", ws.settings)
+        Traceback (most recent call last):
+            ...
+        framedex.errors.InvalidInput: the encoder 'gist' knows images only; one of images and texts is needed
     """
     scheme = _scheme_of(name)
     if scheme is None or scheme.reads_texts is None:
@@ -153,7 +178,13 @@ def check_multimodal(name: str, settings: Settings) -> None:
 
 
 def absolute_name(name: str, folder: Path) -> str:
-    """Return the name of an encoder with absolute paths; relative ones are relative to the folder."""
+    """Return the name of an encoder with absolute paths; relative ones are relative to the folder.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> framedex.encoders.absolute_name("onnx:model.onnx", Path("/models"))
+        'onnx:/models/model.onnx'
+    """
     scheme = _scheme_of(name)
     return name if scheme is None or ":" not in name else scheme.absolute_name(name, folder)
 

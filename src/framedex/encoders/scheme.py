@@ -32,6 +32,15 @@ class Scheme:
 
     Raises:
         InvalidInput: the word cannot be a scheme.
+
+    Examples:
+        >>> framedex.encoders.Scheme("mine", lambda name, settings: encoder, reads_texts=False).name
+        'mine'
+        >>> framedex.encoders.Scheme("auto", lambda name, settings: encoder)
+        Traceback (most recent call last):
+            ...
+        framedex.errors.InvalidInput: 'auto' cannot name an encoder: it must be a word without ':', and not
+          'auto'
     """
 
     name: str

@@ -27,6 +27,10 @@ class Weighted(Protocol):
             the encoder has no weights.
         files: the files that were read, and absent files that would have changed the encoder. While none of them
             changes, the encoder is not loaded again.
+
+    Examples:
+        >>> isinstance(framedex.encoders.OnnxEncoder("classifier.onnx"), framedex.encoders.Weighted)
+        True
     """
 
     weights: Weights | None
@@ -34,7 +38,12 @@ class Weighted(Protocol):
 
 
 def weights_of(encoder: Encoder) -> Weights | None:
-    """Return the description of an encoder's weights; None if it has none."""
+    """Return the description of an encoder's weights; None if it has none.
+
+    Examples:
+        >>> framedex.encoders.weights_of(framedex.encoders.OnnxEncoder("classifier.onnx")).path
+        '.../classifier.onnx'
+    """
     return encoder.weights if isinstance(encoder, Weighted) else None
 
 
@@ -72,6 +81,14 @@ def check_weights(encoder: Encoder, config: EmbeddingConfig) -> None:
 
     Raises:
         InvalidInput: its weights, or other settings that its vectors depend on, have changed.
+
+    Examples:
+        >>> encoder = framedex.encoders.OnnxEncoder("classifier.onnx")
+        >>> config = ws.create_dataset("more", "new", encoder).embedding_config
+        >>> framedex.encoders.check_weights(framedex.encoders.OnnxEncoder("classifier.onnx", colours="bgr"), config)
+        Traceback (most recent call last):
+            ...
+        framedex.errors.InvalidInput: the settings of 'onnx:.../classifier.onnx?colours=bgr' are others than ...
     """
     then, now = config.weights, weights_of(encoder)
     if then is None or then == now:

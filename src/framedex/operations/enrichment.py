@@ -36,7 +36,7 @@ from framedex.storage import datasets
 from framedex.storage.leases import unleased
 from framedex.storage.media import Media
 from framedex.storage.objects import count_objects
-from framedex.tasks import Commit, Job, Task, TaskProgress
+from framedex.tasks import Commit, Job, Task, TaskProgress, start_task
 
 _DETECT = EnrichmentType.OBJECT_DETECTION
 _NO_FILES = "the media of this dataset are neither local files nor objects in a bucket"
@@ -99,7 +99,7 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
         task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config, created_by=user)
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
     with delete_if_stopped(context, new_id, task_id):
-        return new_id, Task.start(context.runner, task_id, new_id, _job(context, new_id, dataset_id, plan))
+        return new_id, start_task(context.runner, task_id, new_id, _job(context, new_id, dataset_id, plan))
 
 
 def enrichment_job(context: Context, new_id: str, config: Mapping[str, Any]) -> Job:

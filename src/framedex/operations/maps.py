@@ -18,7 +18,7 @@ from framedex.storage.map_files import StoredMap, graph_key, read_map
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view
 from framedex.storage.table_versions import ROW_ID
-from framedex.tasks import Commit, Job, Task, TaskProgress
+from framedex.tasks import Commit, Job, Task, TaskProgress, start_task
 
 _MAP = "map"
 _BLOCK = 65_536
@@ -121,7 +121,7 @@ def start_map(context: Context, dataset_id: str, *, objects: bool = False) -> Ta
         if (running := task_rows.running_map(connection, dataset_id, config)) is not None:
             return Task(context.runner, running)
         task_id = context.runner.insert(connection, record, TaskType.MAP, config, created_by=context.settings.user)
-    return Task.start(context.runner, task_id, dataset_id, map_job(context, dataset_id, objects=objects))
+    return start_task(context.runner, task_id, dataset_id, map_job(context, dataset_id, objects=objects))
 
 
 def map_job(context: Context, dataset_id: str, *, objects: bool) -> Job:

@@ -14,7 +14,7 @@ from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, delete_if_stopped, load_job_context
 from framedex.records import EmbeddingConfig, TaskType
 from framedex.storage import datasets
-from framedex.tasks import Commit, Job, Task, TaskProgress
+from framedex.tasks import Commit, Job, Task, TaskProgress, start_task
 
 
 def start_merge(context: Context, dataset_id: str, other_id: str, name: str) -> tuple[str, Task]:
@@ -41,7 +41,7 @@ def start_merge(context: Context, dataset_id: str, other_id: str, name: str) -> 
             connection, record, TaskType.DATASET_CREATION, config, created_by=context.settings.user
         )
     with delete_if_stopped(context, new_id, task_id):
-        return new_id, Task.start(context.runner, task_id, new_id, merge_job(context, new_id, config))
+        return new_id, start_task(context.runner, task_id, new_id, merge_job(context, new_id, config))
 
 
 def merge_job(context: Context, new_id: str, config: Mapping[str, Any]) -> Job:

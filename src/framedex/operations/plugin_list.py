@@ -22,5 +22,9 @@ def list_plugins() -> list[Plugin]:
     """Return the plugins of other packages, by group and name, including rejected ones; see docs/plugins.md.
 
     All plugins are loaded for that.
+
+    Examples:
+        >>> [(each.group, each.name) for each in framedex.list_plugins()]
+        []
     """
     return [plugin for registry in _REGISTRIES for plugin in registry.plugins()]

@@ -18,7 +18,7 @@ from framedex.operations.starting import (
 )
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
-from framedex.tasks import Commit, Job, Task, TaskProgress
+from framedex.tasks import Commit, Job, Task, TaskProgress, start_task
 
 _RESTORABLE = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX, DatasetStatus.ERROR)
 _MAX_NAME = 400
@@ -126,7 +126,7 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
         return clone_job(context, new_id, dataset_id, record.snapshot_id)(progress)
 
     with delete_if_stopped(context, new_id, task_id):
-        return new_id, Task.start(context.runner, task_id, new_id, job)
+        return new_id, start_task(context.runner, task_id, new_id, job)
 
 
 def clone_job(context: Context, new_id: str, dataset_id: str, snapshot_id: str) -> Job:

@@ -18,7 +18,7 @@ from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
 from framedex.storage.generation import Generation
 from framedex.storage.leases import unleased
-from framedex.tasks import Commit, Job, Task, TaskProgress
+from framedex.tasks import Commit, Job, Task, TaskProgress, start_task
 
 SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)
 
@@ -67,7 +67,7 @@ def start(
         )
 
     run = with_job_context(context, dataset_id, job, status_shown=status_shown, thresholds=thresholds)
-    return Task.start(context.runner, task_id, dataset_id, run)
+    return start_task(context.runner, task_id, dataset_id, run)
 
 
 def with_job_context(

@@ -28,7 +28,7 @@ from framedex.storage.blobs import remove_upload
 from framedex.storage.leases import unleased
 from framedex.storage.upload_lists import append_files, discarded_lists, list_path, mark_discarded
 from framedex.storage.upload_rows import UploadRow
-from framedex.tasks import Job, Task
+from framedex.tasks import Job, Task, start_task
 
 MAX_OPEN = 20
 """Open transactions that a dataset may have at a time."""
@@ -214,7 +214,7 @@ def _start(context: Context, upload: UploadRecord, end: int, request: _Request, 
             connection, dataset, request.task_type, request.config, created_by=context.settings.user
         )
         upload_rows.update_upload(connection, upload.id, task_id=task_id, collected=collected)
-    return Task.start(context.runner, task_id, upload.dataset_id, request.job)
+    return start_task(context.runner, task_id, upload.dataset_id, request.job)
 
 
 def _check_status(connection: Any, dataset_id: str, operation: str) -> DatasetRecord:

@@ -75,6 +75,10 @@ class SearchTimings(Record):
 
         Raises:
             InvalidInput: *recall* is not in [0, 1].
+
+        Examples:
+            >>> benchmark.best_for(0.9)
+            32
         """
         check_fraction("recall", recall)
         unfiltered = min(row.n_candidates for row in self.rows if row.n_candidates is not None and row.selectivity == 1)
@@ -86,6 +90,10 @@ class SearchTimings(Record):
 
         For a setting that a sweep did not measure, the next smaller one counts, because recall does not fall with more
         candidates.
+
+        Examples:
+            >>> benchmark.recall_of(32)
+            1.0
         """
         recalls: dict[float, tuple[int, float]] = {}
         for row in self.rows:
@@ -98,6 +106,10 @@ class SearchTimings(Record):
 
         Raises:
             InvalidInput: *recall* is not in [0, 1].
+
+        Examples:
+            >>> benchmark.advice(0.9)
+            'to find 0.9 of the true nearest 10, keep the default, which compares 32 rows: ...'
         """
         best = self.best_for(recall)
         exact = next(row for row in self.rows if row.n_candidates is None)

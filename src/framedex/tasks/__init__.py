@@ -3,6 +3,6 @@
 from framedex.tasks.exports import Exports, ExportTask
 from framedex.tasks.progress import DONE, Commit, Job, Progress, TaskProgress
 from framedex.tasks.runner import Runner
-from framedex.tasks.task import Task
+from framedex.tasks.task import Task, start_task
 
-__all__ = ["DONE", "Commit", "ExportTask", "Exports", "Job", "Progress", "Runner", "Task", "TaskProgress"]
+__all__ = ["DONE", "Commit", "ExportTask", "Exports", "Job", "Progress", "Runner", "Task", "TaskProgress", "start_task"]

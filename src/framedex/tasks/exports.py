@@ -46,6 +46,13 @@ class ExportTask:
 
     Attributes:
         id: the export's UUID.
+
+    Examples:
+        >>> export = ds.export("pets.zip", wait=False)
+        >>> export.wait().result_message
+        '33 media, 9 objects'
+        >>> export
+        <framedex.ExportTask COMPLETED: ...>
     """
 
     def __init__(
@@ -72,13 +79,27 @@ class ExportTask:
 
     @property
     def record(self) -> ExportRecord:
-        """The current record of the export."""
+        """The current record of the export.
+
+        Examples:
+            >>> export = ds.export("pets.zip", wait=False)
+            >>> record = export.wait()
+            >>> export.record.entities_count
+            33
+        """
         record = self._record
         return record if record.status.final else record.model_copy(update={"progress": self._percent})
 
     @property
     def status(self) -> ExportStatus:
-        """The current status."""
+        """The current status.
+
+        Examples:
+            >>> export = ds.export("pets.zip", wait=False)
+            >>> record = export.wait()
+            >>> print(export.status)
+            COMPLETED
+        """
         return self._record.status
 
     @property
@@ -88,6 +109,12 @@ class ExportTask:
         Raises:
             Conflict: the export is in progress.
             Error: it was rejected, or it failed.
+
+        Examples:
+            >>> export = ds.export("cats.zip", "yolo", vql=vql.labels("cat"), wait=False)
+            >>> record = export.wait()
+            >>> export.result.total_objects
+            4
         """
         if not self._future.done():
             raise Conflict(f"export {self.id} is {self.status}; there is no result yet")
@@ -104,6 +131,10 @@ class ExportTask:
             Error: it was rejected, or it failed; the class is that of the exception, or TaskFailed.
             Aborted: it was aborted.
             TimeoutError: it was not done in time.
+
+        Examples:
+            >>> ds.export("pets.zip", wait=False).wait().entities_count
+            33
         """
         try:
             self._report.callback = progress
@@ -130,6 +161,14 @@ class ExportTask:
 
         Raises:
             Conflict: it has ended, or its file is being renamed to its final name.
+
+        Examples:
+            >>> export = ds.export("pets.zip", wait=False)
+            >>> record = export.wait()
+            >>> export.abort()
+            Traceback (most recent call last):
+                ...
+            framedex.errors.Conflict: export ... cannot be aborted: it is COMPLETED
         """
         with self._lock:
             if self._settled or self._future.done():
@@ -145,28 +184,28 @@ class ExportTask:
         with suppress(CancelledError):
             self._future.exception()
 
-    def start(self, pool: ThreadPoolExecutor) -> None:
+    def _start(self, pool: ThreadPoolExecutor) -> None:
         """Run on a thread of a pool."""
         self._future = pool.submit(self._execute)
         threading.Thread(target=self._beat_until_closed, name="framedex-heartbeat", daemon=True).start()
 
     @property
-    def is_settled(self) -> bool:
+    def _is_settled(self) -> bool:
         """True if the export has ended and its final status is in the catalog."""
         return self._report.closed.is_set()
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Stop the heartbeat."""
         self._report.closed.set()
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Fail all waiting in the child of a fork: the export continues in the parent."""
         self._lock, self._row = threading.Lock(), threading.Lock()
         if not self._future.done():
             self._future = Future()
             self._future.set_exception(WorkspaceError(f"export {self.id} {forks.REASON}"))
 
-    def interrupt(self, reason: str | None) -> None:
+    def _interrupt(self, reason: str | None) -> None:
         """Stop the export at its next check; *reason* as in :meth:`TaskProgress.interrupt`."""
         self._report.interrupt(reason)
 
@@ -233,9 +272,9 @@ class ExportTask:
         while not self._report.closed.wait(self._heartbeat_s):
             # A beat that fails, as on a full disk, must not end those that follow.
             with suppress(Exception):
-                self.beat()
+                self._beat()
 
-    def beat(self) -> None:
+    def _beat(self) -> None:
         """Store the progress, as a heartbeat; stop the export if another process marked it as interrupted."""
         with self._row:
             if self._catalog.read_only or (self.status.final and not self._unwritten):
@@ -267,7 +306,7 @@ class Exports:
         """Forget all exports in the child of a fork; they belong to its parent."""
         self._lock, self._pool = threading.Lock(), None
         for task in self._tasks:
-            task.leave()
+            task._leave()
         self._tasks = []
 
     def start(self, dataset_id: str, path: Path, job: ExportJob, *, created_by: str) -> ExportTask:
@@ -283,19 +322,19 @@ class Exports:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-export")
-            self._tasks = [each for each in self._tasks if not each.is_settled] + [task]
-            task.start(self._pool)
+            self._tasks = [each for each in self._tasks if not each._is_settled] + [task]
+            task._start(self._pool)
         return task
 
     def close(self, reason: str | None = None) -> None:
         """Stop all exports in progress and wait for their end; *reason* is that of a planned stop."""
         for task in self._tasks:
-            task.interrupt(reason)
+            task._interrupt(reason)
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
         for task in self._tasks:
             with suppress(WorkspaceError):
-                task.beat()  # an end that could not be written when it came
-            task.forget()
+                task._beat()  # an end that could not be written when it came
+            task._forget()
         self._tasks = []

@@ -19,16 +19,17 @@ class Task:
 
     Attributes:
         id: the task's UUID.
+
+    Examples:
+        >>> task = ds.add_media("new", wait=False)
+        >>> task.wait().status_message
+        'done'
+        >>> task
+        <framedex.Task MEDIA_ADDITION COMPLETED: ...>
     """
 
     def __init__(self, runner: Runner, task_id: str) -> None:
         self.id, self._runner = task_id, runner
-
-    @classmethod
-    def start(cls, runner: Runner, task_id: str, dataset_id: str, job: Job) -> "Task":
-        """Start a job whose task row :meth:`Runner.insert` has written, and return its task."""
-        runner.start(task_id, dataset_id, job)
-        return cls(runner, task_id)
 
     @property
     def _run(self) -> Run | None:
@@ -36,19 +37,35 @@ class Task:
 
     @property
     def record(self) -> TaskRecord:
-        """The current record of the task in the catalog."""
+        """The current record of the task in the catalog.
+
+        Examples:
+            >>> task = ws.task(ds.last_task.task_id)
+            >>> print(task.record.task_type, task.record.created_by)
+            MAP ann@example.org
+        """
         self._runner.settle()
         with self._runner.catalog.read() as connection:
             return task_rows.get_task(connection, self.id)
 
     @property
     def status(self) -> TaskStatus:
-        """The current status."""
+        """The current status.
+
+        Examples:
+            >>> print(ws.task(ds.last_task.task_id).status)
+            COMPLETED
+        """
         return self.record.status
 
     @property
     def progress_percentage(self) -> int | None:
-        """The progress in percent, 0 to 100."""
+        """The progress in percent, 0 to 100.
+
+        Examples:
+            >>> ws.task(ds.last_task.task_id).progress_percentage
+            100
+        """
         run = self._run
         return self.record.progress_percentage if run is None or run.future.done() else round(100 * run.progress.share)
 
@@ -65,6 +82,11 @@ class Task:
             Error: the task failed; the class is that of the job's exception, or TaskFailed.
             Aborted: the task was aborted.
             TimeoutError: the task was not done in time.
+
+        Examples:
+            >>> task = ds.add_media("new", wait=False)
+            >>> task.wait(timeout_s=60).status_message
+            'done'
         """
         if (run := self._run) is None:
             return self._wait_elsewhere(timeout_s, progress)
@@ -112,6 +134,10 @@ class Task:
         Raises:
             Conflict: the task has ended or is in its commit phase.
             WorkspaceError: the task has ended, and the catalog cannot be written.
+
+        Examples:
+            >>> print(running.abort().status)
+            ABORTED
         """
         run = self._run
         if run is not None and run.is_unwritten:
@@ -142,6 +168,13 @@ class Task:
                 uploaded files were discarded.
             Conflict: another task is in progress on the dataset, or on the source of an enrichment.
             NotFound: the dataset, or the source of an enrichment, was deleted.
+
+        Examples:
+            >>> print(failed.status)
+            FAILED
+            >>> record = failed.retry()
+            >>> print(failed.wait().status)
+            COMPLETED
         """
         self._check_retryable(self.record)
         job = self._runner.job_of(self.record)
@@ -171,3 +204,9 @@ class Task:
     def __repr__(self) -> str:
         record = self.record
         return f"<framedex.Task {record.task_type} {record.status}: {self.id}>"
+
+
+def start_task(runner: Runner, task_id: str, dataset_id: str, job: Job) -> Task:
+    """Start a job whose task row :meth:`Runner.insert` has written, and return its task."""
+    runner.start(task_id, dataset_id, job)
+    return Task(runner, task_id)

@@ -27,6 +27,11 @@ def compile_filter(vql: Filter, scope: Scope, results: SearchResults = NO_RESULT
     Raises:
         InvalidFilter: a custom field does not exist, a test does not suit its type, or the results of a search are
             missing.
+
+    Examples:
+        >>> condition = vql.compile_filter(vql.parse(vql.labels("cat")), vql.Scope(columns=["labels"]))
+        >>> condition.params
+        (['cat'],)
     """
     compiler = _Compiler(scope, results)
     return compiler.query.condition(compiler.all_of(vql, "$"))

@@ -61,17 +61,33 @@ def is_of_media(element: Element) -> bool:
 
 
 def searches(vql: Filter) -> tuple[SearchTest, ...]:
-    """Return the distinct tests of a filter that need a search, in the order in which they are written."""
+    """Return the distinct tests of a filter that need a search, in the order in which they are written.
+
+    Examples:
+        >>> len(vql.searches(vql.parse(vql.text("fts", "cat") | vql.text("fts", "dog"))))
+        2
+    """
     return tuple(dict.fromkeys(element for element, _ in walk(vql) if isinstance(element, SearchTest)))
 
 
 def leading_searches(vql: Filter) -> tuple[SearchTest, ...]:
-    """Return the distinct searches with an order that all rows of a filter are results of: those outside of others."""
+    """Return the distinct searches with an order that all rows of a filter are results of: those outside of others.
+
+    Examples:
+        >>> test = vql.text("fts", "cat")
+        >>> len(vql.leading_searches(vql.parse(test))), len(vql.leading_searches(vql.parse(~test)))
+        (1, 0)
+    """
     return tuple(dict.fromkeys(element for element in vql if isinstance(element, SearchTest) and element.ranks))
 
 
 def to_json(vql: Filter) -> list[dict[str, Any]]:
-    """Return the JSON array that describes a filter; :func:`framedex.vql.parse` returns the filter again."""
+    """Return the JSON array that describes a filter; :func:`framedex.vql.parse` returns the filter again.
+
+    Examples:
+        >>> vql.to_json(vql.parse(vql.labels("cat") & vql.uniqueness(0.5)))
+        [{'labels': {'op': 'is', 'value': 'cat'}}, {'uniqueness': {'op': 'uniqueness', 'value': 0.5}}]
+    """
     return [_element_json(element) for element in vql]
 
 

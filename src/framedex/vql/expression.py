@@ -14,6 +14,14 @@ class Expression(Sequence[dict[str, Any]]):
     """A filter that operators combine: ``&`` for both, ``|`` for either, ``~`` for all others.
 
     It is the sequence of its elements, which are combined with AND, and every function that takes a filter takes it.
+
+    Examples:
+        >>> kept = vql.labels(["cat", "dog"]) & ~vql.issues("mislabels")
+        >>> kept.to_json()
+        [{'labels': {'op': 'one_of', 'value': ['cat', 'dog']}}, {'not': {'issues': {'op': 'issue', 'value':
+          'mislabels'}}}]
+        >>> ds.where(kept).count()
+        15
     """
 
     def __init__(self, elements: Sequence[dict[str, Any]]) -> None:

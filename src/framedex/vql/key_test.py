@@ -56,7 +56,12 @@ class KeyTest(BaseModel, ABC):
 
 
 class SearchTest(KeyTest):
-    """A test whose rows a search returns; equal tests are one search."""
+    """A test whose rows a search returns; equal tests are one search.
+
+    Examples:
+        >>> [type(each).__name__ for each in vql.searches(vql.parse(vql.text("fts", "cat")))]
+        ['TextTest']
+    """
 
     is_costly = True
     ranks: ClassVar[bool] = True

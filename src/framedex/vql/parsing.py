@@ -41,6 +41,14 @@ def parse(vql: Sequence[Any] | None) -> Filter:
     Raises:
         InvalidFilter: with the JSON path of the part that is wrong. A filter has at most 10,000 elements, nested at
             most 50 deep, asks for at most 50 different searches, and gives at most 10,000 values in a list.
+
+    Examples:
+        >>> vql.parse('[{"labels": {"op": "is", "value": "cat"}}]')
+        (LabelsTest(op='is', value='cat'),)
+        >>> vql.parse([{"lables": "cat"}])
+        Traceback (most recent call last):
+            ...
+        framedex.errors.InvalidFilter: invalid filter at $[0]: expected one key of text, ...; did you mean 'labels'?
     """
     if vql is None:
         return ()

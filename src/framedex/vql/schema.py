@@ -15,7 +15,12 @@ _ARRAY = {"type": "array", "items": _ELEMENT}
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of filters."""
+    """Return the JSON Schema of filters.
+
+    Examples:
+        >>> vql.json_schema()["type"]
+        'array'
+    """
     references, definitions = models_json_schema([(test, "validation") for test in TESTS])
     elements = {_title(test.key): _keyed(test.key, references[test, "validation"]) for test in TESTS}
     elements["AnyOf"] = {

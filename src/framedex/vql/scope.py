@@ -19,6 +19,12 @@ class CustomField:
         type: of its values.
         is_multi: whether a media item has a list of values.
         options: the allowed values of type enum.
+
+    Examples:
+        >>> from framedex.records import FieldType
+        >>> scope = vql.Scope(["field_0"], fields={"rating": vql.CustomField("field_0", FieldType.FLOAT)})
+        >>> vql.compile_filter(vql.parse(vql.field("rating", "ge", 4)), scope).params
+        (4.0,)
     """
 
     column: str
@@ -36,6 +42,11 @@ class Related:
         condition: on these rows.
         statement: SQL over the relation ``chosen`` of the rows that meet the condition; it returns ``media_id``.
         columns: those that the statement reads.
+
+    Examples:
+        >>> from framedex.storage.condition import Condition
+        >>> print(vql.Related(True, Condition("TRUE"), "SELECT parent_id AS media_id FROM chosen", ("parent_id",)))
+        objects WHERE TRUE: SELECT parent_id AS media_id FROM chosen
     """
 
     of_objects: bool
@@ -65,6 +76,11 @@ class Scope:
         media: of a filter of objects, the scope of the media that they are in; else None.
         find: returns the ids of related media, as the column ``media_id``.
         dataset_id: the dataset, or the id that stands for its objects; clusters of other datasets have no members.
+
+    Examples:
+        >>> scope = vql.Scope(columns=["labels"])
+        >>> vql.compile_filter(vql.parse(vql.labels("cat")), scope).params
+        (['cat'],)
     """
 
     columns: Collection[str] = ()

@@ -518,4 +518,4 @@ class DatasetEdits:
         return editing.field_result(self._context, task.id)
 
     def _selection(self, selection: Selected) -> Selection:
-        return selection.chooser(self.id) if isinstance(selection, View) else editing.as_selection(selection)
+        return selection._chooser(self.id) if isinstance(selection, View) else editing.as_selection(selection)

@@ -29,7 +29,12 @@ class ViewBase:
 
     @property
     def entity_type(self) -> EntityType:
-        """The entity type: ``IMAGES`` (images and video frames) or ``OBJECTS``."""
+        """The entity type: ``IMAGES`` (images and video frames) or ``OBJECTS``.
+
+        Examples:
+            >>> print(ds.view.entity_type, ds.objects.entity_type)
+            IMAGES OBJECTS
+        """
         return EntityType.OBJECTS if self._objects else EntityType.IMAGES
 
     @property

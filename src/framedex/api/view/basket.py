@@ -15,6 +15,11 @@ class Basket(View):
     show it. In filters its name is the reserved tag ``basket``.
 
     A filter of the basket (``ds.basket.where(…)``) is a part of it.
+
+    Examples:
+        >>> ds.basket.add(ds.where(vql.labels("cat")))
+        >>> ds.basket
+        <framedex.Basket of dataset 'pets': 9 media>
     """
 
     def add(self, selection: View | str | Sequence[str]) -> None:
@@ -27,6 +32,11 @@ class Basket(View):
             NotFound: a media item does not exist.
             InvalidInput: the selection is invalid.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.basket.add(ds.media_id("cat-1.jpg"))
+            >>> ds.basket.count()
+            1
         """
         change_basket(self._context, self._dataset_id, self._selected(selection), inside=True)
 
@@ -37,6 +47,12 @@ class Basket(View):
             NotFound: a media item does not exist.
             InvalidInput: the selection is invalid.
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.basket.add(ds.where(vql.labels("cat")))
+            >>> ds.basket.remove(ds.media_id("cat-1.jpg"))
+            >>> ds.basket.count()
+            8
         """
         change_basket(self._context, self._dataset_id, self._selected(selection), inside=False)
 
@@ -45,8 +61,14 @@ class Basket(View):
 
         Raises:
             Conflict: a task is running.
+
+        Examples:
+            >>> ds.basket.add(ds.where(vql.labels(["cat", "dog"])))
+            >>> ds.basket.where(vql.labels("dog")).clear()
+            >>> ds.basket.labels()
+            [LabelCount(name='cat', count=9)]
         """
         self.remove(self)
 
     def _selected(self, selection: View | str | Sequence[str]) -> Selection:
-        return selection.chooser(self._dataset_id) if isinstance(selection, View) else as_selection(selection)
+        return selection._chooser(self._dataset_id) if isinstance(selection, View) else as_selection(selection)

@@ -44,6 +44,13 @@ class Browsing(Training):
 
         Raises:
             InvalidFilter: the filter cannot be applied to the dataset.
+
+        Examples:
+            >>> print(ds.where(vql.labels("cat")).explain())
+            SELECT _rowid FROM media
+            WHERE ((len(list_filter(labels, lambda value: list_contains($1::VARCHAR[], value))) > 0) IS TRUE)
+            $1 = ['cat']
+            columns read: labels
         """
         return explained(self._condition(self._media()))
 
@@ -87,6 +94,11 @@ class Browsing(Training):
             InvalidInput: an argument is out of range, or two arguments exclude each other.
             InvalidFilter: the filter is invalid.
             NotFound: the anchor does not exist.
+
+        Examples:
+            >>> page = ds.where(~vql.issues("corrupted")).explore(level=2, labels=["dog"])
+            >>> [(each.name, each.n_images) for each in page.clusters]
+            [('dog 100 %', 6), ('dog 100 %', 1)]
         """
         entity_type = self.entity_type if entity_type is None else entity_type
         check_arguments(entity_type, level, page_number)
@@ -124,6 +136,10 @@ class Browsing(Training):
         """Return the number of clusters that :meth:`explore` shows on all pages, and of the media in them.
 
         The arguments and errors are those of :meth:`explore`.
+
+        Examples:
+            >>> ds.view.count_clusters(level=2)
+            ClusterCounts(n_clusters=7, n_media=33)
         """
         entity_type = self.entity_type if entity_type is None else entity_type
         check_arguments(entity_type, level, 0)
@@ -148,6 +164,10 @@ class Browsing(Training):
 
         Raises:
             InvalidInput: the issue type does not exist.
+
+        Examples:
+            >>> ds.view.issues()
+            <IssueTable: corrupted 1, dark 1, duplicates 4, mislabels 1, outliers 4>
         """
         media = self._media()
         kinds = None if issue_type is None else [issue_type]
@@ -156,12 +176,22 @@ class Browsing(Training):
         return IssueTable(table, [note for name, note in notes.items() if issue_type in (None, name)], self.thumbnails)
 
     def labels(self) -> list[LabelCount]:
-        """Return the labels, with the number of items that have each: the most frequent first, then by name."""
+        """Return the labels, with the number of items that have each: the most frequent first, then by name.
+
+        Examples:
+            >>> ds.where(vql.issues("mislabels")).labels()
+            [LabelCount(name='cat', count=1)]
+        """
         media = self._media()
         return RecordList(label_counts(media, self._condition(media)))
 
     def issue_summaries(self) -> list[IssueSummary]:
-        """Return the count and the threshold of each issue type."""
+        """Return the count and the threshold of each issue type.
+
+        Examples:
+            >>> [(each.issue_type, each.count) for each in ds.view.issue_summaries() if each.count]
+            [('corrupted', 1), ('dark', 1), ('duplicates', 4), ('mislabels', 1), ('outliers', 4)]
+        """
         media = self._media()
         return RecordList(issue_search.issue_summaries(media, self._condition(media)))
 
@@ -175,6 +205,10 @@ class Browsing(Training):
 
         Raises:
             InvalidInput: the issue type is unknown or has no value, or the bins are neither a number nor edges.
+
+        Examples:
+            >>> ds.view.histogram("dark", bins=[0, 0.3, 1])
+            <framedex.Histogram of 'dark': 32 values in 2 bins, limit 0.32, issue below>
         """
         media = self._media()
         return Histogram.of(value_histogram(media, self._condition(media), issue_type, bins=bins))
@@ -215,6 +249,10 @@ class Browsing(Training):
             InvalidInput: the similarity or the limit is out of range, the entity type does not exist, or *of* is used
                 with *exact*, *within_videos* or ``VIDEOS``.
             NotFound: there is no media item *of*.
+
+        Examples:
+            >>> [group.file_names for group in ds.view.duplicates(exact=True)]
+            [['cat-1-copy.jpg', 'cat-1.jpg']]
         """
         check_flag("within_videos", within_videos)
         entity_type = self.entity_type if entity_type is None else entity_type
@@ -235,7 +273,13 @@ class Browsing(Training):
         return DuplicateGroups(groups, view, of_videos=entity_type == EntityType.VIDEOS)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
-        """Return JPEGs whose longer side has at most *size* pixels; None for images that cannot be decoded."""
+        """Return JPEGs whose longer side has at most *size* pixels; None for images that cannot be decoded.
+
+        Examples:
+            >>> jpegs = ds.view.thumbnails(ds.where(vql.labels("cat")).media_ids())
+            >>> len(jpegs), None in jpegs
+            (9, False)
+        """
         media, settings = self._media(), self._context.settings
         if is_empty_object_view(media):
             return [None] * len(media_ids)

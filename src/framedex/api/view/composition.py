@@ -29,6 +29,14 @@ class Composition(ViewBase):
 
         Raises:
             InvalidFilter: the filter is invalid; the message has the JSON path of the wrong element.
+
+        Examples:
+            >>> ds.where(vql.labels("cat")).where(vql.issues("duplicates")).count()
+            1
+            >>> ds.where([{"label": "cat"}])
+            Traceback (most recent call last):
+                ...
+            framedex.errors.InvalidFilter: invalid filter at $[0]: expected one key of text, ...; did you mean 'labels'?
         """
         # A filter before an order is the same as one after it, and there are fewer rows to sort.
         place = len(self._steps)
@@ -51,6 +59,10 @@ class Composition(ViewBase):
 
         Raises:
             InvalidInput: the column does not exist, or its values have no order.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.view.sort_by("dark").limit(2)]
+            ['night.jpg', 'dog-7.jpg']
         """
         check_flag("descending", descending)
         sort_field(self._media(), column)
@@ -62,6 +74,10 @@ class Composition(ViewBase):
 
         Raises:
             InvalidInput: *n* is no integer of at least 0.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.view.sort_by("width", descending=True).limit(1)]
+            ['garden.jpg']
         """
         return self._then(Window(None, check_count("n", n)))
 
@@ -73,6 +89,10 @@ class Composition(ViewBase):
 
         Raises:
             InvalidInput: *n* or the seed is no integer of at least 0.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.view.sample(3, seed=1)]
+            ['cat-5.jpg', 'garden.jpg', 'night.jpg']
         """
         check_integer("seed", seed, minimum=0)
         return self._then(Sampled(check_count("n", n), int(seed)))
@@ -91,6 +111,11 @@ class Composition(ViewBase):
         Raises:
             InvalidInput: the parts are no such mapping, the seed is no integer of at least 0, or *stratify* is neither
                 ``labels`` nor None.
+
+        Examples:
+            >>> parts = ds.view.split({"train": 0.8, "val": 0.2}, stratify="labels")
+            >>> parts["train"].count(), parts["val"].count()
+            (26, 7)
         """
         check_integer("seed", seed, minimum=0)
         shares = checked_shares(parts, stratify)
@@ -108,6 +133,15 @@ class Composition(ViewBase):
         Raises:
             InvalidInput: *ids* is no sequence of texts.
             NotFound: an id is not in the view; the message names it.
+
+        Examples:
+            >>> cats = ds.where(vql.labels("cat"))
+            >>> cats.select([ds.media_id("cat-2.jpg")]).count()
+            1
+            >>> cats.select([ds.media_id("dog-2.jpg")])
+            Traceback (most recent call last):
+                ...
+            framedex.errors.NotFound: no media '...' in this view
         """
         if isinstance(ids, str) or not isinstance(ids, Sequence) or not all(isinstance(each, str) for each in ids):
             raise InvalidInput(f"ids must be a sequence of ids, such as view.ids, not {ids!r:.60}")

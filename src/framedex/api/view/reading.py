@@ -46,7 +46,12 @@ class Reading(Composition):
     """Methods that return rows. Each reads the state of the dataset when it is called."""
 
     def count(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows.
+
+        Examples:
+            >>> ds.where(vql.labels(["cat", "dog"])).count()
+            16
+        """
         return self._selection(self._media()).count()
 
     def __len__(self) -> int:
@@ -65,6 +70,11 @@ class Reading(Composition):
 
         Raises:
             InvalidInput: a column does not exist.
+
+        Examples:
+            >>> for row in ds.where(vql.issues("dark")).rows(["image_filename", "width", "height"]):
+            ...     print(row)
+            {'image_filename': 'night.jpg', 'width': 160, 'height': 120}
         """
         selection = self._selection(self._media())
         return _rows(self._batches(selection, columns))
@@ -74,6 +84,10 @@ class Reading(Composition):
 
         Raises:
             InvalidInput: *n* is no integer of at least 0.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.view.sort_by("file_name").first(2)]
+            ['bird-1.jpg', 'bird-2.jpg']
         """
         return list(self.limit(check_count("n", n)).rows())
 
@@ -91,7 +105,12 @@ class Reading(Composition):
 
     @property
     def ids(self) -> Ids:
-        """The ids of the rows, in order: an immutable sequence of texts, 40 bytes each."""
+        """The ids of the rows, in order: an immutable sequence of texts, 40 bytes each.
+
+        Examples:
+            >>> ds.where(vql.labels("cat")).ids
+            <9 ids: '...', '...', '...', …>
+        """
         selection = self._selection(self._media())
         media, rows = selection.media, selection.rows
         if is_empty_object_view(media):
@@ -104,7 +123,12 @@ class Reading(Composition):
         return Ids(media.values(rows, "media_id")[1])
 
     def media_ids(self) -> list[str]:
-        """Return the ids of the rows as a list, in order; see :attr:`ids`."""
+        """Return the ids of the rows as a list, in order; see :attr:`ids`.
+
+        Examples:
+            >>> ds.where(vql.issues("dark")).media_ids() == [ds.media_id("night.jpg")]
+            True
+        """
         return list(self.ids)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -127,6 +151,11 @@ class Reading(Composition):
 
         Raises:
             InvalidInput: a column does not exist.
+
+        Examples:
+            >>> ds.where(vql.issues("duplicates")).to_arrow(["path", "keep"]).to_pylist()
+            [{'path': 'cat-1-copy.jpg', 'keep': True}, {'path': 'cat-1.jpg', 'keep': False}, {'path':
+              'garden-small.jpg', 'keep': False}, {'path': 'garden.jpg', 'keep': True}]
         """
         selection = self._selection(self._media())
         schema = self._schema(selection, columns)
@@ -137,6 +166,14 @@ class Reading(Composition):
 
         Raises:
             MissingDependency: pandas is not installed.
+
+        Examples:
+            >>> ds.where(vql.issues("duplicates")).to_pandas(["path", "keep"])
+                           path   keep
+            0    cat-1-copy.jpg   True
+            1         cat-1.jpg  False
+            2  garden-small.jpg  False
+            3        garden.jpg   True
         """
         return as_pandas(self.to_arrow(columns))
 
@@ -148,6 +185,11 @@ class Reading(Composition):
         Returns:
             ids: the ids of the N rows.
             embeddings: float32, shape (N, D), unit length.
+
+        Examples:
+            >>> ids, vectors = ds.where(vql.labels("cat")).embeddings()
+            >>> len(ids), vectors.shape
+            (9, (9, 610))
         """
         selection = self._selection(self._media())
         media, rows = selection.media, selection.rows

@@ -52,6 +52,12 @@ class Training(Reading):
             InvalidInput: an image has no label or several and the target is ``label``; the target is no column, or of a
                 type that is no target; or images are on no machine that can be reached from here.
             MissingDependency: the extra ``torch`` is not installed.
+
+        Examples:
+            >>> images = ds.where(vql.labels(["cat", "dog"])).to_torch()
+            >>> pixels, target = images[0]
+            >>> len(images), images.classes, tuple(pixels.shape)
+            (16, ['bird', 'cat', 'dog'], (3, 120, 160))
         """
         make = torch_images(transform)
         selection, table = self._training_rows(target)
@@ -70,6 +76,10 @@ class Training(Reading):
         Raises:
             InvalidInput: images are on no machine that can be reached from here.
             MissingDependency: the extra ``datasets`` is not installed.
+
+        Examples:
+            >>> ds.where(vql.labels("cat")).to_huggingface()[0]["caption"]
+            'a cat on a sofa'
         """
         check_huggingface()
         selection, table = self._described_rows()
@@ -80,11 +90,20 @@ class Training(Reading):
 
         Raises:
             InvalidInput: as there.
+
+        Examples:
+            >>> ds.where(vql.labels(["cat", "dog"])).training_table("label").column_names
+            ['media_id', 'target']
         """
         return self._training_rows(target)[1]
 
     def described_table(self) -> pa.Table:
-        """Return what :meth:`to_huggingface` needs beside the images."""
+        """Return what :meth:`to_huggingface` needs beside the images.
+
+        Examples:
+            >>> ds.where(vql.labels("cat")).described_table().column_names
+            ['media_id', 'file_name', 'label', 'labels', 'caption', 'tags', 'rating', 'objects']
+        """
         return self._described_rows()[1]
 
     def _training_rows(self, target: str | None) -> tuple[SelectedRows, pa.Table]:

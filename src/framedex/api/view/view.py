@@ -49,6 +49,13 @@ class View(Browsing, exporting.Exportable):
     in their order. In a view of objects (:attr:`framedex.Dataset.objects`) each object is a media item: its id is a
     ``media_id``, its image is the crop of its bounding box, and filters apply to the object. The view is empty if the
     dataset has no objects.
+
+    Examples:
+        >>> cats = ds.where(vql.labels("cat")).sort_by("file_name")
+        >>> len(cats), cats[0]["image_filename"]
+        (9, 'cat-1.jpg')
+        >>> [row["image_filename"] for row in cats[-2:]]
+        ['cat-8.jpg', 'dog-8.jpg']
     """
 
     @overload
@@ -66,7 +73,12 @@ class View(Browsing, exporting.Exportable):
 
     @property
     def objects(self) -> "View":
-        """The objects in the media of the view, in row order; the view itself if it is of objects."""
+        """The objects in the media of the view, in row order; the view itself if it is of objects.
+
+        Examples:
+            >>> ds.where(vql.file_name("is", "cat-1.jpg")).objects.count()
+            2
+        """
         if self._objects:
             return self
         steps = (Contained(self._steps),) if self._steps else ()
@@ -75,7 +87,12 @@ class View(Browsing, exporting.Exportable):
     def search(
         self, text: str, limit: int | None = 100, *, by: str = "auto", diversity: float = 0.0, relevance: float = 0.0
     ) -> "RankedView":
-        """Return the rows of the view that match a text, best first; see :meth:`framedex.Dataset.search`."""
+        """Return the rows of the view that match a text, best first; see :meth:`framedex.Dataset.search`.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.where(vql.labels("dog")).search("fence OR bed")]
+            ['dog-6.jpg', 'dog-7.jpg']
+        """
         with progress_bar("Indexing", late=True) as progress:
             searcher = open_searcher(self._context, self._media(), progress)
             query = text_query(searcher, text, by)
@@ -93,7 +110,13 @@ class View(Browsing, exporting.Exportable):
         relevance: float = 0.0,
         n_candidates: int | None = None,
     ) -> "RankedView":
-        """Return the rows of the view most similar to an image, best first; see :meth:`framedex.Dataset.similar`."""
+        """Return the rows of the view most similar to an image, best first; see :meth:`framedex.Dataset.similar`.
+
+        Examples:
+            >>> dogs = ds.where(vql.labels("dog"))
+            >>> [row["image_filename"] for row in dogs.similar("new/dog-9.jpg", limit=2)]
+            ['dog-6.jpg', 'dog-7.jpg']
+        """
         with progress_bar("Indexing", late=True) as progress:
             searcher = open_searcher(self._context, self._media(), progress)
             query = image_query(
@@ -128,6 +151,10 @@ class View(Browsing, exporting.Exportable):
 
         Raises:
             InvalidInput: *n* is no integer from 0 to 10,000, or the seed no integer of at least 0.
+
+        Examples:
+            >>> ds.view.diverse(5)
+            <framedex.DiverseView of dataset 'pets': 5 media>
         """
         check_integer("n", n, minimum=0, maximum=MOST_CHOSEN)
         check_integer("seed", seed, minimum=0)
@@ -137,7 +164,7 @@ class View(Browsing, exporting.Exportable):
             found = find_diverse_rows(
                 media, rows, int(n), seed=int(seed), progress=partial(progress, "similarities") if progress else _quiet
             )
-        return DiverseView.of(self, media, found, len(rows))
+        return _diverse_view(self, media, found, len(rows))
 
     def overlap(self, other: Any, similarity: float = 0.96, *, exact: bool = False) -> "Overlap[View]":
         """Return the copies of the view's media among those of another view, of this dataset or another one.
@@ -157,6 +184,10 @@ class View(Browsing, exporting.Exportable):
             InvalidInput: *other* is no view of media, or has the same media; the similarity is out of range; or the
                 views are of two datasets of which one has no copy descriptors, and *exact* is false.
             Conflict: a dataset has no index yet.
+
+        Examples:
+            >>> ds.where(vql.labels("cat")).overlap(ds.where(~vql.labels("cat")))
+            <framedex.Overlap of 'pets': 1 media item has copies there: 1 pair with 1 media>
         """
         there = other if isinstance(other, View) else getattr(other, "view", None)
         if not isinstance(there, View):
@@ -166,14 +197,24 @@ class View(Browsing, exporting.Exportable):
         return overlap_of(self, there, similarity=similarity, exact=exact)
 
     def tag(self, tag: str) -> Tag:
-        """Tag the media of the view, and return the tag; see :meth:`framedex.Dataset.tag`."""
-        return editing.tag(self._context, self._dataset_id, self.chooser(self._dataset_id), tag)
+        """Tag the media of the view, and return the tag; see :meth:`framedex.Dataset.tag`.
+
+        Examples:
+            >>> ds.where(vql.labels("bird")).tag("flies").count
+            8
+        """
+        return editing.tag(self._context, self._dataset_id, self._chooser(self._dataset_id), tag)
 
     def untag(self, tag: str) -> Tag:
-        """Remove a tag from the media of the view, and return it; see :meth:`framedex.Dataset.untag`."""
-        return editing.untag(self._context, self._dataset_id, self.chooser(self._dataset_id), tag)
+        """Remove a tag from the media of the view, and return it; see :meth:`framedex.Dataset.untag`.
 
-    def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
+        Examples:
+            >>> ds.where(vql.file_name("is", "cat-1.jpg")).untag("reviewed").count
+            2
+        """
+        return editing.untag(self._context, self._dataset_id, self._chooser(self._dataset_id), tag)
+
+    def _chooser(self, dataset_id: str) -> Callable[[Media], Any]:
         """Return a function that returns the condition for the view's media in a given state of the dataset.
 
         Raises:
@@ -195,6 +236,10 @@ class View(Browsing, exporting.Exportable):
         Raises:
             InvalidInput: the file cannot be written, or *extra* is no valid text.
             NotIndexed: the dataset has no index yet.
+
+        Examples:
+            >>> ds.where(vql.issues("duplicates")).report("copies.html").name
+            'copies.html'
         """
         target = user_path(path)
         with self._context.catalog.read() as connection:
@@ -229,6 +274,12 @@ class View(Browsing, exporting.Exportable):
             MissingDependency: the extra ``notebook`` is not installed.
             NotFound: the dataset was deleted.
             Unavailable: the app was not built, or the server does not start.
+
+        Examples:
+            >>> app = ds.where(vql.labels("cat")).app()
+            >>> app.vql
+            [{'labels': {'op': 'is', 'value': 'cat'}}]
+            >>> app.close()
         """
         return app_of(self, height=height, mode=mode)
 
@@ -242,6 +293,11 @@ class View(Browsing, exporting.Exportable):
         """Return the number of media, or of objects, that :meth:`export` would select, without exporting them.
 
         The arguments and errors are those of :meth:`export`.
+
+        Examples:
+            >>> cats = ds.where(vql.labels("cat"))
+            >>> cats.count_export(), cats.count_export(entity_type="OBJECTS")
+            (9, 5)
         """
         entity_type = self.entity_type if entity_type is None else entity_type
         return exporting.count_export(
@@ -313,6 +369,13 @@ class RankedView(View):
 
     A ranked view has all methods of a view. :meth:`where` filters before the ranking, so that the limit applies to the
     media that pass the filter.
+
+    Examples:
+        >>> found = ds.search("dog", limit=5).where(vql.tags("untagged"))
+        >>> found
+        <framedex.RankedView of dataset 'pets': 5 media>
+        >>> found[0]["relevance_score_type"]
+        'bm25'
     """
 
     def _repr_html_(self) -> str:
@@ -338,6 +401,13 @@ class DiverseView(View):
     Attributes:
         n_covered: the number of rows that they were chosen from, themselves included.
         n_without_embedding: the number of rows of the view without an embedding, which are not covered.
+
+    Examples:
+        >>> chosen = ds.view.diverse(4)
+        >>> chosen.n_covered, chosen.n_without_embedding
+        (32, 1)
+        >>> [row["image_filename"] for row in chosen]
+        ['garden.jpg', 'cat-1-copy.jpg', 'bird-6.jpg', 'dog-8.jpg']
     """
 
     n_covered: int
@@ -345,22 +415,17 @@ class DiverseView(View):
     _state: Media
     _found: DiverseRows
 
-    @classmethod
-    def of(cls, view: View, state: Media, found: DiverseRows, n_rows: int) -> Self:
-        """Return the view of rows that were found in a state of a view with some number of rows."""
-        digest = hashlib.blake2b(found.chosen.tobytes(), digest_size=16).hexdigest()
-        step = PinnedRows(state, found.chosen, f"diverse {state.generation.id} {digest}")
-        out = cls(view._context, view._dataset_id, (step,), objects=view._objects)
-        out._state, out._found = state, found
-        out.n_covered, out.n_without_embedding = len(found.rows), n_rows - len(found.rows)
-        return out
-
     def _with(self, steps: Steps) -> View:  # type: ignore[override]
         return View(self._context, self._dataset_id, steps, objects=self._objects)
 
     @property
     def mean_similarity(self) -> float:
-        """The mean cosine similarity of the covered rows to the row that covers them, -1 to 1; NaN without rows."""
+        """The mean cosine similarity of the covered rows to the row that covers them, -1 to 1; NaN without rows.
+
+        Examples:
+            >>> round(ds.view.diverse(4).mean_similarity, 1)
+            0.9
+        """
         values = self._found.covered.similarity
         return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
 
@@ -372,6 +437,10 @@ class DiverseView(View):
 
         Raises:
             InvalidInput: it is no such number.
+
+        Examples:
+            >>> ds.view.diverse(4).share_covered(0.5)
+            1.0
         """
         if not is_number(similarity) or not -1 <= similarity <= 1:
             raise InvalidInput(f"similarity must be a number from -1 to 1, not {similarity!r}")
@@ -384,6 +453,10 @@ class DiverseView(View):
         Returns:
             A table: ``media_id``; ``n_covered``, the number of rows that it covers, itself included;
             ``mean_similarity`` and ``lowest_similarity`` of these to it, NaN where another equal row covers them.
+
+        Examples:
+            >>> ds.view.diverse(4).coverage()["n_covered"].to_pylist()
+            [2, 10, 8, 12]
         """
         count, covered = len(self._found.chosen), self._found.covered
         numbers = np.bincount(covered.by, minlength=count)
@@ -409,6 +482,10 @@ class DiverseView(View):
 
         Raises:
             InvalidInput: *n* is no integer of at least 0.
+
+        Examples:
+            >>> [row["image_filename"] for row in ds.view.diverse(4).least_covered(2)]
+            ['clips/walk_frame_000010.jpg', 'clips/walk_frame_000000.jpg']
         """
         order = np.argsort(self._found.covered.similarity, kind="stable")
         rows = self._found.rows[order]
@@ -416,6 +493,16 @@ class DiverseView(View):
         return View(
             self._context, self._dataset_id, (PinnedRows(self._state, rows, name),), objects=self._objects
         ).limit(n)
+
+
+def _diverse_view(view: View, state: Media, found: DiverseRows, n_rows: int) -> DiverseView:
+    """Return the view of rows that were found in a state of a view with some number of rows."""
+    digest = hashlib.blake2b(found.chosen.tobytes(), digest_size=16).hexdigest()
+    step = PinnedRows(state, found.chosen, f"diverse {state.generation.id} {digest}")
+    out = DiverseView(view._context, view._dataset_id, (step,), objects=view._objects)
+    out._state, out._found = state, found
+    out.n_covered, out.n_without_embedding = len(found.rows), n_rows - len(found.rows)
+    return out
 
 
 def _captions(row: dict[str, Any]) -> tuple[str, str]:

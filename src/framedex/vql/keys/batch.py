@@ -24,5 +24,11 @@ class BatchTest(ShapedTest):
 
 
 def batch(value: int | Sequence[int]) -> Expression:
-    """Return the test of the addition that brought media, or of any of several; 0 is the creation."""
+    """Return the test of the addition that brought media, or of any of several; 0 is the creation.
+
+    Examples:
+        >>> task = ds.add_media("new")
+        >>> ds.where(vql.batch(1)).count()
+        3
+    """
     return Expression.of(BatchTest, "one_of" if isinstance(value, Sequence) else "is", value)

@@ -43,5 +43,11 @@ class ClusterTest(IdTest):
 
 
 def cluster(value: str | Sequence[str]) -> Expression:
-    """Return the test of membership in a cluster, or in one of several, by their ids."""
+    """Return the test of membership in a cluster, or in one of several, by their ids.
+
+    Examples:
+        >>> largest = ds.explore(level=2).clusters[0]
+        >>> ds.where(vql.cluster(largest.cluster_id)).count()
+        10
+    """
     return Expression.of(ClusterTest, "is" if isinstance(value, str) else "one_of", value)

@@ -24,5 +24,10 @@ class ConfidenceTest(OrderedTest):
 
 
 def confidence(op: Order, value: float | Sequence[float]) -> Expression:
-    """Return the test of an object's confidence, 0 to 1: ``confidence("ge", 0.5)``."""
+    """Return the test of an object's confidence, 0 to 1: ``confidence("ge", 0.5)``.
+
+    Examples:
+        >>> ds.objects.where(vql.confidence("ge", 0.75)).count()
+        2
+    """
     return Expression.of(ConfidenceTest, op, value)

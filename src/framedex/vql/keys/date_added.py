@@ -44,5 +44,10 @@ class DateAddedTest(OrderedTest):
 
 
 def date_added(op: Order, value: Time | Sequence[Time]) -> Expression:
-    """Return the test of when media were added; a date is the whole day, and a time without a zone is in UTC."""
+    """Return the test of when media were added; a date is the whole day, and a time without a zone is in UTC.
+
+    Examples:
+        >>> ds.where(vql.date_added("gt", "2020-01-31")).count()
+        33
+    """
     return Expression.of(DateAddedTest, op, value)

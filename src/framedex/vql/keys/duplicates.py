@@ -40,10 +40,20 @@ class DuplicatesTest(KeyTest):
 
 
 def duplicate_level(similarity: float) -> int:
-    """Return the index of the level that serves a similarity: the same one, or the next stricter of the eight."""
+    """Return the index of the level that serves a similarity: the same one, or the next stricter of the eight.
+
+    Examples:
+        >>> vql.duplicate_level(0.97), vql.duplicate_level(0.975)
+        (1, 2)
+    """
     return next(index for index, level in enumerate(DUPLICATE_LEVELS) if level >= similarity)
 
 
 def duplicates(value: float = 0.96) -> Expression:
-    """Return the test of being near-duplicate to something, at a cosine similarity from 0.96 to 1."""
+    """Return the test of being near-duplicate to something, at a cosine similarity from 0.96 to 1.
+
+    Examples:
+        >>> ds.where(vql.duplicates(0.96)).count(), ds.where(vql.duplicates(1.0)).count()
+        (4, 2)
+    """
     return Expression.of(DuplicatesTest, "duplicates", value)

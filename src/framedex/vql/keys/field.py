@@ -171,5 +171,10 @@ def _value_sql(query: FieldQuery, expression: str) -> tuple[str, tuple[Any, ...]
 
 
 def field(name: str, op: str, value: Any = None) -> Expression:
-    """Return the test of a custom field: ``field("price", "between", [5, 10])``, ``field("price", "missing")``."""
+    """Return the test of a custom field: ``field("price", "between", [5, 10])``, ``field("price", "missing")``.
+
+    Examples:
+        >>> ds.where(vql.field("rating", "between", [4, 5])).count()
+        1
+    """
     return Expression.of(FieldTest, op, value, name=name)

@@ -24,5 +24,10 @@ class FileNameTest(KeyTest):
 
 
 def file_name(op: TextOp, value: str) -> Expression:
-    """Return the test of the file's name: ``is``, ``contains``, ``starts`` or ``ends``."""
+    """Return the test of the file's name: ``is``, ``contains``, ``starts`` or ``ends``.
+
+    Examples:
+        >>> ds.where(vql.file_name("starts", "cat-")).count()
+        9
+    """
     return Expression.of(FileNameTest, op, value)

@@ -36,5 +36,10 @@ class FolderTest(KeyTest):
 
 
 def folder(op: TextOp, value: str) -> Expression:
-    """Return the test of the folder below the source root; ``starts`` means the folder and all below it."""
+    """Return the test of the folder below the source root; ``starts`` means the folder and all below it.
+
+    Examples:
+        >>> ds.where(vql.folder("is", "clips")).count()
+        2
+    """
     return Expression.of(FolderTest, op, value)

@@ -22,5 +22,10 @@ class IdsTest(IdTest):
 
 
 def ids(value: str | Sequence[str]) -> Expression:
-    """Return the test of an id, or of one of several."""
+    """Return the test of an id, or of one of several.
+
+    Examples:
+        >>> ds.where(vql.ids(ds.media_id("cat-1.jpg"))).count()
+        1
+    """
     return Expression.of(IdsTest, "is" if isinstance(value, str) else "one_of", value)

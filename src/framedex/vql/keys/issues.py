@@ -74,6 +74,10 @@ def issues(
     """Return the test of an issue, with a confidence from 0 to 1 between limits; *mode* ``out`` for all others.
 
     The value ``normal`` tests for no issue whose confidence is between the limits.
+
+    Examples:
+        >>> ds.where(vql.issues("dark")).count(), ds.where(vql.issues("normal")).count()
+        (1, 24)
     """
     options = {"mode": mode, "confidence_min": confidence_min, "confidence_max": confidence_max}
     return Expression.of(IssuesTest, "issue", value, **options)

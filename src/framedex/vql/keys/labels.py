@@ -62,5 +62,9 @@ def labels(value: str | Sequence[str], op: str | None = None) -> Expression:
 
     Raises:
         InvalidFilter: as of all these functions, a value cannot be used.
+
+    Examples:
+        >>> ds.where(vql.labels(["cat", "dog"])).count()
+        16
     """
     return Expression.of(LabelsTest, op or ("is" if isinstance(value, str) else "one_of"), value)

@@ -19,6 +19,10 @@ class MapRegionTest(SearchTest):
 
     ``value`` lists its corners, x and y, in the coordinates of the present map; the last one is joined to the first.
     Where its sides cross, what they enclose an even number of times is outside. Media without a place are outside.
+
+    Examples:
+        >>> vql.parse(vql.map_region([[0, 0], [1, 0], [1, 1]]))[0]
+        MapRegionTest(op='inside', value=((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)))
     """
 
     key = "map_region"
@@ -28,5 +32,10 @@ class MapRegionTest(SearchTest):
 
 
 def map_region(corners: Sequence[Sequence[float]]) -> Expression:
-    """Return the test of a place on the map to be inside of a polygon of at least three corners, each x and y."""
+    """Return the test of a place on the map to be inside of a polygon of at least three corners, each x and y.
+
+    Examples:
+        >>> ds.where(vql.map_region([[-100, -100], [100, -100], [0, 100]])).count()
+        32
+    """
     return Expression.of(MapRegionTest, "inside", [list(each) for each in corners])

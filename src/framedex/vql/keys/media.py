@@ -28,5 +28,10 @@ class MediaTest(KeyTest):
 
 
 def media(value: str) -> Expression:
-    """Return the test of a kind of media: ``image``, ``video`` or ``video_frame``."""
+    """Return the test of a kind of media: ``image``, ``video`` or ``video_frame``.
+
+    Examples:
+        >>> ds.where(vql.media("video_frame")).count()
+        2
+    """
     return Expression.of(MediaTest, "is", value)

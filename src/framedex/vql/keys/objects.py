@@ -51,5 +51,9 @@ def objects(
         value: a label, or several.
         min_count: the smallest number of objects; by default 1.
         confidence_min: the smallest confidence, 0 to 1, of objects that count.
+
+    Examples:
+        >>> ds.where(vql.objects("cat", min_count=2)).count()
+        2
     """
     return Expression.of(ObjectsTest, "has", value, min_count=min_count, confidence_min=confidence_min)

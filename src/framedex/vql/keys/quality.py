@@ -45,5 +45,10 @@ class QualityTest(OrderedTest):
 
 
 def quality(of: str, op: Literal[Order, "missing"], value: float | Sequence[float] | None = None) -> Expression:
-    """Return the test of the value of an issue type: ``quality("blur", "lt", 0.5)``, ``quality("blur", "missing")``."""
+    """Return the test of the value of an issue type: ``quality("blur", "lt", 0.5)``, ``quality("blur", "missing")``.
+
+    Examples:
+        >>> ds.where(vql.quality("dark", "lt", 0.3)).count()
+        1
+    """
     return Expression.of(QualityTest, op, value, of=of)

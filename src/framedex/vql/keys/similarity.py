@@ -12,6 +12,10 @@ class SimilarityTest(SearchTest):
 
     ``value`` is a media id (``media``) or the anchor id of the upload (``upload``). ``threshold`` is the largest cosine
     distance of the results, 0 (the same direction) to 2 (the opposite one); it is not a level of clusters.
+
+    Examples:
+        >>> vql.parse(vql.similarity("media", ds.media_id("cat-1.jpg"), 0.3))[0]
+        SimilarityTest(op='media', value='...', threshold=0.3)
     """
 
     key = "similarity"
@@ -21,5 +25,11 @@ class SimilarityTest(SearchTest):
 
 
 def similarity(op: str, value: str, threshold: float | None = None) -> Expression:
-    """Return a search for images like a ``media`` item or an ``upload``, with a largest cosine distance, 0 to 2."""
+    """Return a search for images like a ``media`` item or an ``upload``, with a largest cosine distance, 0 to 2.
+
+    Examples:
+        >>> cat = ds.media_id("cat-1.jpg")
+        >>> ds.where(vql.similarity("media", cat, 0.02)).count()
+        2
+    """
     return Expression.of(SimilarityTest, op, value, threshold=threshold)

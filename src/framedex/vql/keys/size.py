@@ -30,5 +30,10 @@ class SizeTest(OrderedTest):
 
 
 def size(op: Order, value: int | Sequence[int], of: str | None = None) -> Expression:
-    """Return the test of a size: of the file in ``bytes``, or of the ``width`` or ``height`` in pixels."""
+    """Return the test of a size: of the file in ``bytes``, or of the ``width`` or ``height`` in pixels.
+
+    Examples:
+        >>> ds.where(vql.size("gt", 300, of="width")).count()
+        1
+    """
     return Expression.of(SizeTest, op, value, of=of)

@@ -22,5 +22,10 @@ class SourceTest(ShapedTest):
 
 
 def source(value: str | Sequence[str]) -> Expression:
-    """Return the test of an object's source: a format of annotations or a model's id, or any of several."""
+    """Return the test of an object's source: a format of annotations or a model's id, or any of several.
+
+    Examples:
+        >>> ds.objects.where(vql.source("csv")).count()
+        9
+    """
     return Expression.of(SourceTest, "is" if isinstance(value, str) else "one_of", value)

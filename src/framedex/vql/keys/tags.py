@@ -63,5 +63,9 @@ def tags(value: str | Sequence[str]) -> Expression:
     """Return the test of a tag, by name or id, or of any of several.
 
     ``untagged`` stands for having none, ``basket`` for the images in the basket.
+
+    Examples:
+        >>> ds.where(vql.tags("reviewed")).count(), ds.where(vql.tags("untagged")).count()
+        (3, 30)
     """
     return Expression.of(TagsTest, "is", value)

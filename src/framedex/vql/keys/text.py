@@ -11,6 +11,10 @@ class TextTest(SearchTest):
     """A search for text: in captions (``fts``), or by meaning (``semantic``).
 
     ``threshold`` is the smallest similarity of the results, 0 to 1.
+
+    Examples:
+        >>> vql.parse(vql.text("fts", "cat"))[0]
+        TextTest(op='fts', value='cat', threshold=None)
     """
 
     key = "text"
@@ -20,5 +24,10 @@ class TextTest(SearchTest):
 
 
 def text(op: str, value: str, threshold: float | None = None) -> Expression:
-    """Return a search for text: ``fts`` in captions, ``semantic`` by meaning, with a smallest similarity, 0 to 1."""
+    """Return a search for text: ``fts`` in captions, ``semantic`` by meaning, with a smallest similarity, 0 to 1.
+
+    Examples:
+        >>> ds.where(vql.text("fts", "sofa")).count()
+        3
+    """
     return Expression.of(TextTest, op, value, threshold=threshold)

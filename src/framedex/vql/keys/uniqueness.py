@@ -21,5 +21,10 @@ class UniquenessTest(KeyTest):
 
 
 def uniqueness(value: float) -> Expression:
-    """Return the test of a uniqueness of at least the value, 0 to 1."""
+    """Return the test of a uniqueness of at least the value, 0 to 1.
+
+    Examples:
+        >>> ds.where(vql.uniqueness(0.9)).count()
+        2
+    """
     return Expression.of(UniquenessTest, "uniqueness", value)
