@@ -77,7 +77,7 @@ def test_rows__are_those_of_threads(folder: Path, tmp_path: Path, encoder: Any, 
 
 def test_few_images__start_no_process(folder: Path, tmp_path: Path, started: list[int]) -> None:
     """By default, what is done before processes could start is done on threads."""
-    assert run(folder, tmp_path / "media.lance", encoder=Gist(), settings=Settings(processes=3)).rows == 45
+    assert run(folder, tmp_path / "media.lance", encoder=Gist(), settings=Settings(processes=2)).rows == 45
     assert started == []
 
 
@@ -86,10 +86,10 @@ def test_many_images__start_processes(
     folder: Path, tmp_path: Path, started: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By default, processes start after a number of images, and the rows are in order."""
-    monkeypatch.setattr(in_processes, "_WORTH", 16)
+    monkeypatch.setattr(in_processes, "_WORTH", 1000)
     for number in range(1000, 3000):
         (folder / f"{number}.jpg").hardlink_to(folder / "001.jpg")
-    ingested = run(folder, tmp_path / "media.lance", encoder=PortableColours(), settings=Settings(processes=3))
+    ingested = run(folder, tmp_path / "media.lance", encoder=PortableColours(), settings=Settings(processes=2))
     assert started
     names = [row["path"] for row in rows_of(tmp_path / "media.lance", ingested)]
     assert (len(names), names) == (2045, sorted(names))

@@ -8,7 +8,6 @@ through a pipe: 16 images at a time, a few times a process ahead of what is writ
 import logging
 import os
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -31,8 +30,8 @@ from framedex.media.sources import Item
 from framedex.settings import PROCESSES, THREADS, Settings
 
 _LOG = logging.getLogger(__name__)
-_WORTH = 2000  # images after which processes start: decoding them on threads took as long as starting processes does
-_FEW = 3  # processes: two threads keep two processors nearly as busy
+_WORTH = 2000  # images that are left: with two processes, decoding half of them saves what their start takes
+_TRIED = 128  # images that were decoded before: files that are there already, or cannot be read, take no time
 Decode = Callable[[list[Item]], list[Decoded]]
 
 
@@ -71,21 +70,22 @@ def _has_no_frame(_item: Item, _number: int) -> bool:
 
 
 @contextmanager
-def decoding(decoder: FileDecoder, settings: Settings) -> Iterator[tuple[Decode, int]]:
+def decoding(decoder: FileDecoder, settings: Settings, remaining: Callable[[], float]) -> Iterator[tuple[Decode, int]]:
     """Yield a function that decodes images, and the number of threads that should call it.
 
-    By default it decodes on those threads at first. Where there are many images, processes start meanwhile, and decode
+    By default it decodes on those threads at first. Where many images are left, processes start meanwhile, and decode
     the others. So a small dataset does not wait for processes, and a large one does not wait for their start.
 
     Args:
         decoder: decodes images on threads.
         settings: choose the executor and its size.
+        remaining: returns about how many images are left.
     """
     chosen = settings.executor
     reason = _not_in_processes(decoder)
     if reason and chosen == PROCESSES:
         _LOG.warning("images are decoded on threads, not in processes: %s", reason)
-    if reason or chosen == THREADS or (chosen is None and settings.processes < _FEW):
+    if reason or chosen == THREADS or (chosen is None and settings.processes < 2):
         yield decoder.decode_images, settings.threads
         return
     with tempfile.TemporaryDirectory(prefix="framedex-") as folder, ProcessExecutor(settings.processes) as processes:
@@ -97,7 +97,7 @@ def decoding(decoder: FileDecoder, settings: Settings) -> Iterator[tuple[Decode,
             max(settings.pixels_in_flight // settings.processes, 1),
             Path(folder) / "turn",
         )
-        hybrid = _Hybrid(decoder, remote, processes, _WORTH if chosen is None else 0)
+        hybrid = _Hybrid(decoder, remote, processes, remaining if chosen is None else None)
         yield hybrid, max(settings.processes, 2)
 
 
@@ -119,12 +119,19 @@ class _Hybrid:
         decoder: decodes on the calling thread.
         remote: decodes in processes.
         processes: the processes.
-        worth: the number of images that are decoded before processes start; 0 to wait for the processes.
+        remaining: returns about how many images are left, which may be worth the start of processes; None to wait for
+            the processes.
     """
 
-    def __init__(self, decoder: FileDecoder, remote: RemoteDecoder, processes: ProcessExecutor, worth: int) -> None:
-        self._decoder, self._remote, self._processes, self._worth = decoder, remote, processes, worth
-        self._lock, self._decoded = threading.Lock(), 0
+    def __init__(
+        self,
+        decoder: FileDecoder,
+        remote: RemoteDecoder,
+        processes: ProcessExecutor,
+        remaining: Callable[[], float] | None,
+    ) -> None:
+        self._decoder, self._remote, self._processes, self._remaining = decoder, remote, processes, remaining
+        self._lock, self._decoded, self._has_failed = threading.Lock(), 0, False
         self._started: Future[None] | None = None
 
     def __call__(self, items: list[Item]) -> list[Decoded]:
@@ -134,10 +141,10 @@ class _Hybrid:
             Unavailable: there are no processes, and they were to be waited for; or they are killed again and again.
         """
         with self._lock:
-            if self._started is None and self._decoded >= self._worth:
+            if self._started is None and self._is_worth():
                 self._started = self._processes.start()
             self._decoded += len(items)
-        if self._started is None or (self._worth and not self._is_ready(self._started)):
+        if self._started is None or (self._remaining is not None and not self._is_ready(self._started)):
             return self._decoder.decode_images(items)
         self._started.result()
         try:
@@ -145,13 +152,17 @@ class _Hybrid:
         except ResultLost as lost:
             return self._one_by_one(items, lost)
 
+    def _is_worth(self) -> bool:
+        if self._remaining is None:
+            return True
+        return not self._has_failed and self._decoded >= _TRIED and self._remaining() >= _WORTH
+
     def _is_ready(self, started: "Future[None]") -> bool:
         """Return whether processes can take images; if they cannot be started, threads go on."""
         if not started.done():
             return False
         if (error := started.exception()) is not None:
-            self._worth = sys.maxsize
-            self._started = None
+            self._has_failed, self._started = True, None
             _LOG.warning("images are decoded on threads, not in processes: %s", error)
             return False
         return True

@@ -153,7 +153,7 @@ def ingest(
         of_copies.names if of_copies is not None else (),
     )
     meter = _Meter(source, files, progress)
-    with closing(_decoded(files, decoder, settings)) as results:  # this stops the threads, whatever happens
+    with closing(_decoded(files, decoder, settings, meter)) as results:  # this stops the threads, whatever happens
         for group, video in _grouped(results, meter, batch_of(encoder)):
             for each, vector in zip(group, _encode(group, encoder), strict=True):
                 writer.add(rows.media(each, vector))
@@ -166,10 +166,12 @@ def ingest(
     return Ingested(writer.version, writer.rows, annotations.unmatched, files.present, writer.videos)
 
 
-def _decoded(files: Iterable[Item], decoder: FileDecoder, settings: Settings) -> Generator[Decoded | None, None, None]:
+def _decoded(
+    files: Iterable[Item], decoder: FileDecoder, settings: Settings, meter: "_Meter"
+) -> Generator[Decoded | None, None, None]:
     """Yield what is decoded, in the order of the files; None at intervals while it takes long."""
     connections = settings.s3_connections if any(map(is_remote, decoder.places.roots)) else 0
-    with decoding(decoder, settings) as (decode, threads):
+    with decoding(decoder, settings, meter.remaining) as (decode, threads):
         # The first files are read and decoded while the table engine loads.
         yield from run_ahead(
             in_chunks(files, _CHUNK, is_video_item),
@@ -203,6 +205,10 @@ class _Meter:
             self._done += 1
         else:
             self._part = decoded_item.share * weight(self._source, decoded_item.item)
+
+    def remaining(self) -> float:
+        """Return about how many images are left, as far as is known: some may be there already."""
+        return self._total - self._done - self._files.passed
 
     def report(self) -> None:
         """Report the share that is done."""
