@@ -144,8 +144,8 @@ class DatasetSearches:
         Args:
             queries: the number of queries.
             k: the number of nearest neighbours of each query.
-            selectivities: the fractions of media that pass the filters, 0 to 1; searches without filter are always
-                measured.
+            selectivities: one or more fractions of media that pass the filters, above 0, up to 1; searches without a
+                filter, which 1 stands for, are always measured.
 
         Raises:
             InvalidInput: an argument is out of range.
