@@ -43,6 +43,7 @@ def test_place_rows__families_stay_together() -> None:
     assert (family[near] == family[:, None]).mean() > 0.98
 
 
+@pytest.mark.slow
 def test_place_rows__the_same_input_has_the_same_places() -> None:
     """Threads change nothing; the places are centred."""
     vectors, _ = families(5, 40)
@@ -88,6 +89,7 @@ def test_place_rows__reports_and_stops() -> None:
         place_rows(neighbours, start, is_known=False, progress=stop)
 
 
+@pytest.mark.slow
 def test_place_rows__known_places_are_only_adjusted() -> None:
     """With 5 % of the rows at new places, the others hardly move, and the new ones come to their family."""
     vectors, family = families(20, 40)

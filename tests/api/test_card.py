@@ -119,6 +119,7 @@ def test_card__of_objects_and_videos(workspace: Workspace, tmp_path: Path) -> No
     assert yaml.safe_load(card.split("---")[1])["tags"] == ["image", "video"]
 
 
+@pytest.mark.slow
 def test_card__many_labels(workspace: Workspace) -> None:
     """Of many labels the most frequent are listed, and the others counted."""
     dataset = workspace.create_dataset("pets", part(families(60)), thresholds=THRESHOLDS)

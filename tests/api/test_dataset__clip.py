@@ -62,6 +62,7 @@ def test_explore__by_caption(shapes: Dataset) -> None:
     assert scores == sorted(scores)
 
 
+@pytest.mark.slow
 def test_vql__by_meaning(shapes: Dataset) -> None:
     """A filter by meaning keeps what is at least as similar to a sentence as was asked for."""
     best = shapes.search("a green ring", by="meaning", limit=4).to_arrow()

@@ -136,6 +136,7 @@ def test_enrich__a_file_that_changes_keeps_its_caption(source: Dataset, images: 
     assert captions_of(enriched)["0.png"] == SAID["0.png"]
 
 
+@pytest.mark.slow
 def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -> None:
     """They get no caption, and the others do."""
     (images / "0.png").unlink()

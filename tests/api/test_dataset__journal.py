@@ -245,6 +245,7 @@ def test_redo__of_a_decision_about_deleted_media(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize("kind", ["duplicates", "labels"])
+@pytest.mark.slow
 def test_redo__of_a_decision_that_a_restore_brought_back(dataset: Dataset, kind: str) -> None:
     """A decision that was undone, and is back by a restore, is not made a second time."""
     ids = ids_of(dataset)

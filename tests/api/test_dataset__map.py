@@ -78,6 +78,7 @@ def test_map__few(workspace: Workspace, rows: int) -> None:
     assert dataset.where(vql.map_region(REGION)).count() <= rows
 
 
+@pytest.mark.slow
 def test_map__of_other_entities(workspace: Workspace, tmp_path: Path) -> None:
     """Objects have a map of their own; a video is at the mean place of its frames."""
     scenes(tmp_path / "scenes", 4)
@@ -152,6 +153,7 @@ def test_map_region__without_a_map(dataset: Dataset) -> None:
             dataset.where([{"map_region": {"op": "inside", "value": value}}])
 
 
+@pytest.mark.slow
 def test_map__while_the_dataset_changes(workspace: Workspace, dataset: Dataset) -> None:
     """Edits leave the map as it is; added media get places, and an index leaves the others about where they were."""
     before = places(dataset.map())
@@ -225,6 +227,7 @@ def test_start_map__aborted_in_the_middle(
     assert not files(dataset)
 
 
+@pytest.mark.slow
 def test_map__read_only(workspace: Workspace, dataset: Dataset) -> None:
     """In a workspace that was opened for reading, a stored map is read, and a missing one made in memory."""
     found = dataset.map()
@@ -255,6 +258,7 @@ def test_map__without_an_index(workspace: Workspace, tmp_path: Path) -> None:
     assert dataset.map().num_rows == len(NAMES) - len(BROKEN)
 
 
+@pytest.mark.slow
 def test_map__damaged_file(workspace: Workspace, dataset: Dataset) -> None:
     """A damaged file is made again, in another process or after the memory was freed."""
     found = dataset.map()

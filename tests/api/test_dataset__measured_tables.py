@@ -39,6 +39,7 @@ def rows_of(dataset: Dataset, *columns: str) -> dict[str, dict[str, Any]]:
     return {Path(row.pop("file_path")).name: row for row in rows}
 
 
+@pytest.mark.slow
 def test_reindex__reads_no_image_unasked(workspace: Workspace, images: Path) -> None:
     """A table that brings the sizes of its images has a value made of them; their files are not read for the others."""
     sizes = {"width": [160, 160, 160], "height": [120, 120, 120]}

@@ -111,6 +111,7 @@ def two(template: Path, tmp_path: Path) -> Iterator[Two]:
         yield Two(workspace, workspace.dataset("left"), workspace.dataset("right"), template, tmp_path / "ws")
 
 
+@pytest.mark.slow
 def test_merge__has_all_of_both(two: Two) -> None:
     """All media are there once, those of the first dataset with their ids, with values, vectors and files."""
     merged = two.merged()

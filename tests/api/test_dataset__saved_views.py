@@ -333,6 +333,7 @@ def test_evaluation__while_the_disk_fails(
     assert workspace.evaluate_views() == []
 
 
+@pytest.mark.slow
 def test_evaluate_views__what_another_process_left(workspace: Workspace, dataset: Dataset) -> None:
     """Batches that were committed without an evaluation are evaluated by the next call, or the next addition."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))

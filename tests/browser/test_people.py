@@ -99,6 +99,7 @@ def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
     page.keyboard.press("Enter")
 
 
+@pytest.mark.slow
 def test_log_in__leads_to_what_was_asked_for(people: Site, open_page: Open) -> None:
     """Who is not logged in does so first; a wrong password is said to be wrong."""
     page = open_page(people, "/d/pets/history", allowed=("401",))

@@ -38,6 +38,7 @@ def test_grid__moves_with_keys(site: Site, open_page: Open) -> None:
     expect(first).to_be_focused()
 
 
+@pytest.mark.slow
 def test_tags__are_given_and_undone(own_site: Site, open_page: Open) -> None:
     """Selected images get a tag by keys alone; Ctrl Z takes it away again, Ctrl Shift Z gives it back."""
     page = open_page(own_site, "/d/pets/pictures")

@@ -12,6 +12,7 @@ from tests.gallery import COPIES, NEAR
 Open = Callable[..., Page]
 
 
+@pytest.mark.slow
 def test_duplicates__cleaned_and_undone(own_site: Site, open_page: Open) -> None:
     """Accepted proposals fill the basket; the clean-up removes it, files stay, and Ctrl Z brings all of it back."""
     dataset = own_site.dataset

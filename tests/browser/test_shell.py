@@ -44,6 +44,7 @@ def test_missing__pages_and_datasets(site: Site, open_page: Open) -> None:
     expect(page.get_by_text("There is no such page.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_keys__lead_to_pages(site: Site, open_page: Open) -> None:
     """Two letters after one another go to a page; letters that are typed into a field stay there."""
     page = open_page(site, "/d/pets")
@@ -58,6 +59,7 @@ def test_keys__lead_to_pages(site: Site, open_page: Open) -> None:
     assert page.url == f"{site.url}/d/pets/pictures"
 
 
+@pytest.mark.slow
 def test_keys__are_listed(site: Site, open_page: Open) -> None:
     """A question mark lists the keys; Escape closes the list and gives the focus back."""
     page = open_page(site, "/d/pets/pictures")

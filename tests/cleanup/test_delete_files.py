@@ -289,6 +289,7 @@ def test_delete_files__links_that_go_together(workspace: Workspace, images: Path
 
 
 @pytest.mark.parametrize("other", ["created", "cloned"])
+@pytest.mark.slow
 def test_delete_files__when_somebody_begins_to_read_meanwhile(
     workspace: Workspace, images: Path, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:

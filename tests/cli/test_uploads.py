@@ -53,6 +53,7 @@ def test_upload__makes_a_dataset_and_adds_to_it(run: Run, files: list[Path], tmp
         assert paths_of(workspace.dataset("pets")) == [path.name for path in files]
 
 
+@pytest.mark.slow
 def test_upload__in_several_commands(run: Run, files: list[Path]) -> None:
     """A transaction that is kept open is listed, shown, extended and processed by later commands."""
     record = result(run, "upload", "pets", *files[:2], "--keep-open")

@@ -109,6 +109,7 @@ def test_map__of_a_service_that_changes_nothing(workspace: Workspace, dataset: D
         assert pets.trends() == dataset.trends()
 
 
+@pytest.mark.slow
 def test_states__by_rights(keys: Keys, dataset: Dataset) -> None:
     """A viewer may compare and make the map; nobody without a key may."""
     transport, found = keys

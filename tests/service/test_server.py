@@ -122,6 +122,7 @@ STOPS_AT_ONCE = """
 """
 
 
+@pytest.mark.slow
 def test_server__ends_by_a_signal_at_its_start(folder: Path) -> None:
     """A signal that comes when the address was just printed is not lost, and the server ends as ever."""
     process = start(STOPS_AT_ONCE, folder)

@@ -1,6 +1,7 @@
 """The JSON Schema of the language and the table of its keys, derived from the registry."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -37,8 +38,17 @@ def json_schema() -> dict[str, Any]:
         "title": "VQL",
         "description": "A filter of media: elements of one key each, combined with AND.",
         **_ARRAY,
-        "$defs": {**union, **elements, **definitions["$defs"]},
+        "$defs": {**union, **elements, **_described(definitions["$defs"])},
     }
+
+
+def _described(definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return definitions with what their docstrings say to all, without examples in Python."""
+    found = {}
+    for name, each in definitions.items():
+        text = each.get("description", "").partition("\n\nExamples:")[0]
+        found[name] = {**each, "description": text} if text else each
+    return found
 
 
 def _keyed(key: str, value: Any) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def test_get__of_something_else(provider: HostileProvider, fetcher: Fetcher, ans
     assert provider.requests[PATH] == 1
 
 
+@pytest.mark.slow
 def test_get__is_repeated(provider: HostileProvider, fetcher: Fetcher) -> None:
     """A busy or broken provider is asked three times in all; a form is sent once."""
     answers: Iterator[Answer | None] = iter([(503, {}, b""), None, (200, {}, b"{}")])
@@ -67,6 +68,7 @@ def test_get__is_repeated(provider: HostileProvider, fetcher: Fetcher) -> None:
     assert provider.requests[PATH] == 8
 
 
+@pytest.mark.slow
 def test_get__of_nobody(provider: HostileProvider, fetcher: Fetcher) -> None:
     """A provider that is down is an error with its address."""
     with pytest.raises(Unavailable, match=r"cannot be reached at http://127\.0\.0\.1:1/"):
