@@ -60,7 +60,12 @@ def of_arrays(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("encoder", "columns"), [(Gist(), {PANEL_DESCRIPTORS}), (Colours(), {COPY_DESCRIPTOR, PANEL_DESCRIPTORS})]
+    ("encoder", "columns"),
+    [
+        (Gist(), {PANEL_DESCRIPTORS}),
+        (Gist(), {COPY_DESCRIPTOR, PANEL_DESCRIPTORS}),
+        (Colours(), {COPY_DESCRIPTOR, PANEL_DESCRIPTORS}),
+    ],
 )
 def test_decode_images__together(folder: Path, encoder: Encoder, columns: set[str]) -> None:
     """Files that are decoded together have the results that each has by itself, in their order."""

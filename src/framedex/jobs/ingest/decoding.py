@@ -260,15 +260,16 @@ class FileDecoder:
 
     def _measure(self, images: Sequence[DecodedImage]) -> list[dict[str, Any]]:
         """Return the fields of :class:`DecodedFile` that depend on pixels; each is computed for all images in turn."""
-        is_embedding = is_copy_descriptor(self.preparation.name)  # it is of the part within known borders
+        # The embedding can be the copy descriptor, of the part within known borders; older tables have both.
+        is_embedding, is_column = is_copy_descriptor(self.preparation.name), COPY_DESCRIPTOR in self.columns
         bordered = [image.bordered for image in images]
         with self._turn:
             measures = measure_images(images)
-            whole, panels = self._described(bordered, whole=is_embedding or COPY_DESCRIPTOR in self.columns)
+            whole, panels = self._described(bordered, whole=is_embedding or is_column)
         nothing = [None] * len(images)
         prepared = nothing if is_embedding else [self.preparation.prepare(image.pixels) for image in images]
         of_copies = [
-            {COPY_DESCRIPTOR: None if is_embedding else a, PANEL_DESCRIPTORS: b}
+            {COPY_DESCRIPTOR: a if is_column else None, PANEL_DESCRIPTORS: b}
             for a, b in zip(whole, panels, strict=True)
         ]
         names = "width", "height", "format", "measures", "prepared", "vector", "of_copies"

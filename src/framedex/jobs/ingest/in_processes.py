@@ -7,7 +7,6 @@ through a pipe: 16 images at a time, a few times a process ahead of what is writ
 
 import logging
 import os
-import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from framedex.settings import PROCESSES, THREADS, Settings
 
 _LOG = logging.getLogger(__name__)
 _WORTH = 2000  # images that are left: with two processes, decoding half of them saves what their start takes
+_KILLED = 9  # SIGKILL, which Windows lacks
 _TRIED = 128  # images that were decoded before: files that are there already, or cannot be read, take no time
 Decode = Callable[[list[Item]], list[Decoded]]
 
@@ -173,7 +173,7 @@ class _Hybrid:
         Raises:
             Unavailable: the process was killed from outside, as where memory is short.
         """
-        if lost.signal == signal.SIGKILL:
+        if lost.signal == _KILLED:
             raise Unavailable(f"{lost}; if memory is short, fewer processes need less (FRAMEDEX_PROCESSES)") from lost
         if len(items) > 1:
             return [each for item in items for each in self([item])]
