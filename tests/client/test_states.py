@@ -1,6 +1,8 @@
 """Comparisons of states, trends and the map through the client, and what is refused."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,22 @@ def pets(client: Client) -> ClientDataset:
     dataset.snapshot("before")
     dataset.tag(dataset.view.limit(20), "seen")
     return dataset
+
+
+def test_report__is_that_of_the_library(client: Client, dataset: Dataset, tmp_path: Path) -> None:
+    """The page has the same sections, images and words, but for the encoder, also of a filtered view."""
+    pets = client.dataset("pets")
+    expected = dataset.report(tmp_path / "expected.html", extra="<p>hello</p>").read_text()
+    found = pets.report(tmp_path / "found.html", extra="<p>hello</p>").read_text()
+    jpegs = [re.findall("data:image/jpeg;base64,", each) for each in (expected, found)]
+    pages = [re.sub('data:image/jpeg;base64,[^"]*', "", each) for each in (expected, found)]  # others have other sizes
+    assert (re.sub(" · encoder [^<]*", "", pages[0]), jpegs[0]) == (pages[1], jpegs[1])
+    towns = [{"labels": {"op": "is", "value": "town"}}]
+    page = pets.where(towns).report(tmp_path / "towns.html", level=2).read_text()
+    assert f"{dataset.where(towns).count()} images" in page
+    with pytest.raises(InvalidInput, match="explore takes filters"):
+        pets.view.limit(3).report(tmp_path / "few.html")
+    assert not (tmp_path / "few.html").exists()
 
 
 def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ from framedex.api.dataset_table import datasets_html
 from framedex.api.record_list import RecordList
 from framedex.client import calls
 from framedex.client.connection import Connection
-from framedex.client.dataset import ClientDataset, dataset_record, local_files, send_files
+from framedex.client.dataset import ClientDataset, local_files, send_files
 from framedex.client.notifications import ClientNotifications
+from framedex.client.parts import dataset_record
 from framedex.client.people import ClientAdminSettings, ClientTenants, ClientUsers
 from framedex.client.work import ClientTask
 from framedex.core.ids import is_id

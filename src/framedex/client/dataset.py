@@ -17,7 +17,7 @@ from framedex.client.connection import Connection
 from framedex.client.edits import ClientEdits
 from framedex.client.evaluation import ClientEvaluations
 from framedex.client.maps import ClientMaps
-from framedex.client.parts import ViewParts
+from framedex.client.parts import ViewParts, dataset_record
 from framedex.client.saved_views import ClientSavedView, saved_view_records
 from framedex.client.sharing import ClientSharing
 from framedex.client.suggestions import ClientSuggestions
@@ -367,11 +367,6 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         info = self.info
         images = counted(info.n_images, "images")
         return f"<framedex.ClientDataset {info.display_name!r}: {images}, {info.status_new}>"
-
-
-def dataset_record(body: Mapping[str, Any]) -> DatasetRecord:
-    """Return the record in an answer about a dataset."""
-    return DatasetRecord.model_validate({name: body[name] for name in DatasetRecord.model_fields if name in body})
 
 
 def local_files(path: str | os.PathLike[str]) -> list[Path]:

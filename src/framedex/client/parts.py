@@ -1,7 +1,10 @@
-"""Parts of a view of a service, and its results there."""
+"""Parts of a view of a service, its results there, and the record of its dataset."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from framedex.records import DatasetRecord
 
 
 @dataclass(frozen=True)
@@ -61,3 +64,8 @@ class OpenedResults:
     generation: str
     start: int
     stop: int
+
+
+def dataset_record(body: Mapping[str, Any]) -> DatasetRecord:
+    """Return the record in an answer about a dataset."""
+    return DatasetRecord.model_validate({name: body[name] for name in DatasetRecord.model_fields if name in body})

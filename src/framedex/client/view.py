@@ -24,7 +24,8 @@ from framedex.client import calls
 from framedex.client.actions import MOST_IDS, act, tag_named, upload_query
 from framedex.client.connection import Connection
 from framedex.client.overlaps import read_overlap
-from framedex.client.parts import OpenedResults, ViewParts
+from framedex.client.parts import OpenedResults, ViewParts, dataset_record
+from framedex.client.reports import write_report
 from framedex.client.training import ClientTraining
 from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
@@ -447,6 +448,25 @@ class ClientReading(ClientTraining):
         except (CannotDecode, NotFound):
             return None
         return bytes(answer.content)
+
+    def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
+        """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.
+
+        See :meth:`framedex.View.report`. The page of a view has no section about objects, that of a dataset has one.
+
+        Args:
+            path: the file.
+            level: as there.
+            extra: as there.
+
+        Raises:
+            InvalidInput: the file cannot be written, *extra* is no valid text, or the view is limited or searched.
+            Conflict: the dataset has no index yet.
+        """
+        dataset = dataset_record(self._connection.json(calls.DATASET, dataset_id=self._dataset_id))
+        view, objects = self._made(self._selection), self._made(ViewParts(), objects=True)
+        has_objects = self._selection == ViewParts() and not self._objects
+        return write_report(dataset, view, objects if has_objects else None, path, level=level, extra=extra)
 
     def export(
         self,

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
-from framedex.api.result_pages import cluster_cards, duplicate_card
-from framedex.api.view.browsing import Browsing
+import pyarrow as pa
+
+from framedex.api.issue_table import IssueTable
+from framedex.api.result_pages import MemberSource, cluster_cards, duplicate_card
 from framedex.core.checks import has_lone_surrogate
 from framedex.core.progress import Progress
 from framedex.errors import InvalidInput
@@ -22,12 +24,37 @@ _OBJECT_GROUPS = 8  # duplicate groups, and clusters, of objects
 _SIDE = 160
 
 
+class ReportSource(MemberSource, Protocol):
+    """A view that a report shows: of a folder or of a service."""
+
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    def issue_summaries(self) -> list[IssueSummary]:
+        """Return the count and the threshold of each issue type."""
+
+    def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> IssueTable:
+        """Return the issues."""
+
+    def duplicates(self, *, limit: int | None = None) -> Any:
+        """Return near-duplicate groups."""
+
+    def explore(self, *, level: int = 0) -> Any:
+        """Return the first page of clusters."""
+
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield a dictionary for each row."""
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a table with the rows."""
+
+
 def report_html(
     dataset: DatasetRecord,
-    config: EmbeddingConfig,
-    view: Browsing,
+    config: EmbeddingConfig | None,
+    view: ReportSource,
     *,
-    objects: Browsing | None,
+    objects: ReportSource | None,
     level: int,
     extra: str = "",
     progress: Callable[[str, float], None] | None = None,
@@ -36,7 +63,7 @@ def report_html(
 
     Args:
         dataset: the record of the dataset.
-        config: the config of its index.
+        config: the config of its index; None if it is not known.
         view: the media on the page.
         objects: the objects in these media; the page has a section about them if there are any.
         level: the cluster level, 0 to 4.
@@ -57,7 +84,8 @@ def report_html(
         f"Framedex report: {dataset.display_name}",
         html.heading(dataset.display_name, 1),
         html.note(
-            f"{view.count():,} images · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"
+            f"{view.count():,} images · {dataset.status_new}"
+            + ("" if config is None else f" · encoder {config.encoder} ({config.dimension} values)")
         ),
         extra,
         html.contents(_contents(found, len(groups), level, n_objects)),
@@ -91,13 +119,13 @@ def _not_found(summaries: Sequence[IssueSummary]) -> Iterator[str]:
         yield html.folded(f"Not found: {names}", *(html.note(f"{each.issue_type}: {each.meaning}") for each in absent))
 
 
-def _issues(view: Browsing, summaries: Sequence[IssueSummary], progress: Progress) -> Iterator[str]:
+def _issues(view: ReportSource, summaries: Sequence[IssueSummary], progress: Progress) -> Iterator[str]:
     for number, summary in enumerate(summaries):
         progress(summary.issue_type, 0.4 * number / len(summaries))
         yield from _issue(view, summary)
 
 
-def _issue(view: Browsing, summary: IssueSummary) -> Iterator[str]:
+def _issue(view: ReportSource, summary: IssueSummary) -> Iterator[str]:
     rows = view.issues(summary.issue_type, limit=_ISSUE_MEDIA).to_pylist()
     limit = "" if summary.threshold is None else f", threshold {summary.threshold:.3g}"
     yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3, anchor=f"issue-{summary.issue_type}")
@@ -118,7 +146,7 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
         yield f"suggested label: {row['suggested_label']}"
 
 
-def _duplicates(view: Browsing, groups: Sequence[DuplicateGroup], progress: Progress) -> Iterator[str]:
+def _duplicates(view: ReportSource, groups: Sequence[DuplicateGroup], progress: Progress) -> Iterator[str]:
     yield html.heading("Near-duplicates", anchor="near-duplicates")
     yield html.note("groups of images with a similarity of 0.96 or more, largest first" if groups else "none found")
     for number, group in enumerate(groups):
@@ -126,7 +154,7 @@ def _duplicates(view: Browsing, groups: Sequence[DuplicateGroup], progress: Prog
         yield duplicate_card(group, view)
 
 
-def _clusters(view: Browsing, level: int, progress: Progress) -> Iterator[str]:
+def _clusters(view: ReportSource, level: int, progress: Progress) -> Iterator[str]:
     progress("clusters", 0.8)
     page = view.explore(level=level)
     yield html.heading(f"Clusters at level {level}", anchor="clusters")
@@ -134,7 +162,9 @@ def _clusters(view: Browsing, level: int, progress: Progress) -> Iterator[str]:
     yield from cluster_cards(page.clusters[:_CLUSTERS], view)
 
 
-def _objects(view: Browsing, objects: Browsing, n_objects: int, level: int, progress: Progress) -> Iterator[str]:
+def _objects(
+    view: ReportSource, objects: ReportSource, n_objects: int, level: int, progress: Progress
+) -> Iterator[str]:
     """Yield the section about objects: images with their boxes, issues, and the largest groups and clusters."""
     progress("objects", 0.9)
     yield html.heading("Objects", anchor="objects")
@@ -148,7 +178,7 @@ def _objects(view: Browsing, objects: Browsing, n_objects: int, level: int, prog
     yield from cluster_cards(objects.explore(level=level).clusters[:_OBJECT_GROUPS], objects)
 
 
-def _images_with_boxes(view: Browsing, objects: Browsing) -> Iterator[str]:
+def _images_with_boxes(view: ReportSource, objects: ReportSource) -> Iterator[str]:
     """Yield the first images that contain objects, with their boxes drawn."""
     boxes: dict[str, list[tuple[str, html.Rectangle]]] = {}
     for row in islice(objects.rows(["parent_id", "label", "confidence", "bbox"]), _MOST_BOXES):
