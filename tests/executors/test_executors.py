@@ -170,3 +170,16 @@ def test_processes__end_with_a_killed_program(tmp_path: Path) -> None:
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+
+
+@pytest.mark.slow
+def test_processes__of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell runs functions in processes, which do not run the kernel again."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("PYTHONPATH", _environment()["PYTHONPATH"])
+    cells = ["import sys; sys.argv = ['', '/dev/null']", SCRIPT]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])  # type: ignore[no-untyped-call] # untyped there
+    NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    assert notebook.cells[1].outputs[0]["text"] == "[0, 1, 4, 9, 16]\n"
