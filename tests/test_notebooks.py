@@ -1,8 +1,6 @@
 """The notebooks: their stored outputs are those of a run."""
 
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+from tests.scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "notebooks" / "make.py"
@@ -27,13 +27,7 @@ LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     """The script that stores outputs."""
-    spec = importlib.util.spec_from_file_location("make_notebooks", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SCRIPT)
 
 
 def read(path: Path) -> Any:

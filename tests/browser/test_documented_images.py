@@ -1,6 +1,5 @@
 """The images of the documentation show the app as it is."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from playwright.sync_api import Browser
 
 from framedex import demo
 from tests.browser.conftest import CHROMIUM
+from tests.scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "docs" / "make_images.py"
@@ -23,13 +23,7 @@ NAMES = ("overview", "images", "duplicates", "map", "report", "clean-up")
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     """The script that takes the images."""
-    spec = importlib.util.spec_from_file_location("make_images", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SCRIPT)
 
 
 @pytest.fixture(scope="module")

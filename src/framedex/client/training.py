@@ -2,6 +2,7 @@
 
 import os
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
     from framedex.training.torch_dataset import TorchImages
 
 
-class ClientTraining:
+class ClientTraining(ABC):
     """Methods for training with the media of a service."""
 
     _connection: Connection
     _dataset_id: str
 
     @property
+    @abstractmethod
     def rid(self) -> str:
         """The id of the results of the view in the service, in the current state."""
-        raise NotImplementedError
 
     def to_torch(self, transform: Callable[[Any], Any] | None = None, target: str | None = "label") -> "TorchImages":
         """Return the images of the view as a :class:`torch.utils.data.Dataset`; see :meth:`framedex.View.to_torch`.

@@ -1,10 +1,11 @@
-"""The protocol of executors, and what all of them share: results in order, with a bounded number of items ahead."""
+"""The base class of executors: results in order, with a bounded number of items ahead."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, wait
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,7 +26,7 @@ class ResultLost(Exception):
         self.how, self.signal = how, signal
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """A number of workers that run functions.
 
     A function is one of a module, or a :func:`functools.partial` of one, and changes nothing but files of its own: a
@@ -41,19 +42,19 @@ class Executor(Protocol):
         """Return the executor."""
         return self
 
+    @abstractmethod
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the workers."""
-        ...
 
+    @abstractmethod
     def submit(self, function: Callable[[T], R], item: T) -> "Future[R]":
         """Run a function on an item.
 
         Raises:
             ResultLost: (from the future) the item's worker was lost several times.
         """
-        ...
 
     def map(
         self, function: Callable[[T], R], items: Iterable[T], *, check: Callable[[], None] = lambda: None
@@ -67,31 +68,24 @@ class Executor(Protocol):
             items: the items, which are requested as workers become free.
             check: called at least twice a second while a result is awaited; raises to stop.
         """
-        ...
+        remaining, waiting = iter(items), deque["Future[R]"]()
 
+        def hand_over() -> None:
+            while len(waiting) < 2 * self.workers + 2:
+                try:
+                    item = next(remaining)
+                except StopIteration:
+                    return
+                waiting.append(self.submit(function, item))
 
-def results_in_order(
-    executor: Executor, function: Callable[[T], R], items: Iterable[T], check: Callable[[], None]
-) -> Generator[R, None, None]:
-    """Yield what :meth:`Executor.map` does, by :meth:`Executor.submit`."""
-    remaining, waiting = iter(items), deque["Future[R]"]()
-
-    def hand_over() -> None:
-        while len(waiting) < 2 * executor.workers + 2:
-            try:
-                item = next(remaining)
-            except StopIteration:
-                return
-            waiting.append(executor.submit(function, item))
-
-    try:
-        hand_over()
-        while waiting:
-            while not wait([waiting[0]], timeout=POLL_S).done:
-                check()
-            yield waiting.popleft().result()
-            check()
+        try:
             hand_over()
-    finally:
-        for each in waiting:
-            each.cancel()
+            while waiting:
+                while not wait([waiting[0]], timeout=POLL_S).done:
+                    check()
+                yield waiting.popleft().result()
+                check()
+                hand_over()
+        finally:
+            for each in waiting:
+                each.cancel()

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from framedex.errors import Unavailable
-from framedex.executors.base import Executor, ResultLost, results_in_order
+from framedex.executors.base import Executor, ResultLost
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -121,12 +121,6 @@ class ProcessExecutor(Executor):
         if kept is None:
             kept = self._functions[id(function)] = function, pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
         return kept[1]
-
-    def map(
-        self, function: Callable[[T], R], items: Iterable[T], *, check: Callable[[], None] = lambda: None
-    ) -> Generator[R, None, None]:
-        """Yield the results of a function in the order of the items; see :meth:`Executor.map`."""
-        return results_in_order(self, function, items, check)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

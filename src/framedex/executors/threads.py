@@ -1,11 +1,11 @@
 """Threads of this process, for functions that release the interpreter lock most of the time."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TypeVar
 
-from framedex.executors.base import Executor, results_in_order
+from framedex.executors.base import Executor
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,12 +25,6 @@ class ThreadExecutor(Executor):
     def submit(self, function: Callable[[T], R], item: T) -> "Future[R]":
         """Run a function on an item; see :meth:`Executor.submit`."""
         return self._pool.submit(function, item)
-
-    def map(
-        self, function: Callable[[T], R], items: Iterable[T], *, check: Callable[[], None] = lambda: None
-    ) -> Generator[R, None, None]:
-        """Yield the results of a function in the order of the items; see :meth:`Executor.map`."""
-        return results_in_order(self, function, items, check)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -13,6 +13,8 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from framedex.core.picklable import picklable
+
 
 def run_worker(connection: Connection) -> None:
     """Run items until the other process ends; this process ends with it, also in the middle of an item."""
@@ -40,17 +42,13 @@ def _answer(message: bytes, functions: dict[int, Any]) -> bytes:
             functions[number] = pickle.loads(function)  # noqa: S301 - of our parent
         return pickle.dumps((True, functions[number](item)), pickle.HIGHEST_PROTOCOL)
     except BaseException as error:
-        return pickle.dumps((False, _picklable(error)), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps((False, _with_place(error)), pickle.HIGHEST_PROTOCOL)
 
 
-def _picklable(error: BaseException) -> BaseException:
+def _with_place(error: BaseException) -> BaseException:
     """Return an error with the place where it was raised as a note; another one if it cannot be pickled."""
     error.add_note("".join(traceback.format_exception(error)))
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+    return picklable(error, RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 if __name__ == "__main__":

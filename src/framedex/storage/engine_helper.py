@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from framedex.core.picklable import picklable
 from framedex.errors import WorkspaceError
 from framedex.storage.engine_calls import Pulled
 
@@ -39,7 +40,7 @@ class Helper:
             try:
                 answer = self._answer(message)
             except BaseException as error:
-                answer = "error", _picklable(error)
+                answer = "error", picklable(error, WorkspaceError(f"cannot use a table: {error}"))
             self._connection.send(answer)
 
     def _answer(self, message: bytes) -> tuple[str, Any]:
@@ -68,14 +69,6 @@ class Helper:
             if isinstance(batch, Pulled):
                 raise WorkspaceError("the source of the written batches failed")
             yield batch
-
-
-def _picklable(error: BaseException) -> BaseException:
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    except Exception:
-        return WorkspaceError(f"cannot use a table: {error}")
-    return error
 
 
 if __name__ == "__main__":
