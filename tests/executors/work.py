@@ -58,3 +58,21 @@ def sleep_in(folder: Path) -> None:
     """Write the id of the process into a folder, and sleep."""
     (folder / str(os.getpid())).touch()
     time.sleep(60)
+
+
+def pause(seconds: float) -> tuple[float, float]:
+    """Sleep, and return the times of the beginning and of the end, by the clock of the machine."""
+    start = time.monotonic()
+    time.sleep(seconds)
+    return start, time.monotonic()
+
+
+def meet(folder: Path, count: int, number: int) -> bool:
+    """Wait until a number of these run at the same time; return whether they do within 20 s."""
+    (folder / str(number)).touch()
+    end = time.monotonic() + 20
+    while len(list(folder.iterdir())) < count:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
+    return True

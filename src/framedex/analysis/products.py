@@ -5,7 +5,6 @@ memory traffic as multiplying, so both run on all cores. On a GPU the scores nev
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from framedex.core.arrays import Vectors
 from framedex.core.blas_threads import single_threaded_blas
+from framedex.core.gpus import may_have_gpu
 
 Columns = npt.NDArray[np.int64]
 Survivors = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], Vectors]
@@ -206,9 +206,7 @@ def best_products() -> Products:
     PyTorch's float32 products on CUDA use full float32 precision by default, not TF32. PyTorch is not loaded if Linux
     has no device file of a GPU driver.
     """
-    devices = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and Windows' device under WSL
-    possible = sys.platform != "linux" or any(os.path.exists(each) for each in devices)  # noqa: PTH110
-    if possible and find_spec("torch") is not None:
+    if may_have_gpu() and find_spec("torch") is not None:
         import torch
 
         if torch.cuda.is_available():

@@ -15,14 +15,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from framedex.errors import Unavailable
-from framedex.executors.base import Executor, ResultLost
+from framedex.executors.base import LocalExecutor, ResultLost
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,7 +44,7 @@ class _Lost(Exception):
         self.status = status
 
 
-class ProcessExecutor(Executor):
+class ProcessExecutor(LocalExecutor):
     """An executor whose workers are processes; on POSIX systems.
 
     Each worker has a thread here, which starts it, sends it items and waits for its results. What a function and its
@@ -52,15 +52,18 @@ class ProcessExecutor(Executor):
 
     Args:
         workers: the number of processes, which start when they are needed.
+        memory: the bytes that items which say what they need may take together; None for no limit.
+        gpus: the number of GPUs; by default those of the machine.
         python: the interpreter; by default the one that runs.
 
     Raises:
         Unavailable: (from futures) a worker cannot be started.
     """
 
-    def __init__(self, workers: int, *, python: str | None = None) -> None:
-        self.workers, self._python = workers, python
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="framedex-worker")
+    def __init__(
+        self, workers: int, *, memory: int | None = None, gpus: float | None = None, python: str | None = None
+    ) -> None:
+        super().__init__(workers, memory=memory, gpus=gpus)
         self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()  # those that have started are taken first
         self._all = [_Worker(python or sys.executable) for _ in range(workers)]
         for each in reversed(self._all):
@@ -92,16 +95,7 @@ class ProcessExecutor(Executor):
             threading.Thread(target=begin, args=(each,), name="framedex-start", daemon=True).start()
         return first
 
-    def submit(self, function: Callable[[T], R], item: T) -> "Future[R]":
-        """Run a function on an item in a process; see :meth:`Executor.submit`."""
-        return self._pool.submit(self.call, function, item)
-
-    def call(self, function: Callable[[T], R], item: T) -> R:
-        """Run a function on an item in a process, and wait for the result.
-
-        Raises:
-            ResultLost: the process ended each time before it returned a result.
-        """
+    def _run(self, function: Callable[[T], R], item: T) -> R:
         packed, status = self._packed(function), 0
         for _ in range(_ATTEMPTS):
             worker = self._free.get()
@@ -126,9 +120,10 @@ class ProcessExecutor(Executor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the processes, also those that work: nobody waits for their results."""
+        self._admission.close()
         for each in self._all:
             each.stop()
-        self._pool.shutdown(cancel_futures=True)
+        super().__exit__(kind, error, trace)
 
 
 class _Worker:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from framedex.core import forks
 from framedex.core.forks import cached_property
 from framedex.core.lru_cache import LruCache
+from framedex.core.memory import usable_memory
 from framedex.errors import NotFound
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
@@ -410,14 +411,8 @@ def flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float3
 
 def new_matrix(rows: int, columns: int, folder: Path, max_bytes: int | None) -> npt.NDArray[np.float32]:
     """Return an empty matrix, in memory or in an unnamed file."""
-    limit = _memory_bytes() // 2 if max_bytes is None else max_bytes
+    limit = usable_memory() // 2 if max_bytes is None else max_bytes
     if rows * columns * 4 <= limit:
         return np.empty((rows, columns), dtype=np.float32)
     with tempfile.TemporaryFile(dir=folder) as file:
         return np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, columns))
-
-
-def _memory_bytes() -> int:
-    if hasattr(os, "sysconf"):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 16 * 2**30
