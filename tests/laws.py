@@ -5,7 +5,11 @@ Examples of laws follow the profile: few with ``quick``, all with ``full``, and 
 ``make test`` runs with ``quick``, ``make test-all`` with ``full`` (``pytest --hypothesis-profile=full``).
 """
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +22,20 @@ _TIMED = [HealthCheck.too_slow]
 settings.register_profile("full", deadline=None, max_examples=100, suppress_health_check=_TIMED)
 settings.register_profile("long", deadline=None, max_examples=350, suppress_health_check=_TIMED)
 settings.register_profile(QUICK, deadline=None, max_examples=20, suppress_health_check=_TIMED)
+_MEMORY = "/dev/shm"
+_LEAST_FREE = 2**30  # bytes
+
+
+def law_folder(name: str) -> Path:
+    """Return a new folder for an example of a law: in memory if possible.
+
+    An example makes a workspace and commits many times; on a disk it would wait for each commit to be stored.
+
+    Args:
+        name: a part of the folder's name.
+    """
+    has_memory = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _LEAST_FREE
+    return Path(tempfile.mkdtemp(prefix=f"framedex-{name}-", dir=_MEMORY if has_memory else None))
 
 
 def examples(number: int, *, without: HealthCheck | None = None, **options: Any) -> settings:

@@ -2,9 +2,7 @@
 
 import copy
 import shutil
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS, part
-from tests.laws import examples
+from tests.laws import examples, law_folder
 
 PLACES = st.lists(st.integers(0, 40), max_size=6)
 TAGS = st.sampled_from(["good", "bad", "odd"])
@@ -64,7 +62,7 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp(prefix="framedex-life-"))
+        self.home = law_folder("life")
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.models: dict[str, Model] = {}
         self.kept: dict[str, dict[str, Model]] = {}

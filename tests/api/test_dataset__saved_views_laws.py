@@ -1,8 +1,7 @@
 """Any sequence of additions, deletions, restores and evaluations: trends and alerts are those of a plain model."""
 
+import shutil
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from framedex.core.naming import name_key
 from framedex.records import DatasetStatus
 from tests.gallery import SETTINGS
 from tests.growth import families, part
-from tests.laws import examples
+from tests.laws import examples, law_folder
 
 LABELS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
 NAMES = st.sampled_from(["a", "A", "b", "c", "not a"])
@@ -49,8 +48,8 @@ class SavedViews(RuleBasedStateMachine):
 
     @initialize(labels=LABELS)
     def begin(self, labels: list[str]) -> None:
-        self.home = TemporaryDirectory(prefix="framedex-views-")
-        self.workspace = Workspace(Path(self.home.name) / "ws", settings=SETTINGS)
+        self.home = law_folder("saved-views")
+        self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.workspace._catch_up.close()  # the rules decide what is evaluated
         self.used = 0
         self.dataset = self.workspace.create_dataset("pets", self.table(labels))
@@ -144,7 +143,7 @@ class SavedViews(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.workspace.close()
-        self.workspace = Workspace(Path(self.home.name) / "ws", settings=SETTINGS)
+        self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.workspace._catch_up.close()  # the rules decide what is evaluated
         self.dataset = self.workspace.dataset("pets")
 
@@ -167,7 +166,7 @@ class SavedViews(RuleBasedStateMachine):
         if hasattr(self, "workspace"):
             assert self.workspace.check().findings == []
             self.workspace.close()
-            self.home.cleanup()
+            shutil.rmtree(self.home)
 
 
 SavedViews.TestCase.settings = examples(40, stateful_step_count=12)

@@ -6,13 +6,10 @@ their number.
 """
 
 import logging
-import os
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -39,7 +36,7 @@ from tests.edit_rules import (
 )
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
-from tests.laws import examples
+from tests.laws import examples, law_folder
 from tests.plain_dataset import Media, PlainDataset, Row, SavedView, State, Upload
 from tests.second_process import SecondProcess
 
@@ -50,8 +47,6 @@ MOST_DATASETS, MOST_SNAPSHOTS, MOST_UPLOADS = 3, 4, 3
 EVERY, THOROUGH_EVERY, VACUUM_EVERY, REOPEN_EVERY, KILL_EVERY = 3, 15, 15, 10, 25
 """The numbers of steps between comparisons of what has changed, between those of all else, and between other events."""
 EAGER = SETTINGS.model_copy(update={"keep_versions_s": 0.0, "clean_every_s": 0.0})
-FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 2**30 else None
-"""For workspaces: in memory if possible, because tests of many steps would wait for the disk most of the time."""
 NAME = st.sampled_from(["d", "e"])
 VIEW = st.sampled_from(["u", "v"])
 
@@ -73,7 +68,7 @@ class AnyEdits(EditRules):
         for patched in compared.patched():
             self.patches.setattr(*patched)
         compared.prepare()
-        self.home = Path(tempfile.mkdtemp(prefix="framedex-any-edits-", dir=FOLDER))
+        self.home = law_folder("any-edits")
         first = ThisProcess(self.home / "ws", self.options)
         self.second = SecondProcess(self.home / "ws", self.options, compared.prepare) if self.has_second else None
         self.processes = [first, self.second or ThisProcess(self.home / "ws", self.options)]

@@ -1,8 +1,6 @@
 """After any sequence of operations, a lost catalog is recovered with everything that was committed."""
 
 import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from framedex import Dataset, Workspace
 from framedex.settings import Settings
 from tests.gallery import embedded
-from tests.laws import examples
+from tests.laws import examples, law_folder
 from tests.manifests import contents_of_all
 
 pytestmark = pytest.mark.slow
@@ -28,7 +26,7 @@ class AnyRecovery(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp())
+        self.home = law_folder("any-recovery")
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.rows = embedded(_VECTORS.tolist())
         self.made = self.added = 0

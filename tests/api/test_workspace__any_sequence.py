@@ -1,8 +1,6 @@
 """After any sequence of operations, a workspace can be opened and is consistent."""
 
 import shutil
-import tempfile
-from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
@@ -12,7 +10,7 @@ from framedex import Conflict, InvalidInput, NotFound, NotIndexed, Workspace
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, Faulty, embedded, fill
 from tests.growth import THRESHOLDS, ids_of, part
-from tests.laws import examples
+from tests.laws import examples, law_folder
 from tests.pauses import wait_until
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -31,7 +29,7 @@ class AnySequence(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp(prefix="framedex-any-sequence-"))
+        self.home = law_folder("any-sequence")
         self.images = fill(self.home / "images", 2)
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.sizes: dict[str, int] = {}

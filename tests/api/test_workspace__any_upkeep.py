@@ -1,8 +1,6 @@
 """In any sequence of operations, a vacuum in between changes nothing else."""
 
 import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from framedex import Dataset, Workspace
 from framedex.operations.context import open_media
 from tests.gallery import SETTINGS
 from tests.growth import families, part
-from tests.laws import examples
+from tests.laws import examples, law_folder
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +31,7 @@ class AnyUpkeep(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp(prefix="framedex-any-upkeep-"))
+        self.home = law_folder("any-upkeep")
         self.workspace = Workspace(self.home / "ws", settings=EAGER)
         self.next = 20
         first = self.workspace.create_dataset("first", part(ROWS[:20]))

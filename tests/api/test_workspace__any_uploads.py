@@ -1,10 +1,8 @@
 """In any sequence of uploads, failures, retries, restarts and repairs, exactly the files of whole calls count."""
 
 import shutil
-import tempfile
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ from framedex.records import DatasetStatus, UploadState
 from tests.gallery import SETTINGS, Faulty
 from tests.growth import columns_of, status_of
 from tests.image_files import encode, photo
-from tests.laws import examples
+from tests.laws import examples, law_folder
 from tests.uploading import blobs_of, home_of
 
 pytestmark = pytest.mark.slow
@@ -73,7 +71,7 @@ class AnyUploads(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp(prefix="framedex-any-uploads-"))
+        self.home = law_folder("any-uploads")
         self.encoder = Faulty()
         registry._SCHEMES["faulty"] = Scheme("faulty", lambda _name, _settings: self.encoder)
         self.workspace = Workspace(self.home / "ws", settings=EAGER)

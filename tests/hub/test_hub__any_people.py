@@ -4,7 +4,6 @@ Two hubs of one workspace take the steps in turn, as two processes do, so nothin
 """
 
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
@@ -28,7 +27,7 @@ from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, PASSWORD, Clock
 from tests.hub.plain_people import Account, Acting, Heard, Kinds, Login, Owned, People, Saved
-from tests.laws import examples
+from tests.laws import examples, law_folder
 
 _Value = TypeVar("_Value")
 _Given = ParamSpec("_Given")
@@ -68,7 +67,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        self.home = Path(tempfile.mkdtemp(prefix="framedex-people-"))
+        self.home = law_folder("people")
         self.clock, self.numbers = Clock(), count()
         shutil.copytree(Path(template().name) / "ws", self.home / "ws")
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)

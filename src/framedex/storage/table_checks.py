@@ -13,7 +13,7 @@ from framedex.storage.overlay import Overlay
 from framedex.storage.table_files import files_of, unlisted_edits
 from framedex.storage.table_versions import Table
 
-_ROWS = 8192
+_ROWS = 2048  # of all columns of a file at once
 _MOST_TEXT = 240
 _PANIC = "PanicException"  # of the engine; it does not derive from Exception, and its module cannot be imported
 _PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
@@ -102,18 +102,31 @@ class ColumnReader:
         """
         dataset: Any = _open(self._path, version)
         faults: dict[str, str] = {}
-        keys: list[tuple[str, tuple[str, ...]]] = []
-        if (fault := engine_fault(lambda: keys.extend(_columns(dataset)))) is not None:
+        columns: dict[tuple[str, ...], list[str]] = {}
+        if (fault := engine_fault(lambda: columns.update(self._unread(dataset)))) is not None:
             return {"": fault}
-        for key in keys:
-            if key in self._sound:
-                continue
-            self.n_read += 1
-            if (fault := engine_fault(lambda key=key: self._read(dataset, *key))) is None:  # type: ignore[misc]
-                self._sound.add(key)
-            else:
-                faults[key[0]] = fault
+        for files, names in columns.items():
+            faults |= self._column_faults(dataset, names, files)
         return faults | self._edit_faults(version)
+
+    def _unread(self, dataset: Any) -> dict[tuple[str, ...], list[str]]:
+        """Return the columns that were not read yet, by the files that they are in."""
+        columns: dict[tuple[str, ...], list[str]] = {}
+        for name, files in _columns(dataset):
+            if (name, files) not in self._sound:
+                columns.setdefault(files, []).append(name)
+        return columns
+
+    def _column_faults(self, dataset: Any, names: list[str], files: tuple[str, ...]) -> dict[str, str]:
+        """Return error messages of unreadable columns of the same files: read together, or if that fails one by one."""
+        fault = engine_fault(lambda: self._read(dataset, names, files))
+        if fault is not None and len(names) > 1:
+            return {key: text for name in names for key, text in self._column_faults(dataset, [name], files).items()}
+        self.n_read += len(names)
+        if fault is not None:
+            return {names[0]: fault}
+        self._sound.update((name, files) for name in names)
+        return {}
 
     def _edit_faults(self, version: int) -> dict[str, str]:
         """Return error messages of unreadable edits, by the name of the column."""
@@ -131,12 +144,12 @@ class ColumnReader:
                 faults |= dict.fromkeys(layer.columns, fault)
         return faults
 
-    def _read(self, dataset: Any, name: str, files: tuple[str, ...]) -> None:
+    def _read(self, dataset: Any, names: list[str], files: tuple[str, ...]) -> None:
         for file in files:
             regular(self._path / "data" / file)
         rows = 0
         for batch in dataset.scanner(
-            columns=[name], batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
+            columns=names, batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
         ).to_batches():
             batch.validate(full=True)
             rows += batch.num_rows
