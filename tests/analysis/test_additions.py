@@ -162,7 +162,11 @@ def joined(
     grown, _ = extended(graph, vectors, k=k, engine=ONE)
     free = [int(each) for each in labels.max(axis=0, initial=-1) + 1]
     weights = np.ones(len(vectors), np.int64)
-    sums = cluster_means.cluster_sums(known, weights[: len(known)], labels, engine=ONE) if with_sums else None
+    sums = (
+        cluster_means.cluster_sums(VectorsInMemory(known), weights[: len(known)], labels, engine=ONE)
+        if with_sums
+        else None
+    )
     found, later = join_clusters(
         VectorsInMemory(known), added, weights, grown, labels, cuts, free, sums=sums, engine=ONE
     )

@@ -43,7 +43,7 @@ def test_of__is_the_mean_with_or_without_stored_sums(known: int, added: int, lar
         patch.setattr(cluster_means, "_MAX_STORED", float(random.choice([0.1, 5])))
         patch.setattr(cluster_means, "_FEW", few)
         patch.setattr(cluster_means, "_CHUNK", 16)
-        kept = cluster_sums(vectors[:known], weights[:known], labels[:known], engine=ONE)
+        kept = cluster_sums(VectorsInMemory(vectors[:known]), weights[:known], labels[:known], engine=ONE)
         kept = kept.with_rows(vectors[known:], weights[known:], labels[known:])
         means = ClusterMeans(VectorsInMemory(vectors), weights, labels, kept, ONE)
         for level in range(3):
@@ -57,19 +57,19 @@ def test_cluster_sums__of_large_clusters(monkeypatch: pytest.MonkeyPatch) -> Non
     """Sums are stored for clusters with many rows, at each level, up to a share of all rows."""
     sizes = [200, 100, *[1] * 700]
     labels = np.repeat(np.arange(len(sizes)), sizes)[:, None].astype(np.int32).repeat(2, axis=1)
-    sums = cluster_sums(uniform(1000, 3), np.ones(1000, np.int64), labels, engine=ONE)
+    sums = cluster_sums(VectorsInMemory(uniform(1000, 3)), np.ones(1000, np.int64), labels, engine=ONE)
     assert sums.find(0, np.array([0, 1, 2])).tolist() == [0, 1, -1]
     assert sums.find(1, np.array([0, 1, 2])).tolist() == [2, 3, -1]
     assert sums.weights.tolist() == [200, 100, 200, 100]
     monkeypatch.setattr(cluster_means, "_MAX_STORED", 0.0)
     monkeypatch.setattr(cluster_means, "_MIN_ROWS", 2)
-    fewer = cluster_sums(uniform(1000, 3), np.ones(1000, np.int64), labels, engine=ONE)
+    fewer = cluster_sums(VectorsInMemory(uniform(1000, 3)), np.ones(1000, np.int64), labels, engine=ONE)
     assert fewer.find(0, np.array([0, 1])).tolist() == [0, -1]
     assert len(fewer.keys) == 2
 
 
 def test_cluster_sums__of_no_rows() -> None:
     """Without rows no sums are stored or found."""
-    sums = cluster_sums(uniform(0, 3), np.empty(0, np.int64), np.empty((0, 5), np.int32), engine=ONE)
+    sums = cluster_sums(VectorsInMemory(uniform(0, 3)), np.empty(0, np.int64), np.empty((0, 5), np.int32), engine=ONE)
     assert len(sums.keys) == 0
     assert sums.find(2, np.array([1, 2])).tolist() == [-1, -1]

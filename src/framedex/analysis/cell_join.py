@@ -12,6 +12,7 @@ from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
 _QUERIES = 4096  # rows compared with a cell at a time
+_MOST_COLUMNS = 65536  # rows with which these are compared at a time
 _STEPS = 10  # nearest neighbours of a row whose own nearest are its neighbours, too, if the search missed them
 _MOST_STEPS = 16  # rows that a row is then compared with at most
 _STEP_ROWS = 2048  # that are compared at a time
@@ -78,20 +79,12 @@ class CellJoin:
         generic similarity measures", 2011), but once, and only to find what the cells missed.
         """
         lists, count = self._lists, len(self._lists.rows)
-        order = np.argsort(-lists.similarity, axis=1, kind="stable")[:, :_STEPS]
-        nearest: npt.NDArray[np.int32] = np.take_along_axis(lists.rows, order, axis=1)
+        nearest = nearest_listed(lists.rows, lists.similarity)
         known = lists.rows.copy()
 
         def compared(start: int) -> Survivors:
             rows = np.arange(start, min(start + _STEP_ROWS, count), dtype=np.int32)
-            row, other = _often_listed(nearest, rows, known, cell)
-            score = np.empty(len(row), dtype=np.float32)
-            for low in range(0, len(row), _STEP_PRODUCTS):
-                part = slice(low, low + _STEP_PRODUCTS)
-                one, two = (take_rows(self._vectors, each[part]) for each in (row, other))
-                score[part] = np.einsum("ij,ij->i", one, two)
-            nearer = score > limits[row]
-            return row[nearer], other[nearer], score[nearer]
+            return compare_two_steps(self._vectors, rows, nearest, known, cell, limits)
 
         def offer(position: int, result: Survivors) -> None:
             lists.offer(result)
@@ -100,6 +93,41 @@ class CellJoin:
         limits = lists.limits.copy()
         run_all(self._engine, compared, range(0, count, _STEP_ROWS), after=offer)
         lists.settle()
+
+
+def nearest_listed(rows: npt.NDArray[np.int32], similarity: Vectors) -> npt.NDArray[np.int32]:
+    """Return the most similar ones of unordered lists: int32, shape (R, 10) at most; -1 for none."""
+    order = np.argsort(-similarity, axis=1, kind="stable")[:, :_STEPS]
+    found: npt.NDArray[np.int32] = np.take_along_axis(rows, order, axis=1)
+    return found
+
+
+def compare_two_steps(
+    vectors: Vectors,
+    rows: npt.NDArray[np.int32],
+    nearest: npt.NDArray[np.int32],
+    known: npt.NDArray[np.int32],
+    cell: npt.NDArray[np.int32],
+    limits: Vectors,
+) -> Survivors:
+    """Return candidates of some rows among the neighbours of their neighbours; see :meth:`CellJoin.two_steps`.
+
+    Args:
+        vectors: float32, shape (N, D).
+        rows: int32, shape (R,): the rows.
+        nearest: int32, shape (N, S): the nearest neighbours of all rows; -1 for none.
+        known: int32, shape (N, k): the lists of all rows.
+        cell: int32, shape (N,): the cell of each row.
+        limits: float32, shape (N,): the similarity that a candidate must exceed.
+    """
+    row, other = _often_listed(nearest, rows, known, cell)
+    score = np.empty(len(row), dtype=np.float32)
+    for low in range(0, len(row), _STEP_PRODUCTS):
+        part = slice(low, low + _STEP_PRODUCTS)
+        one, two = (take_rows(vectors, each[part]) for each in (row, other))
+        score[part] = np.einsum("ij,ij->i", one, two)
+    nearer = score > limits[row]
+    return row[nearer], other[nearer], score[nearer]
 
 
 def _often_listed(
@@ -139,8 +167,11 @@ def _within(
     vectors: Vectors, rows: npt.NDArray[np.int32], k: int, engine: Products
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]:
     """Yield (rows, neighbours, similarities) within a cell, block by block."""
-    content = take_rows(vectors, rows)
     k = min(k, len(rows) - 1)
+    if len(rows) > _MOST_COLUMNS:
+        yield from _within_many(vectors, rows, k, engine)
+        return
+    content = take_rows(vectors, rows)
     if len(rows) <= _QUERIES:
         columns, scores = engine.largest(content, content, k, own=True)
         yield rows, rows[columns], scores
@@ -152,6 +183,24 @@ def _within(
         own = columns == np.arange(start, start + len(columns))[:, None]
         own[~own.any(axis=1), -1] = True
         yield rows[part], rows[columns[~own].reshape(-1, k)], scores[~own].reshape(-1, k)
+
+
+def _within_many(
+    vectors: Vectors, rows: npt.NDArray[np.int32], k: int, engine: Products
+) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]:
+    """Yield (rows, neighbours, similarities) within a cell whose similarities to some rows fill much memory."""
+    for start in range(0, len(rows), _QUERIES):
+        some = rows[start : start + _QUERIES]
+        queries = take_rows(vectors, some)
+        near, best = np.empty((len(some), 0), np.int32), np.empty((len(some), 0), np.float32)
+        for first in range(0, len(rows), _MOST_COLUMNS):
+            others = rows[first : first + _MOST_COLUMNS]
+            columns, scores = engine.largest(queries, take_rows(vectors, others), min(k + 1, len(others)))
+            scores[others[columns] == some[:, None]] = -np.inf
+            near, best = np.concatenate([near, others[columns]], axis=1), np.concatenate([best, scores], axis=1)
+            order = np.argsort(-best, axis=1, kind="stable")[:, :k]
+            near, best = np.take_along_axis(near, order, axis=1), np.take_along_axis(best, order, axis=1)
+        yield some, near, best
 
 
 def _into(

@@ -101,8 +101,19 @@ def find_centroids(
     vectors: Vectors, count: int, *, engine: Products, random: np.random.Generator, progress: ShareProgress
 ) -> Vectors:
     """Return the centroids of *count* cells: float32, shape (count, D), unit length."""
-    rows = random.choice(len(vectors), min(len(vectors), _SAMPLE_ROWS * count), replace=False)
-    sample = take_rows(vectors, np.sort(rows))
+    sample = take_rows(vectors, sample_rows(len(vectors), count, random))
+    return centroids_of(sample, count, engine=engine, random=random, progress=progress)
+
+
+def sample_rows(rows: int, count: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return the rows of which the centroids of *count* cells are found: some per cell, ascending."""
+    return np.sort(random.choice(rows, min(rows, _SAMPLE_ROWS * count), replace=False))
+
+
+def centroids_of(
+    sample: Vectors, count: int, *, engine: Products, random: np.random.Generator, progress: ShareProgress
+) -> Vectors:
+    """Return the centroids of *count* cells of a sample: float32, shape (count, D), unit length."""
     centroids = _unit(sample[np.sort(random.choice(len(sample), count, replace=False))])
     for turn in range(_ROUNDS):
         cell = assign(sample, centroids, engine=engine)
@@ -180,13 +191,42 @@ def measure_reach(
         progress: called between blocks.
     """
     searching = vectors if queries is None else queries
-    sample_rows = np.sort(random.choice(len(searching), min(_TESTED, len(searching)), replace=False))
-    queries = take_rows(searching, sample_rows)
-    own_rows = sample_rows if searching is vectors else np.full_like(sample_rows, -1)
+    sample = tested_rows(len(searching), random)
+    queries = take_rows(searching, sample)
+    own_rows = sample if searching is vectors else np.full_like(sample, -1)
     neighbours, similarity = _exact(vectors, own_rows, queries, k, engine, progress)
+    cell = assign(take_rows(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
+    return reach_of(queries, cell, similarity, centroids, len(vectors), recall=recall, min_similarity=min_similarity)
+
+
+def tested_rows(rows: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return the rows on which a reach is measured, ascending."""
+    return np.sort(random.choice(rows, min(_TESTED, rows), replace=False))
+
+
+def reach_of(
+    queries: Vectors,
+    cell: npt.NDArray[np.int32],
+    similarity: Vectors,
+    centroids: Vectors,
+    rows: int,
+    *,
+    recall: float,
+    min_similarity: float = -np.inf,
+) -> Reach:
+    """Return the reach for a recall, from a sample of rows with exact neighbours.
+
+    Args:
+        queries: float32, shape (T, D): the sample.
+        cell: int32, shape (T, k): the cells of their exact neighbours.
+        similarity: float32, shape (T, k): the similarities of these, descending.
+        centroids: centroids of the cells.
+        rows: the number of rows among which they search.
+        recall: requested share of the true neighbours, below 1.
+        min_similarity: only neighbours with at least this similarity count.
+    """
     to_centroids = queries @ centroids.T
     own = to_centroids.max(axis=1, keepdims=True)
-    cell = assign(take_rows(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
     difference, near = own - np.take_along_axis(to_centroids, cell, axis=1), similarity >= min_similarity
     if not near.any():
         near[:, 0] = True
@@ -195,13 +235,13 @@ def measure_reach(
     missed = 1 - recall
     reach = float(np.quantile(behind, recall))
     # The sample is small, so one standard error is added where no second turn follows.
-    error = np.sqrt(missed * recall / len(sample_rows))
+    error = np.sqrt(missed * recall / len(queries))
     safe = float(np.quantile(behind, 1 - max(missed - error, missed / 2)))
     distance = np.sqrt(np.maximum(2 - 2 * similarity, 0))
     ratio = np.where(distance > _SMALL_DISTANCE, difference / np.maximum(distance, _SMALL_DISTANCE), 0)
     per_distance = float(np.quantile(ratio[near], 1 - _FAR_MISSED * missed))
     # The sizes of cells are estimated from the cells of the sample's neighbours.
-    sizes = np.bincount(cell.ravel(), minlength=len(centroids)) * (len(vectors) / cell.size)
+    sizes = np.bincount(cell.ravel(), minlength=len(centroids)) * (rows / cell.size)
 
     def n_candidates(reach: float | Vectors) -> float:
         return float(((to_centroids >= own - reach) * sizes).sum(axis=1).mean())
@@ -288,7 +328,7 @@ def probe_cells(
         after=note,
     )
     sizes = np.bincount(cell, minlength=len(centroids)) + (0 if occupancy is None else occupancy)
-    further = _further_probes(
+    further = further_probes(
         vectors, centroids, cell, np.concatenate(rows), np.concatenate(cells), sizes, min_rows, engine
     )
     flat = np.concatenate([*cells, further[1]])
@@ -344,12 +384,12 @@ def probe_further(
     return CellProbes((new // count).astype(np.int32)[order], starts)
 
 
-def _further_probes(
+def further_probes(
     vectors: Vectors,
     centroids: Vectors,
-    cell: npt.NDArray[np.int32],
-    row: npt.NDArray[np.int32],
-    column: npt.NDArray[np.int32],
+    cell: npt.NDArray[np.integer],
+    row: npt.NDArray[np.integer],
+    column: npt.NDArray[np.integer],
     sizes: npt.NDArray[np.int64],
     min_rows: int,
     engine: Products,

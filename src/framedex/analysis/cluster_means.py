@@ -56,16 +56,16 @@ class ClusterSums:
         return ClusterSums(self.keys, total, sums)
 
 
-def cluster_sums(vectors: Vectors, weights: Ints, labels: Labels, *, engine: Products) -> ClusterSums:
+def cluster_sums(vectors: VectorSource, weights: Ints, labels: Labels, *, engine: Products) -> ClusterSums:
     """Return the sums of clusters with many rows.
 
     Args:
-        vectors: float32 or float16, shape (M, D).
+        vectors: the vectors of M rows.
         weights: int64, shape (M,): the number of identical items for each row.
         labels: int32, shape (M, L): cluster numbers, finest level first, nested.
         engine: provides the threads.
     """
-    dimension = vectors.shape[1]
+    dimension = vectors.dimension
     keys, totals, parts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((0, dimension), np.float32)]
     inside, finer = np.zeros(len(labels), dtype=bool), np.empty((0, dimension))
     example = np.empty(0, dtype=np.int64)
@@ -78,7 +78,7 @@ def cluster_sums(vectors: Vectors, weights: Ints, labels: Labels, *, engine: Pro
         of_row = position[label]
         # A cluster consists of stored clusters of the next finer level, and of rows outside of stored clusters.
         rows = np.flatnonzero((of_row >= 0) & ~inside)
-        sums = _sum_by_group(VectorsInMemory(vectors), weights, rows, of_row[rows], len(numbers), engine)
+        sums = _sum_by_group(vectors, weights, rows, of_row[rows], len(numbers), engine)
         np.add.at(sums, of_row[example], finer)
         inside, finer = of_row >= 0, sums
         example = np.unique(of_row, return_index=True)[1][-len(numbers) :] if len(numbers) else example[:0]

@@ -12,7 +12,7 @@ of all distances, so clusters depend on the order of the rows only where the sea
 where rounding decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +22,7 @@ from framedex.analysis.components import connected_components
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import Products
-from framedex.analysis.reciprocal import ClusterLists, Merges
+from framedex.analysis.reciprocal import ClusterLists, MeanVectors, Merges, search_in_memory
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
@@ -71,24 +71,71 @@ def average_linkage(
     Raises:
         InvalidInput: the cuts do not ascend within (0, 2].
     """
-    if not cuts or not all(a < b for a, b in pairwise([0.0, *cuts])) or cuts[-1] > 2:
-        raise InvalidInput(f"cluster thresholds must be ascending cosine distances in (0, 2], not {list(cuts)}")
-    floor, merges = 1 - cuts[-1] - ROUNDING, []
+    check_cuts(cuts)
+    floor, merges = floor_of(cuts), list[Merges]()
     names, means, sizes = np.arange(len(vectors)), vectors, weights.astype(np.float64)
     progress(0.0)
     if len(vectors) > dense_rows:
-        clusters = ClusterLists(vectors, sizes, graph, floor=floor, seed=seed, engine=engine)
-        before = len(vectors)
-        while len(clusters) > (dense_rows if len(clusters) > _SLOW * before else min(dense_rows, _REMAINING_ROWS)):
-            before = len(clusters)
-            merges.append(clusters.merge(_between(progress, 1 - before / len(vectors), 1.0)))
-            clusters.search()
-        names, means, sizes = clusters.names, clusters.means, clusters.weights
-    start = 1 - len(names) / max(1, len(vectors))
-    keep, gone, similarity = _link_all(means, sizes, floor, _between(progress, start, 1.0))
-    merges.append((names[keep], names[gone], similarity))
+        search = search_in_memory(floor, seed, engine)
+        clusters = ClusterLists(MeanVectors(vectors, sizes), graph, floor=floor, search=search)
+        merges = merge_by_lists(clusters, dense_rows, progress)
+        names, sizes = clusters.names, clusters.means.weights
+        means = clusters.means.of(np.arange(len(names)))
+    merges.append(link_rest(names, means, sizes, floor, _between(progress, 1 - len(names) / max(1, len(vectors)), 1.0)))
     progress(1.0)
     return cut(merges, cuts, len(vectors))
+
+
+def check_cuts(cuts: Sequence[float]) -> None:
+    """Check the distances at which clusters are cut.
+
+    Raises:
+        InvalidInput: the cuts do not ascend within (0, 2].
+    """
+    if not cuts or not all(a < b for a, b in pairwise([0.0, *cuts])) or cuts[-1] > 2:
+        raise InvalidInput(f"cluster thresholds must be ascending cosine distances in (0, 2], not {list(cuts)}")
+
+
+def floor_of(cuts: Sequence[float]) -> float:
+    """Return the minimum similarity of a merge."""
+    return 1 - cuts[-1] - ROUNDING
+
+
+def merge_by_lists(
+    clusters: ClusterLists,
+    dense_rows: int,
+    progress: ShareProgress,
+    *,
+    after: Callable[[ClusterLists], None] = lambda _clusters: None,
+) -> list[Merges]:
+    """Merge clusters by their lists until few of them are left; return the merges.
+
+    Args:
+        clusters: the clusters.
+        dense_rows: see :func:`average_linkage`.
+        progress: called between blocks of work.
+        after: called after each search.
+    """
+    merges, count, before = [], len(clusters), len(clusters)
+    while len(clusters) > (dense_rows if len(clusters) > _SLOW * before else min(dense_rows, _REMAINING_ROWS)):
+        before = len(clusters)
+        share = _between(progress, 1 - before / count, 1.0)
+        merges.append(clusters.merge(share))
+        clusters.search()
+        after(clusters)
+    return merges
+
+
+def link_rest(
+    names: npt.NDArray[np.int64],
+    means: Vectors,
+    weights: npt.NDArray[np.float64],
+    floor: float,
+    progress: ShareProgress,
+) -> Merges:
+    """Return the merges of clusters, by their names, with all distances in memory."""
+    keep, gone, similarity = _link_all(means, weights, floor, progress)
+    return names[keep], names[gone], similarity
 
 
 def _between(progress: ShareProgress, start: float, end: float) -> ShareProgress:

@@ -77,6 +77,15 @@ class Lists:
         self._n_waiting, self._gathered = 0, min(gathered, _GATHERED)
 
     @classmethod
+    def over(cls, rows: npt.NDArray[np.int32], similarity: Vectors, *, min_similarity: float = -np.inf) -> "Lists":
+        """Return lists that are kept in the given arrays, which may be memory-mapped."""
+        lists = cls(0, rows.shape[1], min_similarity=min_similarity)
+        lists.rows, lists.similarity = rows, similarity
+        lists.limits = np.maximum(similarity.min(axis=1, initial=np.inf), lists.min_similarity)
+        lists.changed = np.ones(len(rows), dtype=bool)
+        return lists
+
+    @classmethod
     def of(cls, graph: NeighbourGraph, count: int) -> "Lists":
         """Return the lists of a graph followed by empty lists, *count* in total."""
         lists, n_indexed = cls(count, graph.k), len(graph.rows)
@@ -139,20 +148,15 @@ class Lists:
         scores = np.take_along_axis(scores, best, axis=1)
         self.rows[touched] = np.take_along_axis(others, best, axis=1)
         self.similarity[touched] = scores
-        self.limits[touched] = np.maximum(scores.min(axis=1), self.min_similarity)
+        self.limits[touched] = np.maximum(scores.min(axis=1), self.limits[touched])
         self.changed[touched] = True
 
     def share(self) -> None:
         """Offer to each row those rows that have it in their lists: a search may have found one direction only."""
-        k = self.rows.shape[1]
-        found: list[Survivors] = []
-        for start in range(0, len(self.rows), _SHARED):
-            other, score = (each[start : start + _SHARED].ravel() for each in (self.rows, self.similarity))
-            row = np.repeat(np.arange(start, start + len(other) // k, dtype=np.int32), k)
-            nearer = (other >= 0) & (score > self.limits[other])
-            row, other, score = row[nearer], other[nearer], score[nearer]
-            new = ~(self.rows[other] == row[:, None]).any(axis=1)
-            found.append((other[new], row[new], score[new]))
+        found = [
+            missing_directions(self.rows, self.similarity, self.limits, slice(start, start + _SHARED))
+            for start in range(0, len(self.rows), _SHARED)
+        ]
         for each in found:
             self.offer(each)
         self.settle()
@@ -189,15 +193,45 @@ class Lists:
         changed = np.flatnonzero(self.changed)
         for start in range(0, len(changed), 65536):
             part = changed[start : start + 65536]
-            # Clipping comes first, because it creates ties, which are in row order.
-            rows, scores = self.rows[part], np.clip(self.similarity[part], -1, 1)
-            order = np.argsort(rows, axis=1)
-            rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
-            order = np.argsort(np.where(rows < 0, np.float32(2), -scores), axis=1, kind="stable")
-            self.rows[part] = np.take_along_axis(rows, order, axis=1)
-            self.similarity[part] = np.take_along_axis(scores, order, axis=1)
+            self.rows[part], self.similarity[part] = sorted_lists(self.rows[part], self.similarity[part])
         np.maximum(self.similarity, -1, out=self.similarity)  # gaps of lists that did not change
         return NeighbourGraph(self.rows, self.similarity, cells, self.n_comparisons)
+
+
+def sorted_lists(
+    rows: npt.NDArray[np.int32], similarity: Vectors, order_of: npt.NDArray[np.integer] | None = None
+) -> tuple[npt.NDArray[np.int32], Vectors]:
+    """Return lists sorted by descending similarity, ties in row order, empty places last.
+
+    Args:
+        rows: int32, shape (R, k); -1 for none.
+        similarity: float32, shape (R, k).
+        order_of: shape (N,): decides ties, for each row; by default the row's number.
+    """
+    # Clipping comes first, because it creates ties, which are in row order.
+    scores = np.clip(similarity, -1, 1)
+    order = np.argsort(rows if order_of is None else np.where(rows < 0, -1, order_of[rows]), axis=1)
+    rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    order = np.argsort(np.where(rows < 0, np.float32(2), -scores), axis=1, kind="stable")
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+
+def missing_directions(rows: npt.NDArray[np.int32], similarity: Vectors, limits: Vectors, part: slice) -> Survivors:
+    """Return, for a part of the rows, the candidates (row, other row, similarity) that have *row* in other rows' lists.
+
+    Args:
+        rows: int32, shape (N, k): the lists; -1 for none.
+        similarity: float32, shape (N, k).
+        limits: float32, shape (N,): the similarity that a candidate must exceed.
+        part: the rows whose lists are read.
+    """
+    other, score = rows[part].ravel(), similarity[part].ravel()
+    start, k = part.start, rows.shape[1]
+    row = np.repeat(np.arange(start, start + len(other) // k, dtype=np.int32), k)
+    nearer = (other >= 0) & (score > limits[other])
+    row, other, score = row[nearer], other[nearer], score[nearer]
+    new = ~(rows[other] == row[:, None]).any(axis=1)
+    return other[new], row[new], score[new]
 
 
 def _by_row_and_score(row: npt.NDArray[np.integer], score: Vectors) -> npt.NDArray[np.uint64]:

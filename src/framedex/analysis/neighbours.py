@@ -36,7 +36,8 @@ DEFAULT_K = 20
 DEFAULT_RECALL = 0.97
 _EXACT_ROWS = 20_000  # up to this number, comparing all pairs takes a second or two
 _TILE = 1024  # rows of a block when all pairs are compared
-_OVERHEAD = 2.0  # cost of small products, sorting and gathering, relative to large products
+OVERHEAD = 2.0
+"""The cost of small products, sorting and gathering, relative to large products."""
 
 
 def ignore_progress(_share: float) -> None:
@@ -179,7 +180,7 @@ def _by_cells(
         random=random,
         progress=lambda share: progress(0.1 + 0.1 * share),
     )
-    if not forced and _OVERHEAD * (cells + reach.n_candidates) > count / 2:
+    if not forced and OVERHEAD * (cells + reach.n_candidates) > count / 2:
         return None
     of_row, probes = probe_cells(
         vectors,
@@ -237,7 +238,11 @@ def unique_rows(vectors: Vectors) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
         first: int64, shape (M,), ascending.
         inverse: int64, shape (N,): ``vectors[first[inverse]]`` equals ``vectors``.
     """
-    keys = _row_keys(vectors)
+    return unique_keys(row_keys(vectors))
+
+
+def unique_keys(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the first row of each set of equal keys, and the number of each row's set; see :func:`unique_rows`."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
@@ -245,7 +250,7 @@ def unique_rows(vectors: Vectors) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
     return first[order], rank[inverse]
 
 
-def _row_keys(vectors: Vectors) -> npt.NDArray[np.uint64]:
+def row_keys(vectors: Vectors) -> npt.NDArray[np.uint64]:
     """Return a 64-bit key per row; equal rows have equal keys, and collisions have a probability of about N²/2⁶⁵."""
     multipliers = np.random.default_rng(0x5EED).integers(1, 2**63, vectors.shape[1], dtype=np.uint64) * 2 + 1
     keys = np.empty(len(vectors), dtype=np.uint64)

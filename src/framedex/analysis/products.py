@@ -61,13 +61,16 @@ class Products(Protocol):
                 scores) to the result.
         """
 
-    def near(self, a: Vectors, b: Vectors, reach: float | Vectors) -> tuple[Columns, Columns, Columns]:
+    def near(
+        self, a: Vectors, b: Vectors, reach: float | Vectors, *, beyond: float | None = None
+    ) -> tuple[Columns, Columns, Columns]:
         """Return the best column of each row of *a*, and (rows, columns) of others with almost the same score.
 
         Args:
             a: float32, shape (A, D).
             b: float32, shape (B, D).
             reach: the maximum difference to the row's best score; float32, shape (A,), if each row has its own.
+            beyond: columns up to this difference are left out.
         """
 
 
@@ -84,15 +87,11 @@ class CpuProducts:
         affinity = getattr(os, "sched_getaffinity", None)
         self.workers: int = workers or (len(affinity(0)) if affinity else os.cpu_count() or 1)
 
-    def near(self, a: Vectors, b: Vectors, reach: float | Vectors) -> tuple[Columns, Columns, Columns]:
+    def near(
+        self, a: Vectors, b: Vectors, reach: float | Vectors, *, beyond: float | None = None
+    ) -> tuple[Columns, Columns, Columns]:
         """See :class:`Products`."""
-        scores = a @ b.T
-        own = scores.argmax(axis=1)
-        rows = np.arange(len(scores))
-        near = scores >= (scores[rows, own] - np.asarray(reach, dtype=np.float32))[:, None]
-        near[rows, own] = False
-        row, column = np.nonzero(near)
-        return own, row, column
+        return near_best(a @ b.T, reach, beyond)
 
     def largest(self, a: Vectors, b: Vectors, k: int, *, own: bool = False) -> tuple[Columns, Vectors]:
         """See :class:`Products`."""
@@ -110,6 +109,19 @@ class CpuProducts:
         if reverse_limits is not None:
             survivors.append(_above(scores.T, reverse_limits, k, mask=(scores > reverse_limits).T))
         return survivors
+
+
+def near_best(scores: Vectors, reach: float | Vectors, beyond: float | None) -> tuple[Columns, Columns, Columns]:
+    """Return the columns of :meth:`Products.near` from the scores."""
+    own = scores.argmax(axis=1)
+    rows = np.arange(len(scores))
+    best = scores[rows, own]
+    near = scores >= (best - np.asarray(reach, dtype=np.float32))[:, None]
+    if beyond is not None:
+        near &= scores < (best - np.float32(beyond))[:, None]
+    near[rows, own] = False
+    row, column = np.nonzero(near)
+    return own, row, column
 
 
 def largest(scores: Vectors, k: int) -> tuple[Columns, Vectors]:
@@ -178,11 +190,15 @@ class TorchProducts:
             survivors.append(self._above(scores.T, reverse_limits, k))
         return survivors
 
-    def near(self, a: Vectors, b: Vectors, reach: float | Vectors) -> tuple[Columns, Columns, Columns]:
+    def near(
+        self, a: Vectors, b: Vectors, reach: float | Vectors, *, beyond: float | None = None
+    ) -> tuple[Columns, Columns, Columns]:
         """See :class:`Products`."""
         scores = self._scores(a, b)
         best, own = scores.max(dim=1)
         near = scores >= (best - self._to_device(np.asarray(reach, dtype=np.float32)))[:, None]
+        if beyond is not None:
+            near &= scores < (best - beyond)[:, None]
         near.scatter_(1, own[:, None], False)
         row, column = near.nonzero(as_tuple=True)
         return own.cpu().numpy(), row.cpu().numpy(), column.cpu().numpy()

@@ -11,7 +11,8 @@ Similarities are means, so upper bounds follow from those of the merged clusters
 highest of a list are computed, and only for clusters that may be merged next.
 """
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,10 @@ from framedex.core.progress import ShareProgress
 _BYTES = 1 << 19  # of vectors multiplied at a time; they stay in the processor's cache
 _ENTRIES = 1 << 16  # of lists handled at a time
 _SLOW = 0.9  # lists become longer if more than this share of the clusters remains
-_RECALL = 0.999  # of searches; few clusters search, so that they can probe more cells
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
+
+SEARCH_RECALL = 0.999
+"""The recall of searches; few clusters search, so that they can probe more cells."""
 
 Ints = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.integer]
@@ -44,39 +47,33 @@ def slices(count: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-class MeanVectors:
-    """Mean vectors of clusters; those of merged clusters are kept beside the given ones, which do not change.
+class Means(ABC):
+    """Mean vectors of clusters, which are numbered from 0.
 
     Args:
-        vectors: float32 or float16, shape (A, D): the mean vectors; may be memory-mapped.
         weights: float64, shape (A,): the number of items of each cluster.
+        dimension: the number of values of a vector.
     """
 
-    def __init__(self, vectors: Vectors, weights: Weights) -> None:
-        self.weights = weights.copy()
-        self._vectors = vectors
-        # At most half of the clusters are merged ones at a time. Memory that is not written is not used.
-        self._merged = np.empty((len(vectors) // 2 + 1, vectors.shape[1]), dtype=np.float32)
-        self._place = np.full(len(vectors), -1, dtype=np.int32)
-        size = max(1, _BYTES // (4 * max(1, vectors.shape[1])))
-        self._buffers = tuple(np.empty((size, vectors.shape[1]), dtype=np.float32) for _ in range(2))
-        self._used = 0
-        self._unused = np.empty(0, dtype=np.int32)
+    def __init__(self, weights: Weights, dimension: int) -> None:
+        self.weights, self.dimension = weights.copy(), dimension
+        size = max(1, _BYTES // (4 * max(1, dimension)))
+        self._buffers = tuple(np.empty((size, dimension), dtype=np.float32) for _ in range(2))
 
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @abstractmethod
     def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
         """Return the means of clusters: float32, shape (len(rows), D), in *out* if it is given."""
-        if out is None:
-            out = np.empty((len(rows), self._merged.shape[1]), dtype=np.float32)
-        place = self._place[rows]
-        merged = np.flatnonzero(place >= 0)
-        given = rows.copy()
-        given[merged] = 0  # any row: those of merged clusters are replaced
-        if self._vectors.dtype == out.dtype:
-            np.take(self._vectors, given, axis=0, out=out, mode="clip")
-        else:
-            out[:] = self._vectors[given]
-        out[merged] = self._merged[place[merged]]
-        return out
+
+    @abstractmethod
+    def kept(self, rows: Rows) -> "Means":
+        """Return the means of some clusters, renumbered from 0; these means are not used any more."""
+
+    @abstractmethod
+    def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
+        """Return what stores the means of a slice of merged pairs as those of the first cluster of each pair."""
 
     def products(self, rows: Rows, others: Rows) -> Floats:
         """Return the similarities of pairs of clusters; pairs with the same first cluster should be consecutive."""
@@ -93,7 +90,7 @@ class MeanVectors:
         """Merge pairs of clusters; the first of each pair gets the mean and weight of both."""
         total = self.weights[keep] + self.weights[gone]
         share = (self.weights[gone] / total).astype(np.float32)[:, None]
-        places = self._places(keep, gone)
+        put = self._put(keep, gone)
         for part in slices(len(keep), len(self._buffers[0])):
             one, other = (
                 self.of(each[part], buffer[: len(each[part])])
@@ -101,12 +98,48 @@ class MeanVectors:
             )
             one *= 1 - share[part]
             other *= share[part]
-            self._merged[places[part]] = one + other
-        self._place[keep] = places
+            put(part, one + other)
         self.weights[keep] = total
 
-    def _places(self, keep: Rows, gone: Rows) -> Ints:
-        """Return where the means of merged pairs are kept, and note the places that become unused."""
+
+class MeanVectors(Means):
+    """Means in memory; those of merged clusters are kept beside the given ones, which do not change.
+
+    Args:
+        vectors: float32 or float16, shape (A, D): the mean vectors; may be memory-mapped.
+        weights: float64, shape (A,): the number of items of each cluster.
+    """
+
+    def __init__(self, vectors: Vectors, weights: Weights) -> None:
+        super().__init__(weights, vectors.shape[1])
+        self.vectors = vectors
+        # At most half of the clusters are merged ones at a time. Memory that is not written is not used.
+        self._merged = np.empty((len(vectors) // 2 + 1, vectors.shape[1]), dtype=np.float32)
+        self._place = np.full(len(vectors), -1, dtype=np.int32)
+        self._used = 0
+        self._unused = np.empty(0, dtype=np.int32)
+
+    def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
+        """See :meth:`Means.of`."""
+        if out is None:
+            out = np.empty((len(rows), self.dimension), dtype=np.float32)
+        place = self._place[rows]
+        merged = np.flatnonzero(place >= 0)
+        given = rows.copy()
+        given[merged] = 0  # any row: those of merged clusters are replaced
+        if self.vectors.dtype == out.dtype:
+            np.take(self.vectors, given, axis=0, out=out, mode="clip")
+        else:
+            out[:] = self.vectors[given]
+        out[merged] = self._merged[place[merged]]
+        return out
+
+    def kept(self, rows: Rows) -> "MeanVectors":
+        """See :meth:`Means.kept`."""
+        return MeanVectors(self.of(rows), self.weights[rows])
+
+    def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
+        """Return what stores means where they are kept, and note the places that become unused."""
         own, other = self._place[keep], self._place[gone]
         places = np.where(own >= 0, own, other)
         new = np.flatnonzero(places < 0)
@@ -116,40 +149,54 @@ class MeanVectors:
         places[new] = np.concatenate([again, fresh])
         # These are still read, so other pairs do not get them yet.
         self._unused = np.concatenate([self._unused, other[(own >= 0) & (other >= 0)]])
-        return places
+
+        def put(part: slice, means: Vectors) -> None:
+            self._merged[places[part]] = means
+            self._place[keep[part]] = places[part]
+
+        return put
+
+
+Search = Callable[[Ints, Means, int, ShareProgress], tuple[Ints, Floats]]
+"""Searches the nearest clusters of some: (clusters, all means, k, progress) → what NeighbourSearch.nearest_of gives."""
+
+
+def search_in_memory(floor: float, seed: int, engine: Products | None) -> Search:
+    """Return a search among :class:`MeanVectors`.
+
+    Args:
+        floor: minimum similarity of a merge.
+        seed: seed of the random samples.
+        engine: computes the neighbours.
+    """
+    neighbours = NeighbourSearch(recall=SEARCH_RECALL, min_similarity=floor, seed=seed, engine=engine)
+
+    def search(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Floats]:
+        assert isinstance(means, MeanVectors), "means in memory"
+        return neighbours.nearest_of(rows, means.vectors, k=k, progress=progress)
+
+    return search
 
 
 class ClusterLists:
     """Clusters with lists of their nearest clusters, which are kept up to date while clusters merge.
 
     Args:
-        vectors: float32 or float16, shape (N, D): the mean vectors of the first clusters; may be memory-mapped.
-        weights: float64, shape (N,): the number of items of each of these clusters.
+        means: the means and weights of the first N clusters.
         graph: their neighbours.
         floor: minimum similarity of a merge.
-        seed: seed of the random samples of searches.
-        engine: computes neighbours of merged clusters.
+        search: searches the neighbours of merged clusters.
 
     Attributes:
-        means: float32, shape (A, D): mean vectors of the clusters that may still be merged, after a search.
-        weights: float64, shape (A,): their numbers of items.
+        means: the means and weights of the clusters that may still be merged, after a search.
         names: int64, shape (A,): one row of each cluster, which identifies it.
     """
 
-    def __init__(
-        self,
-        vectors: Vectors,
-        weights: Weights,
-        graph: NeighbourGraph,
-        *,
-        floor: float,
-        seed: int,
-        engine: Products | None,
-    ) -> None:
-        count = len(vectors)
-        self._neighbours = NeighbourSearch(recall=_RECALL, min_similarity=floor, seed=seed, engine=engine)
+    def __init__(self, means: Means, graph: NeighbourGraph, *, floor: float, search: Search) -> None:
+        count = len(means)
+        self._nearest_of = search
         self._floor = np.float32(floor)
-        self._means = MeanVectors(vectors, weights)
+        self.means = means
         self.names = np.arange(count, dtype=np.int64)
         self._rows, self._similarity = graph.rows.copy(), graph.similarity.copy()
         self._exact = np.ones(graph.rows.shape, dtype=bool)  # False for similarities that are upper bounds
@@ -161,22 +208,17 @@ class ClusterLists:
         self._changed = np.zeros(count, dtype=np.int32)  # round in which a cluster merged
         self._listed = np.zeros(count, dtype=np.int32)  # round in which a list was updated
         self._round = 0
-        self._drop_far(slice(None))
+        for part in self._parts(count):
+            self._drop_far(part)
         self._share(np.arange(count, dtype=np.int32))
         self._choose(np.arange(count, dtype=np.int32))
 
     def __len__(self) -> int:
         return len(self.names)
 
-    @property
-    def means(self) -> Vectors:
-        """The mean vectors."""
-        return self._means.of(np.arange(len(self)))
-
-    @property
-    def weights(self) -> Weights:
-        """The numbers of items."""
-        return self._means.weights
+    def use(self, means: Means, search: Search) -> None:
+        """Keep the means in another way from now on, and search in another way."""
+        self.means, self._nearest_of = means, search
 
     def merge(self, progress: ShareProgress) -> Merges:
         """Merge clusters that are each other's nearest until the lists do not name any; return the merges.
@@ -216,8 +258,7 @@ class ClusterLists:
         similarity = self._similarity[remaining]
         similarity[rows < 0] = -np.inf
         exact = self._exact[remaining]
-        vectors = self._means.of(remaining)
-        self._means, self.names = MeanVectors(vectors, self._means.weights[remaining]), self.names[remaining]
+        self.means, self.names = self.means.kept(remaining), self.names[remaining]
         if len(remaining) > _SLOW * len(current):
             rows, similarity, exact = self._widened(rows, similarity, exact)
         self._rows, self._similarity, self._exact = rows, similarity, exact
@@ -229,7 +270,7 @@ class ClusterLists:
         self._root = np.arange(len(remaining), dtype=np.int32)
         queries = np.flatnonzero(unknown[remaining]).astype(np.int32)
         if len(queries):
-            self._search(queries, vectors, progress)
+            self._search(queries, progress)
 
     def _widened(self, rows: Ints, similarity: Floats, exact: Flags) -> tuple[Ints, Floats, Flags]:
         """Return lists with empty places: the fewer clusters remain, the longer lists fit into the same memory."""
@@ -242,8 +283,8 @@ class ClusterLists:
             np.pad(exact, places, constant_values=True),
         )
 
-    def _search(self, queries: Ints, vectors: Vectors, progress: ShareProgress) -> None:
-        rows, similarity = self._neighbours.nearest_of(queries, vectors, k=self._rows.shape[1], progress=progress)
+    def _search(self, queries: Ints, progress: ShareProgress) -> None:
+        rows, similarity = self._nearest_of(queries, self.means, self._rows.shape[1], progress)
         width = rows.shape[1]
         self._rows[queries], self._similarity[queries] = -1, -np.inf
         self._rows[queries, :width], self._similarity[queries, :width] = rows, similarity
@@ -317,7 +358,7 @@ class ClusterLists:
         near = self._rows[some[line], column]
         # Several places of a list may stand for parts of one cluster.
         _, first, pair = np.unique(line * len(self) + near, return_index=True, return_inverse=True)
-        similarity[line, column] = self._means.products(some[line[first]], near[first])[pair]
+        similarity[line, column] = self.means.products(some[line[first]], near[first])[pair]
         exact[line, column] = True
         self._similarity[some], self._exact[some] = similarity, exact
         return similarity
@@ -352,12 +393,12 @@ class ClusterLists:
     def _merge(self, keep: Ints, gone: Ints) -> tuple[Floats, Ints]:
         """Merge pairs; return their similarities, and the clusters whose nearest cluster may be another one now."""
         self._round += 1
-        weights = self._means.weights
+        weights = self.means.weights
         share = (weights[gone] / (weights[keep] + weights[gone])).astype(np.float32)
         touched = np.zeros(len(self), dtype=bool)
         touched[keep] = touched[gone] = True
         similarity = self._similarity[keep].max(axis=1)
-        self._means.merge(keep, gone)
+        self.means.merge(keep, gone)
         self._root[gone] = keep
         self._root = self._root[self._root]
         self._changed[keep] = self._round

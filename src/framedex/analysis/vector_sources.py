@@ -56,6 +56,10 @@ class VectorsInMemory:
         """Return rows as float32."""
         return take_rows(self._vectors, rows)
 
+    def part(self, start: int, stop: int) -> "VectorsInMemory":
+        """Return the source of some consecutive rows, without a copy."""
+        return VectorsInMemory(self._vectors[start:stop])
+
 
 class ConcatenatedVectors:
     """Concatenation of a source and added rows.

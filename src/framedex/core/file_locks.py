@@ -23,3 +23,19 @@ def locked(path: Path) -> Iterator[None]:
         if _locks is not None:
             _locks.flock(file, _locks.LOCK_EX)
         yield
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process or thread holds the lock of a file; False on systems without such locks.
+
+    Args:
+        path: the file, which exists.
+    """
+    if _locks is None:
+        return False
+    with path.open("ab") as file:
+        try:
+            _locks.flock(file, _locks.LOCK_EX | _locks.LOCK_NB)
+        except OSError:
+            return True
+        return False

@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 
 _UNKNOWN = 16 * 2**30
 _GROUPS = Path("/sys/fs/cgroup")
+_FREE = Path("/proc/meminfo")
 _OWN_GROUPS = Path("/proc/self/cgroup")
 
 
@@ -12,6 +13,16 @@ def usable_memory() -> int:
     """Return the bytes of memory that this process may use: those of the machine, or a lower limit of its container."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else _UNKNOWN
     return min([physical, *_limits(_GROUPS, _OWN_GROUPS)])
+
+
+def free_memory() -> int:
+    """Return the bytes of memory that programs can still take, at most :func:`usable_memory`."""
+    try:
+        lines = _FREE.read_text().splitlines()
+        free = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):  # no Linux
+        return usable_memory() // 2
+    return min(free, usable_memory())
 
 
 def _limits(groups: Path, own: Path) -> list[int]:

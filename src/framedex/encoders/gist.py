@@ -215,13 +215,14 @@ def _envelope(images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 class _Filters:
     """The filters of one scale, of all orientations.
 
-    Both steps of the inverse transform, and the mean over the cells, are matrix products for several images at once.
-    The axes are in such an order that nothing is transposed between them: column, image, orientation, row.
+    Both steps of the inverse transform, and the mean over the cells, are matrix products, one for each image: the last
+    bits of a product depend on its size, and those of an image must not depend on the others. The axes are in such an
+    order that nothing is transposed between the products: image, column, orientation, row.
 
     Attributes:
         width: width W of the window of the spectrum.
         positions: int64, shape (W, O, W): the window's places in the flat spectrum, by column, orientation and row.
-        weights: float32, shape (W, 1, O, W, 1).
+        weights: float32, shape (W, O, W, 1).
     """
 
     width: int
@@ -231,26 +232,26 @@ class _Filters:
     def energy(self, spectra: npt.NDArray[np.complex64]) -> npt.NDArray[np.float32]:
         """Return the mean energy of the responses: float32, shape (N, O, 4, 4), from spectra, shape (N, 64, 64)."""
         count, width = len(spectra), self.width
-        response = np.take(spectra.reshape(-1), self._places[:, :count], mode="clip")
+        response = np.take(spectra.reshape(-1), self._places[:count], mode="clip")
         values = response.view(np.float32)
-        values *= self._weights[:, :count]
-        half = _inverse(width) @ response.reshape(width, -1)
-        np.matmul(half.reshape(-1, width), _inverse(width), out=response.reshape(-1, width))
+        values *= self._weights
+        half = np.matmul(_inverse(width), response.reshape(count, width, -1))
+        np.matmul(half.reshape(count, -1, width), _inverse(width), out=response.reshape(count, -1, width))
         np.multiply(values, values, out=values)  # of the real and the imaginary part
-        in_rows = values.reshape(-1, 2 * width) @ _cells(width)
-        grid = in_rows.reshape(_GRID, width // _GRID, count, _ORIENTATIONS, _GRID).sum(axis=1)
-        return np.asarray(grid.transpose(1, 2, 3, 0))
+        in_rows = np.matmul(values.reshape(count, -1, 2 * width), _cells(width))
+        grid = in_rows.reshape(count, _GRID, width // _GRID, _ORIENTATIONS, _GRID).sum(axis=2)
+        return np.asarray(grid.transpose(0, 2, 3, 1))
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float32]:
-        """The weights of several images, of real and imaginary parts: shape (W, 4, O, 2 * W); broadcasting is slow."""
-        several = np.broadcast_to(self.weights, (self.width, _TOGETHER, _ORIENTATIONS, self.width, 2))
-        return several.reshape(self.width, _TOGETHER, _ORIENTATIONS, 2 * self.width)
+        """The weights of real and imaginary parts: shape (W, O, 2 * W); broadcasting in the last axis is slow."""
+        both = np.broadcast_to(self.weights, (self.width, _ORIENTATIONS, self.width, 2))
+        return both.reshape(self.width, _ORIENTATIONS, 2 * self.width)
 
     @cached_property
     def _places(self) -> npt.NDArray[np.intp]:
-        """The windows' places in the spectra of several images: shape (W, 4, O, W)."""
-        return np.asarray(self.positions[:, None] + _SIZE**2 * np.arange(_TOGETHER)[:, None, None])
+        """The windows' places in the spectra of several images: shape (4, W, O, W)."""
+        return np.asarray(self.positions + _SIZE**2 * np.arange(_TOGETHER)[:, None, None, None])
 
 
 @cache
@@ -294,4 +295,4 @@ def _filters_of(frequency: float, width: int) -> _Filters:
         weights.append(np.where(inside, radial * angular, 0.0))
     by_column = (2, 0, 1)
     weights_by_column = np.array(weights, dtype=np.float32).transpose(by_column)
-    return _Filters(width, np.array(positions).transpose(by_column), weights_by_column[:, None, ..., None].copy())
+    return _Filters(width, np.array(positions).transpose(by_column), weights_by_column[..., None].copy())

@@ -11,6 +11,7 @@ from framedex.settings import Settings
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.label_decisions import LabelDecisions, read_label_decisions
+from framedex.storage.layout import SPILL
 from framedex.storage.table_names import INDEX_TABLES
 
 
@@ -85,6 +86,11 @@ class JobContext:
     def object_thumbnails(self) -> Path:
         """The folder of cached thumbnails of objects."""
         return self.thumbnails.with_name(objects_dataset(self.dataset_id))
+
+    @property
+    def spill(self) -> Path:
+        """The folder of temporary files of the dataset's tasks."""
+        return self.thumbnails.parents[1] / SPILL / self.dataset_id
 
     @property
     def keypoints(self) -> Path:

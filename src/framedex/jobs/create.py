@@ -9,6 +9,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.copies import find_copies
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import index
+from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.index.standings import Comparison
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.image_ids import write_image_ids
@@ -106,6 +107,7 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         job.config.thresholds,
         copies=None if copies is None else copies.pairs,
         comparison=None if copies is None else Comparison(job.with_added(versions, job.head.summary), roots),
+        resources=IndexResources.of(job),
         progress=progress.stages(indexing, 1.0),
     )
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))

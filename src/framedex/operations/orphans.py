@@ -10,6 +10,7 @@ from framedex.operations.context import Context
 from framedex.storage import datasets, disk
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import has_manifest
+from framedex.storage.spill import remove_spills
 
 
 class RemovedOrphans(NamedTuple):
@@ -25,22 +26,23 @@ class RemovedOrphans(NamedTuple):
 
 
 def remove_remains(context: Context) -> RemovedOrphans:
-    """Remove the folders of datasets without a row in the catalog, those in caches, too.
+    """Remove the folders of datasets without a row in the catalog, those in caches, too, and files of ended tasks.
 
     A folder with a manifest stays: the catalog may be an older copy, and ``check`` reports it.
     """
+    spilled = sum(remove_spills(folder) for folder in disk.entries(context.layout.spill))
     folders = disk.entries(context.layout.datasets)
     caches = [path for cache in context.layout.caches for path in disk.entries(cache)]
     with context.catalog.read() as connection:
         orphans = _without_row(connection, [*folders, *caches])
     if not orphans:
-        return RemovedOrphans()
+        return RemovedOrphans(spilled)
     # A draft's folder is made shortly before its row is committed, both under the write lock. So a folder without a row
     # under the lock never gets one.
     with context.catalog.write() as connection:
         orphans = _without_row(connection, orphans)
     freed = sum(disk.remove_tree(path) for path in orphans)
-    return RemovedOrphans(freed, sum(path.parent == context.layout.datasets for path in orphans))
+    return RemovedOrphans(spilled + freed, sum(path.parent == context.layout.datasets for path in orphans))
 
 
 def clean_orphans(context: Context) -> None:

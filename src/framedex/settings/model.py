@@ -256,6 +256,13 @@ class Settings(EnvironmentSettings):
         gt=0,
         le=256,
     )
+    memory_bytes: int | None = define(
+        Group.GENERAL,
+        "memory for an index; one that needs more is computed by groups of rows, with temporary files in the workspace",
+        default_text="half of what is free",
+        default=None,
+        gt=0,
+    )
     copy_budget_ms: float = define(
         Group.GENERAL,
         "milliseconds of processor time an image for the verification of copies by keypoints, at least 500 for an "

@@ -13,6 +13,8 @@ from framedex.settings import user_path
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
+SPILL = "spill"
+"""The name of the folder of temporary files."""
 SERVICE_DB_NAME = "service.db"
 """The name of the file with the database of the service."""
 
@@ -86,6 +88,11 @@ class Layout:
     def map_cache(self) -> Path:
         """The folder that contains one folder of maps for each dataset; may be deleted at any time."""
         return self.root / "cache" / "maps"
+
+    @property
+    def spill(self) -> Path:
+        """The folder that contains one folder of temporary files for each dataset, of tasks that run now."""
+        return self.root / "cache" / SPILL
 
     @property
     def caches(self) -> tuple[Path, ...]:

@@ -59,6 +59,10 @@ class StoredVectors:
         if filled:
             yield first, out[:filled]
 
+    def part(self, start: int, stop: int) -> "StoredVectors":
+        """Return the source of some consecutive vectors."""
+        return StoredVectors(self._table, self._positions[start:stop], column=self._column)
+
     def take(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
         """Return some vectors by number, in any order: float32, shape (len(rows), D)."""
         if not len(rows):

@@ -21,6 +21,7 @@ from framedex.jobs.enrich.objects import ObjectRun
 from framedex.jobs.index.columns import label_limits
 from framedex.jobs.index.finish import finish
 from framedex.jobs.index.index import index
+from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.index.standings import Comparison
 from framedex.jobs.ingest.image_pass import run_model
 from framedex.jobs.ingest.ingest import batch_of
@@ -149,6 +150,7 @@ def enrich(
         progress=progress.stages(last, 1.0),
         cannot_link=source.cannot_link,
         limits=source.limits,
+        resources=IndexResources.of(job),
         label_decisions=source.label_decisions,
         copies=copies,
         comparison=None if copies is None else Comparison(job),

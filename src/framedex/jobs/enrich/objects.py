@@ -15,6 +15,7 @@ from framedex.errors import Unavailable
 from framedex.jobs.context import JobContext
 from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.index.index import index
+from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.objects.objects import ObjectChange, finish_objects, object_ids, roll_back_objects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import DecodedImage
@@ -125,6 +126,7 @@ class ObjectRun:
                 first_free=free,
                 cannot_link=self.job.cannot_link,
                 limits=self.job.limits,
+                resources=IndexResources.of(self.job),
             ),
             self.path,
         )

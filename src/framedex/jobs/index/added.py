@@ -38,10 +38,10 @@ from framedex.jobs.index.index import (
     cannot_link_items,
     cannot_link_rows,
     finite,
-    keep_rows,
     near_duplicates,
     stage_progress,
 )
+from framedex.jobs.index.indexed_vectors import keep_rows
 from framedex.jobs.index.standings import Comparison, no_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables

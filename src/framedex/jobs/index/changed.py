@@ -15,6 +15,7 @@ from framedex.jobs.index.index import WrittenIndex, index
 from framedex.jobs.index.missing_values import complete_rows
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
+from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.index.standings import Comparison
 from framedex.storage import tables
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, read_pairs
@@ -133,6 +134,7 @@ def rebuild_index(
         settled=summary.settled,
         cannot_link=job.cannot_link,
         limits=job.limits,
+        resources=IndexResources.of(job),
         label_decisions=job.label_decisions,
     )
     return replace(indexed, unread=completed.unread, undescribed=completed.undescribed)

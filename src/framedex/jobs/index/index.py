@@ -8,17 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.analysis.cluster_means import ClusterSums, cluster_sums
+from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import LabelStatistics, label_quality
-from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbour_lists import NeighbourGraph
-from framedex.analysis.neighbours import nearest, unique_rows
-from framedex.analysis.products import CpuProducts
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
-from framedex.analysis.vector_sources import VectorsInMemory
-from framedex.core.arrays import Vectors
 from framedex.core.progress import Progress, ShareProgress
 from framedex.issue_types import OUTLIERS, LabelLimits
 from framedex.jobs.index.columns import (
@@ -33,6 +28,8 @@ from framedex.jobs.index.columns import (
     scatter,
     to_batches,
 )
+from framedex.jobs.index.indexed_vectors import IndexedVectors, InMemory, indexed_vectors
+from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.index.standings import Comparison, no_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
@@ -45,7 +42,7 @@ from framedex.storage.copy_pairs import (
 )
 from framedex.storage.generation import IndexSummary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NO_EMBEDDING, index_columns_of, index_schema
 from framedex.storage.table_versions import Table
 
 Groups = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
@@ -112,6 +109,7 @@ def index(
     label_decisions: LabelDecisions = NO_LABEL_DECISIONS,
     copies: CopyPairs | None = None,
     comparison: Comparison | None = None,
+    resources: IndexResources | None = None,
 ) -> WrittenIndex:
     """Compute and write all index columns of a media table.
 
@@ -128,64 +126,55 @@ def index(
         label_decisions: decisions that labels are right.
         copies: pairs of copies among the rows; None if the media have no copy descriptors.
         comparison: compares the members of near-duplicate groups; None for none.
+        resources: decide whether it is computed in memory, or by groups with temporary files; by default in memory.
+
+    Raises:
+        WorkspaceError: there is too little space on the disk for temporary files.
     """
     count = table.count()
     near = None
     if copies is not None and has_own_descriptor(table):
-        near = _of_all_rows(table, copies, cannot_link)
+        near = _of_all_rows(table, copies, cannot_link, resources)
     progress("loading vectors", 0.0)
-    positions, vectors = table.vectors()
-    progress("finding neighbours", 0.05)
-    first, inverse = unique_rows(vectors)
-    vectors = keep_rows(vectors, first)
-    graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
-    columns, defaults, scale, judged = _graph_results(
-        table,
-        vectors,
-        graph,
-        positions,
-        inverse,
-        cannot_link,
-        label_limits(limits),
-        label_decisions,
-        progress,
-        count,
-        copies,
-        near,
-    )
-    weights = np.bincount(inverse, minlength=len(first))
-    clusters = average_linkage(
-        vectors, weights, graph, thresholds, progress=stage_progress(progress, "clustering", 0.5, 0.85)
-    )[inverse]
-    columns |= {name: scatter(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
-    free = _keep_numbers(
-        table, columns, dict(FIRST_NUMBERS | dict(first_free or {})), count if settled is None else settled
-    )
-    numbers = np.stack([columns[name][positions[first]] for name in CLUSTERS], axis=1)
-    sums = cluster_sums(vectors, weights, numbers, engine=CpuProducts())
-    del vectors
-    columns |= no_standings(count)
-    if comparison is not None:
-        columns |= comparison.columns(table, columns[DUPLICATES[0]], copies, _part(progress, 0.85, 0.9))
-    progress("writing", 0.9)
-    columns |= graph_columns(graph, first, inverse, positions, count)
-    columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
-    columns |= issue_columns(table, columns, defaults, limits)
-    progress("writing", 0.92)
-    unindexed = Table(table.path, tables.compact(table, without=index_columns_of(table.schema.names)))
-    schema = index_schema()
-    version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
-    progress("writing", 1.0)
-    agreement, statistics = judged
-    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement, copies, statistics)
+    finding = stage_progress(progress, "finding neighbours", 0.0, 0.35)
+    with indexed_vectors(table, "embedding", resources, finding) as vectors:
+        graph, positions, first, inverse = vectors.graph, vectors.positions, vectors.first, vectors.inverse
+        columns, defaults, scale, judged = _graph_results(
+            table,
+            vectors,
+            cannot_link,
+            label_limits(limits),
+            label_decisions,
+            progress,
+            count,
+            copies,
+            near,
+        )
+        clusters = vectors.clusters(thresholds, stage_progress(progress, "clustering", 0.5, 0.85))
+        columns |= {name: scatter(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
+        free = _keep_numbers(
+            table, columns, dict(FIRST_NUMBERS | dict(first_free or {})), count if settled is None else settled
+        )
+        sums = vectors.sums(np.stack([columns[name][positions] for name in CLUSTERS], axis=1))
+        columns |= no_standings(count)
+        if comparison is not None:
+            columns |= comparison.columns(table, columns[DUPLICATES[0]], copies, _part(progress, 0.85, 0.9))
+        progress("writing", 0.9)
+        columns |= graph_columns(graph, first, inverse, positions, count)
+        columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
+        columns |= issue_columns(table, columns, defaults, limits)
+        progress("writing", 0.92)
+        unindexed = Table(table.path, tables.compact(table, without=index_columns_of(table.schema.names)))
+        schema = index_schema()
+        version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
+        progress("writing", 1.0)
+        agreement, statistics = judged
+        return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement, copies, statistics)
 
 
 def _graph_results(
     table: Table,
-    vectors: Vectors,
-    graph: NeighbourGraph,
-    positions: Positions,
-    inverse: Positions,
+    vectors: IndexedVectors,
     cannot_link: Sequence[Sequence[str]],
     limits_of_labels: LabelLimits,
     label_decisions: LabelDecisions,
@@ -200,11 +189,12 @@ def _graph_results(
     and the statistics are those of labels.
     """
     progress("finding duplicates", 0.35)
+    graph, positions, inverse = vectors.graph, vectors.positions, vectors.inverse
     groups, similarity = (
         (each[positions] for each in near)
         if near is not None
         else duplicate_groups(
-            VectorsInMemory(vectors),
+            vectors.vectors,
             graph,
             inverse,
             DUPLICATE_LEVELS,
@@ -235,20 +225,18 @@ def _graph_results(
     return columns, {OUTLIERS.name: limit}, scale, (quality.agreement, (labels.names, quality.statistics))
 
 
-def _of_all_rows(table: Table, copies: CopyPairs, cannot_link: Sequence[Sequence[str]]) -> Groups:
+def _of_all_rows(
+    table: Table, copies: CopyPairs, cannot_link: Sequence[Sequence[str]], resources: IndexResources | None
+) -> Groups:
     """Return the near-duplicate groups of all rows of a table, -1 for rows without a copy descriptor."""
-    rows, vectors = table.vectors(compared_column(table))
-    groups, similarity = near_duplicates(table, copies, cannot_link_rows(table, cannot_link), rows, vectors)
+    apart = cannot_link_rows(table, cannot_link)
+    with indexed_vectors(table, compared_column(table), resources, lambda _share: None) as vectors:
+        groups, similarity = _near_duplicates(table, copies, apart, vectors)
+        rows = vectors.positions
     return scatter(groups, rows, table.count()), np.nan_to_num(scatter(similarity, rows, table.count()), nan=-1)
 
 
-def near_duplicates(
-    table: Table,
-    copies: CopyPairs,
-    cannot_link: Sequence[Positions],
-    rows: Positions,
-    vectors: Vectors | None = None,
-) -> Groups:
+def near_duplicates(table: Table, copies: CopyPairs, cannot_link: Sequence[Positions], rows: Positions) -> Groups:
     """Return the near-duplicate groups among the media of a table, by their copy descriptors and pairs of copies.
 
     Args:
@@ -256,22 +244,25 @@ def near_duplicates(
         copies: pairs of copies.
         cannot_link: sets of rows; no two of a set are duplicates.
         rows: the ascending rows to group; those without a copy descriptor are in no group.
-        vectors: float32, shape (R, D): the descriptors of the rows, which are changed; by default they are read.
     """
-    if vectors is None:
-        described, vectors = read_descriptors(table, rows)
-        groups, similarity = near_duplicates(table, copies, cannot_link, rows[described], vectors)
-        return scatter(groups, described, len(rows)), np.nan_to_num(scatter(similarity, described, len(rows)), nan=-1)
-    first, inverse = unique_rows(vectors)
-    vectors = keep_rows(vectors, first)
+    described, vectors = read_descriptors(table, rows)
+    index_of_rows = InMemory(rows[described], vectors, lambda _share: None)
+    groups, similarity = _near_duplicates(table, copies, cannot_link, index_of_rows)
+    return scatter(groups, described, len(rows)), np.nan_to_num(scatter(similarity, described, len(rows)), nan=-1)
+
+
+def _near_duplicates(
+    table: Table, copies: CopyPairs, cannot_link: Sequence[Positions], vectors: IndexedVectors
+) -> Groups:
+    """Return the near-duplicate groups of the items of an index of copy descriptors."""
     return duplicate_groups(
-        VectorsInMemory(vectors),
-        nearest(vectors, k=NEIGHBOURS),
-        inverse,
+        vectors.vectors,
+        vectors.graph,
+        vectors.inverse,
         DUPLICATE_LEVELS,
-        cannot_link=cannot_link_items(cannot_link, rows),
-        known=copies.items(rows),
-        owners=video_owners(table, rows),
+        cannot_link=cannot_link_items(cannot_link, vectors.positions),
+        known=copies.items(vectors.positions),
+        owners=video_owners(table, vectors.positions),
     )
 
 
@@ -283,15 +274,6 @@ def stage_progress(progress: Progress, stage: str, start: float, end: float) -> 
 def _part(progress: Progress, start: float, end: float) -> Progress:
     """Return the progress of several stages, as the part from *start* to *end* of the whole progress."""
     return lambda stage, share: progress(stage, start + (end - start) * share)
-
-
-def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:
-    """Return a view of ascending rows, which are moved to the front of the array to save memory."""
-    if len(rows) < len(vectors):
-        for start in range(0, len(rows), 16384):
-            some = rows[start : start + 16384]
-            vectors[start : start + len(some)] = vectors[some]
-    return vectors[: len(rows)]
 
 
 def cannot_link_rows(table: Table, cannot_link: Sequence[Sequence[str]]) -> list[Positions]:

@@ -14,6 +14,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import read_decisions
 from framedex.jobs.index.finish import finish
 from framedex.jobs.index.index import index
+from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.merge.definitions import MergedDefinitions, declared_by, write_merged_decisions
 from framedex.jobs.merge.moved_media import GONE, NEW, MovedMedia, PlacedRoots, find_moved
 from framedex.jobs.merge.rows import Moving, filled_columns
@@ -105,6 +106,7 @@ def merge(sources: Sources, *, layout: Layout, dataset_id: str, progress: TaskPr
         settled=head.summary.settled,
         cannot_link=decided.cannot_link,
         limits=job.limits,
+        resources=IndexResources.of(job),
         label_decisions=read_label_decisions(job.table, versions),
         copies=copies,
     )

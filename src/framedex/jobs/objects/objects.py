@@ -16,6 +16,7 @@ from framedex.jobs.index.changed import index_changed
 from framedex.jobs.index.finish import write_rest
 from framedex.jobs.index.index import WrittenIndex, index, stage_progress
 from framedex.jobs.index.missing_values import add_measure_columns
+from framedex.jobs.index.resources import IndexResources
 from framedex.storage import tables
 from framedex.storage.generation import ObjectSummary, Summary
 from framedex.storage.id_index import IdIndex
@@ -137,6 +138,7 @@ def _update_index(
         first_free=free,
         cannot_link=objects_job.cannot_link,
         limits=objects_job.limits,
+        resources=IndexResources.of(objects_job),
     )
 
 

@@ -1,0 +1,70 @@
+"""Clusters by average linkage of rows that do not fit into memory.
+
+The merges are those of :mod:`framedex.analysis.reciprocal`: the lists of all clusters are in memory, their means in the
+file of vectors, in the order of their cells, where the means that a merge needs lie near each other. Searches run by
+group. As soon as the means that are left fit into memory, they are read.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.grouped.means import GroupSearch, StoredMeans
+from framedex.analysis.grouped.neighbours import StepRunner
+from framedex.analysis.grouped.steps import Plan
+from framedex.analysis.linkage import DENSE_ROWS, Labels, check_cuts, cut, floor_of, link_rest, merge_by_lists
+from framedex.analysis.neighbour_lists import NeighbourGraph
+from framedex.analysis.reciprocal import ClusterLists, MeanVectors, search_in_memory
+from framedex.core.progress import ShareProgress
+from framedex.executors import Executor
+
+
+def linkage_by_groups(
+    plan: Plan,
+    graph: NeighbourGraph,
+    weights: npt.NDArray[np.int64],
+    cuts: Sequence[float],
+    *,
+    in_memory: int,
+    dense_rows: int = DENSE_ROWS,
+    seed: int = 0,
+    executor: Executor,
+    progress: ShareProgress,
+) -> Labels:
+    """Return flat clusters at several distances; see :func:`framedex.analysis.linkage.average_linkage`.
+
+    Args:
+        plan: the plan of the neighbour search; its file of vectors is overwritten with means.
+        graph: the neighbours, by place.
+        weights: int64, shape (N,): the number of identical items, by place.
+        cuts: cosine distances, ascending.
+        in_memory: the number of clusters whose means fit into memory.
+        dense_rows: maximum number of clusters that are linked with all distances in memory.
+        seed: seed of the random samples.
+        executor: runs the searches.
+        progress: called between blocks of work; raises to stop.
+
+    Returns:
+        int32, shape (N, len(cuts)): cluster numbers from 0, in order of their first places.
+
+    Raises:
+        InvalidInput: the cuts do not ascend within (0, 2].
+    """
+    check_cuts(cuts)
+    floor, count = floor_of(cuts), len(weights)
+    search = GroupSearch(plan, floor=floor, seed=seed, runner=StepRunner(executor, progress))
+    means = StoredMeans(plan, np.arange(count, dtype=np.int32), weights.astype(np.float64))
+    clusters = ClusterLists(means, graph, floor=floor, search=search)
+
+    def read_if_few(clusters: ClusterLists) -> None:
+        means = clusters.means
+        if isinstance(means, StoredMeans) and len(clusters) <= max(in_memory, dense_rows):
+            read = MeanVectors(means.of(np.arange(len(means))), means.weights)
+            clusters.use(read, search_in_memory(floor, seed, None))
+
+    merges = merge_by_lists(clusters, dense_rows, progress, after=read_if_few)
+    rest = clusters.means.of(np.arange(len(clusters)))
+    merges.append(link_rest(clusters.names, rest, clusters.means.weights, floor, lambda _share: None))
+    progress(1.0)
+    return cut(merges, cuts, count)

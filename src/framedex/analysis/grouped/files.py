@@ -1,0 +1,200 @@
+"""Files of an index that is computed by groups: vectors sorted by cell, neighbour lists, and visits."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.cells import take_rows
+from framedex.core.arrays import Vectors
+
+Places = npt.NDArray[np.integer]
+_BLOCK_ROWS = 16384
+_NOTED = 10  # nearest neighbours of a row that are kept apart, see CellJoin.two_steps
+
+
+@dataclass(frozen=True)
+class GroupFiles:
+    """Files of rows that are sorted by cell; a row's position in that order is its *place*.
+
+    The cells are sorted, too, so that those of a group follow each other, and so do their rows. An object opens files
+    when they are needed, so it is small, and other processes open the same files.
+
+    Attributes:
+        folder: the folder of the files.
+        rows: the number of rows, N.
+        dimension: the number of values of a vector, D.
+        k: the length of neighbour lists.
+    """
+
+    folder: Path
+    rows: int
+    dimension: int
+    k: int
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the files of rows."""
+        return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4)
+
+    def create(self) -> None:
+        """Make the files, and reserve their bytes.
+
+        Raises:
+            OSError: there is no space for them.
+        """
+        for name, (kind, width) in self._shapes.items():
+            with self._path(name).open("wb") as file:
+                size = self.rows * width * np.dtype(kind).itemsize
+                file.truncate(size)
+                _reserve(file.fileno(), size)
+
+    @property
+    def _shapes(self) -> dict[str, tuple[Any, int]]:
+        return {
+            "vectors": (np.float32, self.dimension),
+            "lists": (np.int32, self.k),
+            "similarity": (np.float32, self.k),
+            "nearest": (np.int32, min(_NOTED, self.k)),
+            "limits": (np.float32, 1),
+            "cell": (np.int32, 1),
+            "row": (np.int32, 1),
+            "place": (np.int32, 1),
+        }
+
+    def _path(self, name: str) -> Path:
+        return self.folder / name
+
+    def _open(self, name: str) -> npt.NDArray[Any]:
+        kind, width = self._shapes[name]
+        shape = (self.rows, width) if name in ("vectors", "lists", "similarity", "nearest") else (self.rows,)
+        return np.memmap(self._path(name), dtype=kind, mode="r+", shape=shape)
+
+    @property
+    def vectors(self) -> Vectors:
+        """float32, shape (N, D): the vectors, by place."""
+        return self._open("vectors")
+
+    @property
+    def lists(self) -> npt.NDArray[np.int32]:
+        """int32, shape (N, k): the places of neighbours, by place; -1 for none."""
+        return self._open("lists")
+
+    @property
+    def similarity(self) -> Vectors:
+        """float32, shape (N, k): the similarities of neighbours, by place; -inf for none."""
+        return self._open("similarity")
+
+    @property
+    def nearest(self) -> npt.NDArray[np.int32]:
+        """int32, shape (N, 10): the places of the nearest neighbours, by place, while lists are not sorted."""
+        return self._open("nearest")
+
+    @property
+    def limits(self) -> Vectors:
+        """float32, shape (N,): the similarity that a further neighbour must exceed, by place."""
+        return self._open("limits")
+
+    @property
+    def cell(self) -> npt.NDArray[np.int32]:
+        """int32, shape (N,): the cell of each row, by row before the rows are sorted, by place afterwards."""
+        return self._open("cell")
+
+    @property
+    def row(self) -> npt.NDArray[np.int32]:
+        """int32, shape (N,): the row at each place."""
+        return self._open("row")
+
+    @property
+    def place(self) -> npt.NDArray[np.int32]:
+        """int32, shape (N,): the place of each row."""
+        return self._open("place")
+
+    def write_probes(self, part: int, probes: npt.NDArray[np.int32]) -> None:
+        """Write which rows of a part, by number in the part, probe which cells: int32, shape (2, P)."""
+        np.save(self._path(f"probes-{part}.npy"), probes)
+
+    def probes(self, part: int) -> npt.NDArray[np.int32]:
+        """Return the rows of a part that probe cells, and the cells: int32, shape (2, P)."""
+        return np.asarray(np.load(self._path(f"probes-{part}.npy")))
+
+    def remove_probes(self, part: int) -> None:
+        """Remove the probes of a part."""
+        self._path(f"probes-{part}.npy").unlink(missing_ok=True)
+
+    def write_visits(self, turn: str, part: int, places: Places, groups: Places, cells: Places, count: int) -> None:
+        """Write which places visit which cells, as found in one part of the rows.
+
+        Args:
+            turn: the name of the turn.
+            part: the number of the part.
+            places: shape (V,): the visiting rows.
+            groups: shape (V,): the groups of the cells.
+            cells: shape (V,): the cells.
+            count: the number of groups.
+        """
+        order = np.lexsort((places, cells, groups))
+        starts = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(groups, minlength=count), out=starts[1:])
+        visits = np.stack([places[order], cells[order]]).astype(np.int32)
+        np.save(self._path(f"{turn}-{part}.npy"), visits)
+        np.save(self._path(f"{turn}-{part}-starts.npy"), starts)
+
+    def visits(self, turn: str, parts: int, group: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return (places, cells) of the visits to the cells of a group, sorted by cell and then by place."""
+        found = []
+        for part in range(parts):
+            starts = np.load(self._path(f"{turn}-{part}-starts.npy"), mmap_mode="r")
+            low, high = int(starts[group]), int(starts[group + 1])
+            if high > low:
+                found.append(np.array(np.load(self._path(f"{turn}-{part}.npy"), mmap_mode="r")[:, low:high]))
+        if not found:
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        places, cells = np.concatenate(found, axis=1)
+        order = np.lexsort((places, cells))
+        return places[order], cells[order]
+
+    def remove_visits(self, turn: str, parts: int) -> None:
+        """Remove the visits of a turn."""
+        for part in range(parts):
+            for name in (f"{turn}-{part}.npy", f"{turn}-{part}-starts.npy"):
+                self._path(name).unlink(missing_ok=True)
+
+
+class FileVectors:
+    """Source of the vectors of files, by place.
+
+    Args:
+        files: the files.
+    """
+
+    def __init__(self, files: GroupFiles) -> None:
+        self._files = files
+
+    @property
+    def dimension(self) -> int:
+        """The number of values per row."""
+        return self._files.dimension
+
+    def __len__(self) -> int:
+        return self._files.rows
+
+    def blocks(self) -> Iterator[tuple[int, Vectors]]:
+        """Yield blocks of some thousand rows."""
+        for start in range(0, len(self), _BLOCK_ROWS):
+            yield start, take_rows(self._files.vectors, slice(start, start + _BLOCK_ROWS))
+
+    def take(self, rows: Places) -> Vectors:
+        """Return rows as float32."""
+        return take_rows(self._files.vectors, rows)
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Reserve the bytes of a file, where the system can: a full disk must not end the process at a later write."""
+    import os
+
+    if size and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)

@@ -1,0 +1,249 @@
+"""Means of clusters that do not fit into memory, in the file of vectors, and the search among them by groups."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, take_rows, tested_rows
+from framedex.analysis.grouped.neighbours import StepRunner, spans_of
+from framedex.analysis.grouped.steps import Plan, compare_visitors, engine_of_worker
+from framedex.analysis.neighbour_lists import Lists, sorted_lists
+from framedex.analysis.products import Survivors
+from framedex.analysis.reciprocal import SEARCH_RECALL, Floats, Ints, Means, Rows, Weights
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
+
+_RENEWED = 0.5  # the reach is measured again if less than this share of the clusters remains
+_LOOKED = 16384  # clusters whose cells are found at a time
+
+Places = npt.NDArray[np.integer]
+
+
+class StoredMeans(Means):
+    """Means in the file of vectors, each at the place of a row of its cluster; merges overwrite them.
+
+    Args:
+        plan: has the file.
+        places: int32, shape (A,): the place of each cluster.
+        weights: float64, shape (A,): the number of items of each cluster.
+    """
+
+    def __init__(self, plan: Plan, places: npt.NDArray[np.int32], weights: Weights) -> None:
+        super().__init__(weights, plan.files.dimension)
+        self.places, self._plan = places, plan
+        self._vectors = plan.files.vectors
+        self.has_moved = np.zeros(len(places), dtype=bool)
+
+    def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
+        """See :meth:`Means.of`."""
+        if out is None:
+            out = np.empty((len(rows), self.dimension), dtype=np.float32)
+        return np.take(self._vectors, self.places[rows], axis=0, out=out, mode="clip")
+
+    def kept(self, rows: Rows) -> "StoredMeans":
+        """See :meth:`Means.kept`."""
+        kept = StoredMeans(self._plan, self.places[rows], self.weights[rows])
+        kept.has_moved = self.has_moved[rows]
+        return kept
+
+    def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
+        self.has_moved[keep] = True
+
+        def put(part: slice, means: Vectors) -> None:
+            self._vectors[self.places[keep[part]]] = means
+
+        return put
+
+
+class GroupSearch:
+    """Search of the nearest clusters of some, whose means are in the file of vectors.
+
+    Clusters belong to the cells of their means. A search finds the cells of means that have moved since the last one.
+
+    Args:
+        plan: has the cells and the file.
+        floor: only more similar clusters are found.
+        seed: seed of the random samples.
+        runner: runs the steps.
+    """
+
+    def __init__(self, plan: Plan, *, floor: float, seed: int, runner: StepRunner) -> None:
+        self._plan, self._floor, self._runner = plan, floor, runner
+        self._random = np.random.default_rng(seed)
+        self._cell = np.array(plan.files.cell)
+        self._reach, self._measured = 0.0, 0
+
+    def __call__(self, rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Floats]:
+        """Return the nearest clusters; see :meth:`NeighbourSearch.nearest_of`."""
+        assert isinstance(means, StoredMeans), "means in files"
+        k, count = min(k, len(means) - 1), len(means)
+        if count < _RENEWED * self._measured or not self._measured:
+            self._measure(means, k)
+        asks = np.zeros(count, dtype=bool)
+        asks[rows] = True
+        moved = np.flatnonzero(means.has_moved | asks)
+        query, cell = self._look(means, moved, asks, k)
+        means.has_moved[:] = False
+        lists = Lists(len(rows), k, min_similarity=self._floor)
+        position = np.full(count, -1, dtype=np.int32)
+        position[rows] = np.arange(len(rows), dtype=np.int32)
+        items = _rounds(self._plan, means.places, self._cell, query, cell)
+        at = np.full(self._plan.files.rows, -1, dtype=np.int32)
+        at[means.places] = np.arange(count, dtype=np.int32)
+        for place, other, score in self._runner.each(
+            partial(visit_means, self._plan, k, self._floor), items, len(self._plan.order), progress
+        ):
+            lists.offer((position[at[place]], at[other], score))
+        lists.settle()
+        found, similarity = sorted_lists(lists.rows, lists.similarity)
+        return found, np.maximum(similarity, -1)
+
+    def _look(
+        self, means: StoredMeans, moved: Rows, asks: npt.NDArray[np.bool_], k: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Find the cells of means that moved or ask; return (clusters, cells) of the visits of those that ask."""
+        plan = self._plan
+        grouping = plan.order
+        sizes = np.bincount(self._cell[means.places], minlength=len(grouping.rank))[grouping.rank]
+        step = partial(look_means, plan, self._reach, 4 * k, sizes)
+        parts = [moved[low:high] for low, high in spans_of(len(moved), _LOOKED)]
+        queries, cells = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        found = self._runner.each(step, (means.places[part] for part in parts), len(parts), lambda _share: None)
+        for part, (own, row, cell) in zip(parts, found, strict=True):
+            self._cell[means.places[part]] = own
+            asking = asks[part[row]]
+            queries += [part[row[asking]].astype(np.int32), part[asks[part]].astype(np.int32)]
+            cells += [cell[asking], own[asks[part]]]
+        return np.concatenate(queries), np.concatenate(cells)
+
+    def _measure(self, means: StoredMeans, k: int) -> None:
+        """Measure the reach for the present means."""
+        plan, count = self._plan, len(means)
+        assert plan.centroids is not None, "the cells are known"
+        tested = tested_rows(count, self._random)
+        queries = means.of(tested)
+        near, scores = np.empty((len(tested), 0), np.int64), np.empty((len(tested), 0), np.float32)
+        spans = spans_of(count, _LOOKED)
+        step = partial(find_exact_means, queries, means.places[tested], k, plan)
+        items = ((start, means.places[start:stop]) for start, stop in spans)
+        for rows, similarity in self._runner.each(step, items, len(spans), lambda _share: None):
+            near, scores = np.concatenate([near, rows], axis=1), np.concatenate([scores, similarity], axis=1)
+            keep = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+            near, scores = np.take_along_axis(near, keep, axis=1), np.take_along_axis(scores, keep, axis=1)
+        cell = assign(means.of(near.ravel()), plan.centroids.all, engine=engine_of_worker()).reshape(near.shape)
+        measured = reach_of(
+            queries, cell, scores, plan.centroids.all, count, recall=SEARCH_RECALL, min_similarity=self._floor
+        )
+        self._reach, self._measured = max(self._reach, measured.closest), count
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Visits to the clusters of a group.
+
+    Attributes:
+        members: int32, shape (M,): the places of the group's clusters, sorted by cell.
+        starts: int64, shape (C + 1,): where the clusters of each cell begin among them, and the end.
+        visitors: int32, shape (V,): the places of visiting clusters, sorted by cell.
+        ends: int64, shape (C + 1,): where the visitors of each cell begin among them, and the end.
+    """
+
+    members: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+    visitors: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int64]
+
+
+def _rounds(
+    plan: Plan,
+    places: npt.NDArray[np.int32],
+    cell_of_place: npt.NDArray[np.int32],
+    query: npt.NDArray[np.int32],
+    cell: npt.NDArray[np.int32],
+) -> "Sequence[Visits]":
+    """Return the visits to each group.
+
+    Args:
+        plan: has the groups.
+        places: int32, shape (A,): the places of all clusters.
+        cell_of_place: int32, shape (N,): the cell of each place.
+        query: int32, shape (V,): visiting clusters.
+        cell: int32, shape (V,): the cells that they visit.
+    """
+    count, grouping = len(plan.order.rank), plan.order
+    order, starts = group_rows(cell_of_place[places], count)
+    members = places[order]
+    visiting, ends = group_rows(cell, count)
+    visitors = places[query[visiting]]
+    return [
+        Visits(
+            members[starts[low] : starts[high]], starts[low : high + 1] - starts[low],
+            visitors[ends[low] : ends[high]], ends[low : high + 1] - ends[low],
+        )
+        for low, high in pairwise(grouping.group_cells.tolist())
+    ]  # fmt: skip
+
+
+def find_exact_means(
+    queries: Vectors, own: Places, k: int, plan: Plan, item: tuple[int, Places]
+) -> tuple[npt.NDArray[np.int64], Vectors]:
+    """Return (clusters, similarities) of those of a span that are nearest to queries, without these themselves.
+
+    Args:
+        queries: float32, shape (T, D): means of some clusters.
+        own: shape (T,): their places.
+        k: the number of clusters to find, and one more.
+        plan: has the file of means.
+        item: the number of the first cluster of the span, and the places of its clusters.
+    """
+    start, places = item
+    rows = take_rows(plan.files.vectors, places)
+    columns, scores = engine_of_worker().largest(queries, rows, min(k + 1, len(rows)))
+    scores[places[columns] == own[:, None]] = -np.inf
+    return columns + start, scores
+
+
+def look_means(
+    plan: Plan, reach: float, min_rows: int, sizes: npt.NDArray[np.int64], places: Places
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the cells of means, and (numbers, cells) of those that they probe.
+
+    Args:
+        plan: has the cells and the file of means.
+        reach: how far the means probe.
+        min_rows: a mean probes further cells beyond the reach until they have this many clusters.
+        sizes: int64, shape (C,): the number of clusters of each cell, as the cells were found.
+        places: shape (A,): the places of the means.
+    """
+    assert plan.centroids is not None, "the cells are known"
+    content, engine = take_rows(plan.files.vectors, places), engine_of_worker()
+    own, row, cell = plan.centroids.near(content, reach, engine=engine)
+    more = further_probes(content, plan.centroids.all, own, row, cell, sizes, min_rows, engine)
+    row, cell = np.concatenate([row, more[0]]), np.concatenate([cell, more[1]])
+    rank = plan.order.rank.astype(np.int32)
+    return rank[own], row, rank[cell]
+
+
+def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> Survivors:
+    """Return (place, other place, similarity) of the nearest clusters that visitors of a group find in its cells."""
+    visitors, number = np.unique(visits.visitors, return_inverse=True)
+    found = Lists(len(visitors), k, min_similarity=floor)
+    vectors, engine = plan.files.vectors, engine_of_worker()
+    for (low, high), (start, stop) in zip(
+        pairwise(visits.ends.tolist()), pairwise(visits.starts.tolist()), strict=True
+    ):
+        if low == high or start == stop:
+            continue
+        members = visits.members[start:stop]
+        for row, column, score in compare_visitors(
+            vectors, members, visitors, number[low:high], found.limits, k, engine
+        ):
+            foreign = visitors[row] != members[column]
+            found.offer((row[foreign], members[column[foreign]], score[foreign]))
+    found.settle()
+    row, column = np.nonzero(found.rows >= 0)
+    return visitors[row], found.rows[row, column], found.similarity[row, column]

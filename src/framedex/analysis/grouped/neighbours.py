@@ -1,0 +1,268 @@
+"""Neighbour graph of rows that do not fit into memory.
+
+It is the search of :mod:`framedex.analysis.neighbours`, on files: the same cells and the same reach, and each row is
+compared with the same rows. First all rows are sorted by cell, in groups of near cells that fit into memory (see
+:mod:`framedex.analysis.grouped.grouping`). Then each group is read once for the comparisons among its own rows, and
+once in each turn for rows of other groups that visit its cells. So a vector is mostly read together with its
+neighbours, by a process that holds one group, and only lists are kept of all rows.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.cells import Cells, assign, centroids_of, reach_of, sample_rows, tested_rows
+from framedex.analysis.grouped import steps
+from framedex.analysis.grouped.centroids import CellCentroids, find_cell_centroids, with_few_coarse
+from framedex.analysis.grouped.files import FileVectors, GroupFiles
+from framedex.analysis.grouped.grouping import group_cells
+from framedex.analysis.grouped.steps import FIRST, SECOND, PartSource, Plan, Span
+from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
+from framedex.analysis.neighbours import DEFAULT_K, DEFAULT_RECALL, OVERHEAD
+from framedex.analysis.products import Survivors
+from framedex.analysis.vector_sources import VectorSource
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
+from framedex.executors import Executor
+
+_CELL_ROWS = 500
+_FLAT_CELLS = 4096  # up to this number, rows are compared with all centroids
+_TAKEN = 65536  # rows that are read by number at a time
+_CHECKED = 65536
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of what is in memory at a time.
+
+    Attributes:
+        part_rows: rows that are read at a time.
+        group_rows: rows of a group.
+    """
+
+    part_rows: int
+    group_rows: int
+
+    @classmethod
+    def within(cls, worker_bytes: int, dimension: int) -> "Sizes":
+        """Return sizes for workers that may take a number of bytes each, beside their programs."""
+        rows = max(2048, min(worker_bytes // 4, 256 * 2**20) // (4 * max(1, dimension)))
+        return cls(max(1024, rows // 2), rows)
+
+
+class StepRunner:
+    """Runs steps on an executor, with progress.
+
+    Args:
+        executor: runs the items.
+        progress: called after each item, and at least twice a second with the last share; raises to stop.
+    """
+
+    def __init__(self, executor: Executor, progress: ShareProgress) -> None:
+        self._executor, self._progress, self._share = executor, progress, 0.0
+
+    def note(self, share: float) -> None:
+        """Report the completed share of the whole search."""
+        self._share = share
+        self._progress(share)
+
+    def between(self, start: float, end: float) -> ShareProgress:
+        """Return the progress of a part of the whole search."""
+        return lambda share: self.note(start + (end - start) * share)
+
+    def run(
+        self, function: Callable[[T], R], items: Sequence[Any], start: float, end: float
+    ) -> Generator[R, None, None]:
+        """Yield the results of items in order; the share of the whole search goes from *start* to *end*."""
+        for done, result in enumerate(self._executor.map(function, items, check=self._check), 1):
+            yield result
+            self.note(start + (end - start) * done / len(items))
+
+    def each(
+        self, function: Callable[[T], R], items: Iterable[Any], count: int, progress: ShareProgress
+    ) -> Generator[R, None, None]:
+        """Yield the results of *count* items in order, with a progress of their own."""
+        for done, result in enumerate(self._executor.map(function, items, check=self._check), 1):
+            yield result
+            progress(done / count)
+
+    def all(self, function: Callable[[T], R], items: Sequence[Any], start: float, end: float) -> list[R]:
+        """Return the results of items in order."""
+        return list(self.run(function, items, start, end))
+
+    def _check(self) -> None:
+        self._progress(self._share)
+
+
+def nearest_by_groups(
+    source: PartSource,
+    folder: Path,
+    *,
+    k: int = DEFAULT_K,
+    recall: float = DEFAULT_RECALL,
+    seed: int = 0,
+    sizes: Sizes,
+    executor: Executor,
+    progress: ShareProgress,
+) -> tuple[NeighbourGraph, Plan]:
+    """Return the k nearest neighbours of each row, as :func:`framedex.analysis.neighbours.nearest` does, and the plan.
+
+    The rows of the graph are places: rows in the order of their cells. Its arrays are mapped files.
+
+    Args:
+        source: the vectors, more than k rows.
+        folder: an empty folder for files, on a disk; about 1.1 times the bytes of the vectors.
+        k: neighbours per row.
+        recall: see :func:`framedex.analysis.neighbours.nearest`.
+        seed: seed of the random samples.
+        sizes: sizes of what is in memory at a time.
+        executor: runs the steps; its workers open files of the folder.
+        progress: called between steps; raises to stop.
+    """
+    runner = StepRunner(executor, progress)
+    plan, cells = _look(_start(source, folder, k, seed, sizes, recall, runner), runner)
+    plan = _sort(plan, cells, sizes, runner)
+    lists = _compare(plan, runner)
+    _complete(plan, lists, runner)
+    runner.all(partial(steps.sort_lists, plan), plan.spans, 0.98, 1.0)
+    files, grouping = plan.files, plan.order
+    assert plan.centroids is not None, "the cells are known"
+    assert plan.reach is not None, "the reach is known"
+    found = Cells(plan.centroids.all[grouping.order], np.asarray(files.cell), plan.reach.closest)
+    return NeighbourGraph(files.lists, files.similarity, found, lists.n_comparisons), plan
+
+
+def _start(
+    source: PartSource, folder: Path, k: int, seed: int, sizes: Sizes, recall: float, runner: StepRunner
+) -> Plan:
+    """Return a plan with cells and the reach."""
+    count, random = len(source), np.random.default_rng(seed)
+    cells = max(1, count // _CELL_ROWS)
+    files = GroupFiles(folder, count, source.dimension, k)
+    files.create()
+    engine = steps.engine_of_worker()
+    sample = _take(source.part(0, count), sample_rows(count, cells, random))
+    find = runner.between(0.0, 0.05)
+    if cells <= _FLAT_CELLS:
+        centroids = CellCentroids(centroids_of(sample, cells, engine=engine, random=random, progress=find))
+    else:
+        centroids = find_cell_centroids(sample, cells, engine=engine, random=random, progress=find)
+    del sample
+    tested = tested_rows(count, random)
+    queries = _take(source.part(0, count), tested)
+    plan = Plan(files, source, spans_of(count, sizes.part_rows), queries, tested).save()
+    near, similarity = _exact(plan, runner)
+    of_near = assign(_take(source.part(0, count), near.ravel()), centroids.all, engine=engine).reshape(near.shape)
+    reach = reach_of(queries, of_near, similarity, centroids.all, count, recall=recall)
+    distance = np.sqrt(np.maximum(2 - 2 * similarity[:, 0], 0))
+    widest = np.maximum(reach.all, reach.per_distance * distance)
+    return replace(plan, centroids=with_few_coarse(centroids, queries, widest), reach=reach).save()
+
+
+def spans_of(count: int, size: int) -> tuple[Span, ...]:
+    """Return consecutive spans of at most *size* of *count* rows."""
+    return tuple((start, min(start + size, count)) for start in range(0, count, size))
+
+
+def _take(source: VectorSource, rows: npt.NDArray[np.int64]) -> Vectors:
+    """Return rows by number, some thousand at a time."""
+    out = np.empty((len(rows), source.dimension), dtype=np.float32)
+    for start in range(0, len(rows), _TAKEN):
+        out[start : start + _TAKEN] = source.take(rows[start : start + _TAKEN])
+    return out
+
+
+def _exact(plan: Plan, runner: StepRunner) -> tuple[npt.NDArray[np.int64], Vectors]:
+    """Return (rows, similarities) of the exact neighbours of the tested rows: shape (T, k)."""
+    near = np.empty((len(plan.tested), 0), np.int64)
+    scores = np.empty((len(plan.tested), 0), np.float32)
+    for rows, similarity in runner.run(partial(steps.find_exact, plan), plan.spans, 0.05, 0.1):
+        near, scores = np.concatenate([near, rows], axis=1), np.concatenate([scores, similarity], axis=1)
+        keep = np.argsort(-scores, axis=1, kind="stable")[:, : plan.files.k]
+        near, scores = np.take_along_axis(near, keep, axis=1), np.take_along_axis(scores, keep, axis=1)
+    return near, scores
+
+
+def _look(plan: Plan, runner: StepRunner) -> tuple[Plan, npt.NDArray[np.int32]]:
+    """Return the plan, and the cell of each row, as the cells were found."""
+    cells = runner.all(partial(steps.look, plan), range(len(plan.spans)), 0.1, 0.25)
+    return plan, np.concatenate(cells)
+
+
+def _sort(plan: Plan, cells: npt.NDArray[np.int32], sizes: Sizes, runner: StepRunner) -> Plan:
+    """Sort the rows by cell; return the plan with groups."""
+    assert plan.centroids is not None, "the cells are known"
+    files, count = plan.files, len(plan.centroids)
+    grouping = group_cells(plan.centroids.all, np.bincount(cells, minlength=count), sizes.group_rows)
+    plan = replace(plan, grouping=grouping).save()
+    row = np.argsort(grouping.rank[cells], kind="stable").astype(np.int32)
+    place = np.empty_like(row)
+    place[row] = np.arange(len(row), dtype=np.int32)
+    files.row[:], files.place[:] = row, place
+    files.cell[:] = np.repeat(np.arange(count, dtype=np.int32), np.diff(grouping.cell_starts))
+    items = [(part, place[low:high], cells[low:high]) for part, (low, high) in enumerate(plan.spans)]
+    runner.all(partial(steps.sort_part, plan), items, 0.25, 0.35)
+    for part in range(len(plan.spans)):
+        files.remove_probes(part)
+    return plan
+
+
+def _compare(plan: Plan, runner: StepRunner) -> Lists:
+    """Compare the rows; return their lists."""
+    files, groups = plan.files, range(len(plan.order))
+    assert plan.centroids is not None, "the cells are known"
+    assert plan.reach is not None, "the reach is known"
+    if OVERHEAD * (plan.centroids.n_compared + plan.reach.n_candidates) > files.rows / 2:
+        files.remove_visits(FIRST, len(plan.spans))
+        compared = sum(runner.run(partial(steps.join_with_all, plan), groups, 0.35, 0.95))
+        lists = Lists.over(files.lists, files.similarity)
+        lists.n_comparisons = compared
+        return lists
+    compared = sum(runner.run(partial(steps.join_group, plan), groups, 0.35, 0.55))
+    lists = Lists.over(files.lists, files.similarity)
+    lists.n_comparisons = compared + files.rows * plan.centroids.n_compared
+    _visit(plan, lists, FIRST, runner, 0.55, 0.65)
+    files.remove_visits(FIRST, len(plan.spans))
+    far = runner.all(partial(steps.look_further, plan), groups, 0.65, 0.75)
+    lists.n_comparisons += sum(rows for rows, _ in far) * plan.centroids.n_compared
+    _visit(plan, lists, SECOND, runner, 0.75, 0.85)
+    files.remove_visits(SECOND, len(groups))
+    _offer_all(files, lists, runner.run(partial(steps.share_lists, plan), plan.spans, 0.85, 0.88))
+    runner.all(partial(steps.note_nearest, plan), plan.spans, 0.88, 0.9)
+    _offer_all(files, lists, runner.run(partial(steps.step_twice, plan), plan.spans, 0.9, 0.97))
+    return lists
+
+
+def _visit(plan: Plan, lists: Lists, turn: str, runner: StepRunner, start: float, end: float) -> None:
+    """Offer the candidates of all visits of a turn to the lists."""
+    step = partial(steps.visit_group, plan, turn)
+    for candidates, compared in runner.run(step, range(len(plan.order)), start, end):
+        lists.offer(candidates)
+        lists.n_comparisons += compared
+    lists.settle()
+    plan.files.limits[:] = lists.limits
+
+
+def _offer_all(files: GroupFiles, lists: Lists, candidates: Iterable[Survivors]) -> None:
+    """Offer candidates to the lists once all of them are found, as workers read the lists meanwhile."""
+    for each in list(candidates):
+        lists.offer(each)
+    lists.settle()
+    files.limits[:] = lists.limits
+
+
+def _complete(plan: Plan, lists: Lists, runner: StepRunner) -> None:
+    """Fill lists that are not full."""
+    short = [
+        start + np.flatnonzero(lists.rows[start : start + _CHECKED].min(axis=1) < 0)
+        for start in range(0, plan.files.rows, _CHECKED)
+    ]
+    lists.complete(FileVectors(plan.files), steps.engine_of_worker(), np.concatenate(short))
+    runner.note(0.98)

@@ -1,0 +1,326 @@
+"""Steps of the neighbour search by groups: functions of a plan and an item, whose result depends on nothing else.
+
+So an executor may run the items anywhere that the files of the plan can be opened, in any order, and again if a worker
+was lost.
+"""
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.cell_join import CellJoin, compare_two_steps, nearest_listed
+from framedex.analysis.cells import CellProbes, Reach, further_probes, group_rows, take_rows
+from framedex.analysis.grouped.centroids import CellCentroids
+from framedex.analysis.grouped.files import GroupFiles
+from framedex.analysis.grouped.grouping import Grouping
+from framedex.analysis.neighbour_lists import Lists, missing_directions, sorted_lists
+from framedex.analysis.products import CpuProducts, Products, Survivors, best_products
+from framedex.analysis.vector_sources import VectorSource
+from framedex.core.arrays import Vectors
+
+FIRST, SECOND = "first", "second"
+"""The turns of visits."""
+_QUERIES = 4096
+_MEMBERS = 16384  # rows of a cell that are compared at a time
+_STEP_ROWS = 2048
+Span = tuple[int, int]
+"""The first one of some rows, and the end."""
+
+
+class PartSource(Protocol):
+    """Source of vectors whose parts are read by other processes, too."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of values per row."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def part(self, start: int, stop: int) -> VectorSource:
+        """Return the source of some consecutive rows."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plan of the neighbour search by groups.
+
+    It is pickled as the path of the file that :meth:`save` wrote, as workers need it once and it may be large.
+
+    Attributes:
+        files: the files.
+        source: the vectors, by row.
+        spans: the rows of each part that is read at a time.
+        queries: float32, shape (T, D): the rows on which the reach is measured.
+        tested: int64, shape (T,): their numbers.
+        centroids: the centroids of the cells, in the order in which they were found; None until they are.
+        reach: how far rows probe; None until it is measured.
+        grouping: the order of the cells; None until all rows have a cell.
+    """
+
+    files: GroupFiles
+    source: PartSource
+    spans: tuple[Span, ...]
+    queries: Vectors
+    tested: npt.NDArray[np.int64]
+    centroids: CellCentroids | None = None
+    reach: Reach | None = None
+    grouping: Grouping | None = None
+
+    def save(self) -> "Plan":
+        """Write the plan for other processes, and return it."""
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        self._path.write_bytes(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+        return self
+
+    @property
+    def _path(self) -> Path:
+        stage = (self.centroids is not None) + (self.grouping is not None)
+        return self.files.folder / f"plan-{stage}"
+
+    def __reduce__(self) -> Any:
+        """Return the path from which another process reads the plan."""
+        return _read_plan, (self._path,)
+
+    @property
+    def order(self) -> Grouping:
+        """The order of the cells, which is known."""
+        assert self.grouping is not None, "all rows have a cell"
+        return self.grouping
+
+
+@lru_cache(maxsize=1)
+def _read_plan(path: Path) -> Plan:
+    return Plan(**pickle.loads(path.read_bytes()))  # noqa: S301 - written by the process that gave the item
+
+
+def engine_of_worker() -> Products:
+    """Return what computes products for one item at a time."""
+    best = best_products()
+    return CpuProducts(workers=1) if best.name == CpuProducts.name else best
+
+
+def vectors_of(source: PartSource, span: Span) -> Vectors:
+    """Return the vectors of consecutive rows: float32, shape (rows, D), in memory."""
+    start, stop = span
+    out = np.empty((stop - start, source.dimension), dtype=np.float32)
+    for first, block in source.part(start, stop).blocks():
+        out[first : first + len(block)] = block
+    return out
+
+
+def find_exact(plan: Plan, span: Span) -> tuple[npt.NDArray[np.int64], Vectors]:
+    """Return (rows, similarities) of the rows of a part that are nearest to the queries, without these themselves."""
+    rows = vectors_of(plan.source, span)
+    columns, scores = engine_of_worker().largest(plan.queries, rows, min(plan.files.k + 1, len(rows)))
+    columns = columns + span[0]
+    scores[columns == plan.tested[:, None]] = -np.inf
+    return columns, scores
+
+
+def look(plan: Plan, part: int) -> npt.NDArray[np.int32]:
+    """Return the cell of each row of a part, and write which other cells the rows probe."""
+    assert plan.centroids is not None, "the cells are known"
+    assert plan.reach is not None, "the reach is known"
+    content = vectors_of(plan.source, plan.spans[part])
+    own, row, cell = plan.centroids.near(content, plan.reach.all, engine=engine_of_worker())
+    plan.files.write_probes(part, np.stack([row, cell]).astype(np.int32))
+    return own.astype(np.int32)
+
+
+def sort_part(plan: Plan, item: tuple[int, npt.NDArray[np.int32], npt.NDArray[np.int32]]) -> int:
+    """Write the vectors of a part of the rows to their places, and the visits of these rows; return their number.
+
+    A row visits further cells beyond the reach until they have some rows more than it has neighbours.
+
+    Args:
+        plan: the plan.
+        item: the number of the part, the places of its rows, and their cells as they were found.
+    """
+    part, places, own = item
+    assert plan.centroids is not None, "the cells are known"
+    files, grouping, min_rows = plan.files, plan.order, 4 * plan.files.k
+    content = vectors_of(plan.source, plan.spans[part])
+    order = np.argsort(places)
+    vectors = files.vectors
+    for start in range(0, len(order), _QUERIES):
+        some = order[start : start + _QUERIES]
+        vectors[places[some]] = content[some]
+    row, cell = files.probes(part)
+    sizes = np.diff(grouping.cell_starts)[grouping.rank]
+    more = further_probes(content, plan.centroids.all, own, row, cell, sizes, min_rows, engine_of_worker())
+    row, cell = np.concatenate([row, more[0]]), np.concatenate([cell, more[1]])
+    positions = grouping.rank[cell]
+    files.write_visits(FIRST, part, places[row], grouping.group_of(positions), positions, len(grouping))
+    return len(row)
+
+
+def join_group(plan: Plan, group: int) -> int:
+    """Write the lists of a group's rows, among the rows of the group; return the number of computed similarities."""
+    files, grouping = plan.files, plan.order
+    places = grouping.places(group)
+    vectors = take_rows(files.vectors, places)
+    starts = grouping.cell_starts[grouping.group_cells[group] : grouping.group_cells[group + 1] + 1] - places.start
+    lists = Lists(len(vectors), files.k)
+    members = [np.arange(low, high, dtype=np.int32) for low, high in pairwise(starts.tolist())]
+    join = CellJoin(vectors, members, lists, engine_of_worker())
+    join.within(ignore)
+    visitors, cells = files.visits(FIRST, len(plan.spans), group)
+    own = (visitors >= places.start) & (visitors < places.stop)
+    _, ends = group_rows(cells[own] - grouping.group_cells[group], len(members))
+    join.probe(CellProbes(visitors[own] - places.start, ends), ignore)
+    files.lists[places] = np.where(lists.rows < 0, -1, lists.rows + places.start)
+    files.similarity[places] = lists.similarity
+    files.limits[places] = lists.similarity.min(axis=1, initial=np.inf)
+    return lists.n_comparisons
+
+
+def ignore(_share: float) -> None:
+    """Ignore the progress within an item."""
+
+
+def visit_group(plan: Plan, turn: str, group: int) -> tuple[Survivors, int]:
+    """Return the candidates that visitors of a group find in its cells, and the number of computed similarities.
+
+    In the first turn, the group's own rows are no visitors: they were compared before.
+    """
+    files, grouping = plan.files, plan.order
+    places = grouping.places(group)
+    visiting, cells = files.visits(turn, len(plan.spans) if turn == FIRST else len(grouping), group)
+    if turn == FIRST:
+        foreign = (visiting < places.start) | (visiting >= places.stop)
+        visiting, cells = visiting[foreign], cells[foreign]
+    visitors, number = np.unique(visiting, return_inverse=True)
+    found = Lists(len(visitors), files.k)
+    found.limits = files.limits[visitors]
+    known, vectors, engine = files.lists, files.vectors, engine_of_worker()
+    ends = np.searchsorted(cells, np.arange(grouping.group_cells[group], grouping.group_cells[group + 1] + 1))
+    for cell, (low, high) in zip(grouping.cells(group), pairwise(ends.tolist()), strict=True):
+        start, stop = grouping.cell_starts[cell : cell + 2].tolist()
+        if low == high or start == stop:
+            continue
+        for row, column, score in compare_visitors(
+            vectors, range(start, stop), visitors, number[low:high], found.limits, files.k, engine
+        ):
+            other = column + np.int32(start)
+            new = (known[visitors[row]] != other[:, None]).all(axis=1) & (visitors[row] != other)
+            found.offer((row[new], other[new], score[new]))
+        found.n_comparisons += (high - low) * (stop - start)
+    found.settle()
+    row, column = np.nonzero(found.rows >= 0)
+    return (visitors[row], found.rows[row, column], found.similarity[row, column]), found.n_comparisons
+
+
+def compare_visitors(
+    vectors: Vectors,
+    members: npt.NDArray[np.int32] | range,
+    visitors: npt.NDArray[np.int32],
+    numbers: npt.NDArray[np.int64],
+    limits: Vectors,
+    k: int,
+    engine: Products,
+) -> Iterator[Survivors]:
+    """Yield (visitor's number, member's number, similarity) above the visitors' limits, for visitors of one cell.
+
+    Args:
+        vectors: float32, shape (N, D), by place.
+        members: the places of the members of the cell.
+        visitors: int32, shape (V,): the places of visitors.
+        numbers: int64: the numbers of those that visit the cell, among all visitors.
+        limits: float32, shape (V,): by visitor's number.
+        k: see :meth:`Products.above`.
+        engine: computes the matrix products.
+    """
+    for first in range(0, len(members), _MEMBERS):
+        part = members[first : first + _MEMBERS]
+        content = take_rows(vectors, slice(part.start, part.stop) if isinstance(part, range) else part)
+        for start in range(0, len(numbers), _QUERIES):
+            some = numbers[start : start + _QUERIES]
+            queries = take_rows(vectors, visitors[some])
+            ((row, column, score),) = engine.above(queries, content, limits[some], k + 1)
+            yield some[row], (column + first).astype(np.int32), score
+
+
+def look_further(plan: Plan, group: int) -> tuple[int, int]:
+    """Write which cells rows of a group visit that are far from their nearest neighbour; return their numbers.
+
+    Returns:
+        The number of such rows, and the number of their visits.
+    """
+    assert plan.centroids is not None, "the cells are known"
+    assert plan.reach is not None, "the reach is known"
+    files, grouping, reach = plan.files, plan.order, plan.reach
+    places = grouping.places(group)
+    nearest = files.similarity[places].max(axis=1, initial=-np.inf)
+    further = reach.per_distance * np.sqrt(np.maximum(2 - 2 * nearest, 0))
+    far = np.flatnonzero(further > reach.all)
+    rows: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    cells: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for start in range(0, len(far), _QUERIES):
+        some = far[start : start + _QUERIES]
+        content = take_rows(files.vectors, some + places.start)
+        _, row, cell = plan.centroids.near(content, further[some], engine=engine_of_worker(), beyond=reach.all)
+        rows.append(some[row] + places.start)
+        cells.append(grouping.rank[cell])
+    row, cell = np.concatenate(rows), np.concatenate(cells)
+    files.write_visits(SECOND, group, row, grouping.group_of(cell), cell, len(grouping))
+    return len(far), len(row)
+
+
+def join_with_all(plan: Plan, group: int) -> int:
+    """Write the lists of a group's rows, among all rows; return the number of computed similarities."""
+    files, places, engine = plan.files, plan.order.places(group), engine_of_worker()
+    vectors, own = files.vectors, np.arange(places.start, places.stop, dtype=np.int32)
+    found = Lists(len(own), files.k)
+    for row, other, score in compare_visitors(
+        vectors, range(files.rows), own, np.arange(len(own)), found.limits, files.k, engine
+    ):
+        foreign = own[row] != other
+        found.offer((row[foreign], other[foreign], score[foreign]))
+        found.settle()
+    files.lists[places], files.similarity[places], files.limits[places] = found.rows, found.similarity, found.limits
+    return len(own) * files.rows
+
+
+def share_lists(plan: Plan, span: Span) -> Survivors:
+    """Return candidates for rows that some rows list, but that do not list these."""
+    files = plan.files
+    return missing_directions(files.lists, files.similarity, files.limits, slice(*span))
+
+
+def note_nearest(plan: Plan, span: Span) -> None:
+    """Write the nearest neighbours of some rows."""
+    files, part = plan.files, slice(*span)
+    files.nearest[part] = nearest_listed(files.lists[part], files.similarity[part])
+
+
+def step_twice(plan: Plan, span: Span) -> Survivors:
+    """Return candidates for some rows among the neighbours of their neighbours."""
+    files = plan.files
+    found = [
+        compare_two_steps(
+            files.vectors,
+            np.arange(start, min(start + _STEP_ROWS, span[1]), dtype=np.int32),
+            files.nearest,
+            files.lists,
+            files.cell,
+            files.limits,
+        )
+        for start in range(*span, _STEP_ROWS)
+    ]
+    row, other, score = (np.concatenate([each[part] for each in found]) for part in range(3))
+    return row, other, score
+
+
+def sort_lists(plan: Plan, span: Span) -> None:
+    """Sort the lists of some rows by similarity."""
+    files, part = plan.files, slice(*span)
+    rows, similarity = sorted_lists(files.lists[part], files.similarity[part], files.row)
+    files.lists[part], files.similarity[part] = rows, np.maximum(similarity, -1)

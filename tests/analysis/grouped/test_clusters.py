@@ -1,0 +1,49 @@
+"""Clusters by groups are those that are computed in memory."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from framedex.analysis.linkage import average_linkage
+from framedex.analysis.neighbours import nearest
+from framedex.errors import InvalidInput
+from tests.analysis.arrays import clustered
+from tests.analysis.grouped.searches import clusters_by_groups
+
+CUTS = (0.02, 0.05, 0.1, 0.2, 0.4)
+VECTORS = clustered(5000, 24, centres=80, spread=0.5)
+
+
+def pair_f1(one: npt.NDArray[np.int32], other: npt.NDArray[np.int32]) -> float:
+    """Return the F1 of pairs of rows in one cluster."""
+
+    def pairs(labels: npt.NDArray[np.integer]) -> float:
+        sizes = np.bincount(labels).astype(np.float64)
+        return float((sizes * (sizes - 1)).sum())
+
+    _, both = np.unique(one.astype(np.int64) * (other.max() + 1) + other, return_inverse=True)
+    return 2 * pairs(both) / (pairs(one) + pairs(other))
+
+
+@pytest.fixture(scope="module")
+def expected() -> npt.NDArray[np.int32]:
+    """Return the clusters of all distances."""
+    weights = np.ones(len(VECTORS), np.int64)
+    return average_linkage(VECTORS, weights, nearest(VECTORS, k=10), CUTS, dense_rows=len(VECTORS))
+
+
+@pytest.mark.parametrize("in_memory", [0, 2000])
+def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(
+    tmp_path: Path, expected: npt.NDArray[np.int32], in_memory: int
+) -> None:
+    """The clusters of each level agree, whether or not the last ones are read into memory."""
+    labels = clusters_by_groups(VECTORS, tmp_path / "files", CUTS, in_memory=in_memory, dense_rows=500)
+    assert [pair_f1(labels[:, level], expected[:, level]) for level in range(5)] >= [0.999] * 5
+
+
+def test_linkage_by_groups__checks_the_cuts(tmp_path: Path) -> None:
+    """Cuts that do not ascend are refused."""
+    with pytest.raises(InvalidInput, match="ascending"):
+        clusters_by_groups(VECTORS, tmp_path / "files", (0.2, 0.1), in_memory=0, dense_rows=500)

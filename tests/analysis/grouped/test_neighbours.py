@@ -1,0 +1,113 @@
+"""The neighbour search by groups finds what the search in memory finds, with any executor."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framedex.analysis.grouped import centroids, neighbours
+from framedex.analysis.neighbours import nearest
+from framedex.analysis.vector_sources import VectorsInMemory
+from framedex.executors import ProcessExecutor, ThreadExecutor
+from tests.analysis.arrays import clustered, uniform, unit
+from tests.analysis.grouped.searches import SMALL, found, lists_by_groups
+
+ROWS = 12_000
+VECTORS = clustered(ROWS, 24, centres=60, spread=0.6)
+
+
+def test_nearest_by_groups__finds_what_the_search_in_memory_finds(tmp_path: Path) -> None:
+    """The lists of nearly all rows are the same; the others differ by rounding."""
+    expected = nearest(VECTORS, k=10, exact=False)
+    with ThreadExecutor(2) as executor:
+        graph, plan = found(VECTORS, tmp_path / "files", executor)
+    assert len(plan.order) > 4
+    assert graph.cells is not None
+    assert expected.cells is not None
+    assert graph.cells.reach == pytest.approx(expected.cells.reach)
+    rows, similarity = np.asarray(plan.files.row[graph.rows][plan.files.place]), graph.similarity[plan.files.place]
+    equal = (np.sort(rows, axis=1) == np.sort(expected.rows, axis=1)).all(axis=1)
+    assert equal.mean() >= 0.999
+    np.testing.assert_allclose(similarity[equal], expected.similarity[equal], atol=1e-6)
+    # Each row's cell is that of the nearest centroid, and its vector lies at its place.
+    np.testing.assert_array_equal(plan.files.vectors[plan.files.place], VECTORS)
+    nearest_centroid = (VECTORS @ graph.cells.centroids.T).argmax(axis=1)
+    assert (graph.cells.of_row[plan.files.place] == nearest_centroid).mean() >= 0.999
+
+
+def test_nearest_by_groups__is_the_same_with_any_executor(tmp_path: Path) -> None:
+    """The number and the kind of workers change no bit of a list."""
+    results = []
+    for number, executor in enumerate((ThreadExecutor(1), ThreadExecutor(3), ProcessExecutor(2))):
+        with executor:
+            results.append(lists_by_groups(VECTORS, tmp_path / str(number), executor))
+    for rows, similarity in results[1:]:
+        np.testing.assert_array_equal(rows, results[0][0])
+        np.testing.assert_array_equal(similarity, results[0][1])
+
+
+def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are many cells, they are found through coarse centroids, and nearly as many neighbours are found."""
+    vectors = clustered(20_000, 16, centres=300, spread=0.5)
+    monkeypatch.setattr(neighbours, "_FLAT_CELLS", 10)
+    monkeypatch.setattr(neighbours, "_CELL_ROWS", 40)
+    monkeypatch.setattr(centroids, "_WORTH", 1)
+    with ThreadExecutor(2) as executor:
+        graph, plan = found(vectors, tmp_path / "files", executor)
+    assert plan.centroids is not None
+    assert plan.centroids.coarse is not None
+    assert plan.centroids.n_compared < len(plan.centroids)
+    some = np.arange(0, len(vectors), 97)
+    scores = vectors[some] @ vectors.T
+    scores[np.arange(len(some)), some] = -1
+    best = np.sort(scores, axis=1)[:, -10:]
+    reached = graph.similarity[plan.files.place[some]]
+    assert (reached.min(axis=1) >= best.min(axis=1) - 1e-5).mean() >= 0.85
+    assert (np.sort(reached, axis=1) >= best - 1e-5).mean() >= 0.95
+
+
+def test_nearest_by_groups__directions_without_structure(tmp_path: Path) -> None:
+    """Where cells do not pay, all rows are compared, and the lists are exact."""
+    vectors = uniform(5000, 64)
+    with ThreadExecutor(2) as executor:
+        rows, _ = lists_by_groups(vectors, tmp_path / "files", executor)
+    np.testing.assert_array_equal(np.sort(rows), np.sort(nearest(vectors, k=10, exact=True).rows))
+
+
+def test_nearest_by_groups__one_giant_cell(tmp_path: Path) -> None:
+    """Rows that are nearly equal fill a cell larger than a group, and still find each other."""
+    random = np.random.default_rng(0)
+    near = unit(np.ones(24) + 1e-3 * random.normal(size=(6000, 24)))
+    vectors = np.concatenate([near, clustered(6000, 24, centres=30)])
+    with ThreadExecutor(2) as executor:
+        rows, similarity = lists_by_groups(vectors, tmp_path / "files", executor)
+    assert (rows[:6000] < 6000).all()
+    assert (similarity[:6000] > 0.99).all()
+    assert (rows >= 0).all()
+    assert (rows != np.arange(len(vectors))[:, None]).all()
+    assert all(len(set(each)) == 10 for each in rows[::50].tolist())
+
+
+def test_nearest_by_groups__stops_when_it_is_asked_to(tmp_path: Path) -> None:
+    """An exception of the progress ends the search, at any of its steps."""
+
+    class Stopped(Exception):
+        pass
+
+    for limit in (0.0, 0.12, 0.3, 0.5, 0.7, 0.93):
+
+        def stop(share: float, limit: float = limit) -> None:
+            if share >= limit:
+                raise Stopped
+
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        with ThreadExecutor(2) as executor, pytest.raises(Stopped):
+            neighbours.nearest_by_groups(
+                VectorsInMemory(VECTORS),
+                folder,
+                k=10,
+                sizes=SMALL,
+                executor=executor,
+                progress=stop,
+            )
