@@ -11,6 +11,7 @@ from hypothesis import settings
 from framedex import Workspace
 from framedex.encoders import registry
 from tests.buckets import Service
+from tests.executors.ray_cluster import ACCESS, ray_cluster
 from tests.gallery import SETTINGS, VERIFYING, Gallery, fill, make_gallery
 from tests.laws import QUICK
 
@@ -51,6 +52,13 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
         yield Gallery(folder, workspace, dataset, {row["image_filename"]: row["media_id"] for row in rows})
 
 
+@pytest.fixture(scope="session")
+def ray_address() -> Iterator[str]:
+    """The address of a cluster of Ray that tests join."""
+    with ray_cluster() as made:
+        yield made
+
+
 @pytest.fixture(autouse=True)
 def _registered_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Encoders that a test registers are gone after it."""
@@ -69,6 +77,13 @@ def verifying(tmp_path: Path) -> Iterator[Workspace]:
     """A workspace of its own for one test, in which copies are verified by keypoints."""
     with Workspace(tmp_path / "verifying", settings=VERIFYING) as opened:
         yield opened
+
+
+@pytest.fixture
+def on_ray(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment in which programs join a cluster of Ray."""
+    for name, value in {**ACCESS, "RAY_ADDRESS": ray_address}.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ FIELDS = {
 MAY_LOAD = {
     "import framedex": set[str](),
     "import framedex.cli": {"typer"},
+    "import framedex.executors": FIELDS | {"Stemmer"},
     "from framedex.storage.listing import list_workspace": FIELDS | {"greenlet", "sqlalchemy"},
     "from framedex import Workspace": (
         FIELDS | {"PIL", "cv2", "greenlet", "numpy", "pyarrow", "simplejpeg", "sqlalchemy"}

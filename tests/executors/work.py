@@ -2,9 +2,12 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
+
+from framedex.core.arrays import Vectors
 
 
 def square(number: int) -> int:
@@ -76,3 +79,19 @@ def meet(folder: Path, count: int, number: int) -> bool:
             return False
         time.sleep(0.002)
     return True
+
+
+def products(rows: Vectors) -> Vectors:
+    """Return the products of all pairs of rows."""
+    return rows @ rows.T
+
+
+def surroundings(_item: None) -> tuple[list[str], dict[str, str | None], str]:
+    """Return the path of modules, the variables of threads of BLAS, and the file of the main module."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    return sys.path, {name: os.environ.get(name) for name in names}, str(sys.modules["__main__"].__file__)
+
+
+def visible_gpus(_item: int) -> str | None:
+    """Return the numbers of the GPUs that CUDA shows to this process."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES")

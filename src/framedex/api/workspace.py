@@ -110,7 +110,8 @@ class Workspace(WorkspaceUpkeep):
         settings: limits and defaults; by default from the environment.
         text_encoder: the encoder for semantic search of captions: a name or a TextEncoder. It replaces the encoder of
             the settings.
-        executor: where images are decoded and measured: ``threads`` or ``processes``; it replaces that of the settings.
+        executor: where images are decoded and measured: ``threads``, ``processes``, ``ray``, or the address of one
+            of its clusters such as ``ray://head.example.com:10001``. It replaces the executor of the settings.
 
     Raises:
         InvalidInput: the text encoder or the executor does not exist, or a setting of the environment is invalid.

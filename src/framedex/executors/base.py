@@ -12,6 +12,8 @@ from framedex.executors.resources import Admission, Capacity, Need
 
 T = TypeVar("T")
 R = TypeVar("R")
+ATTEMPTS = 3
+"""Times that an item is run whose worker is lost each time."""
 POLL_S = 0.5
 """Seconds after which a wait for a result looks whether it should go on."""
 

@@ -7,7 +7,6 @@ even if this process is killed.
 """
 
 import contextlib
-import os
 import pickle
 import queue
 import signal
@@ -16,20 +15,18 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
+from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, TypeVar
 
 from framedex.errors import Unavailable
-from framedex.executors.base import LocalExecutor, ResultLost
+from framedex.executors.base import ATTEMPTS, LocalExecutor, ResultLost
+from framedex.executors.interpreters import module_path, start_interpreter
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_ATTEMPTS = 3  # of an item whose worker is lost
 _END_S = 5.0  # for which an idle worker may take to end
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class _Lost(Exception):
@@ -97,7 +94,7 @@ class ProcessExecutor(LocalExecutor):
 
     def _run(self, function: Callable[[T], R], item: T) -> R:
         packed, status = self._packed(function), 0
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             worker = self._free.get()
             try:
                 result: R = worker.call(id(function), packed, item)
@@ -159,21 +156,9 @@ class _Worker:
                 return
             if self._stopped:
                 raise Unavailable("the processes of this executor were ended")
-            ours, theirs = Pipe()
-            # Without -P, modules in the working directory would come before those of Python.
-            command = [self._python, "-P", "-m", "framedex.executors.worker", str(theirs.fileno())]
-            path = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
-            try:
-                self._process = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
-                    command, pass_fds=[theirs.fileno()], env={**os.environ, **_ONE_THREAD, "PYTHONPATH": path},
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )  # fmt: skip
-            except (OSError, TypeError) as error:  # an embedded interpreter has no executable
-                ours.close()
-                raise Unavailable(f"cannot start processes that work for this one: {error}") from error
-            finally:
-                theirs.close()
+            self._process, ours = start_interpreter(
+                self._python, "framedex.executors.worker", {"PYTHONPATH": module_path()}
+            )
             try:
                 ours.recv()  # what it says once it has started
             except (EOFError, OSError):

@@ -10,6 +10,7 @@ import queue
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -35,12 +36,19 @@ def run_worker(connection: Connection) -> None:
 
 
 def _answer(message: bytes, functions: dict[int, Any]) -> bytes:
-    """Return the pickled result of an item, or the exception."""
-    try:
+    def call() -> Any:
         number, function, item = pickle.loads(message)  # noqa: S301 - of our parent
         if function is not None:
             functions[number] = pickle.loads(function)  # noqa: S301 - of our parent
-        return pickle.dumps((True, functions[number](item)), pickle.HIGHEST_PROTOCOL)
+        return functions[number](item)
+
+    return answer(call)
+
+
+def answer(call: Callable[[], Any]) -> bytes:
+    """Return what a call returns or raises, pickled: (True, result), or (False, exception)."""
+    try:
+        return pickle.dumps((True, call()), pickle.HIGHEST_PROTOCOL)
     except BaseException as error:
         return pickle.dumps((False, _with_place(error)), pickle.HIGHEST_PROTOCOL)
 

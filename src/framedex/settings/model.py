@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -16,8 +17,8 @@ from framedex.errors import InvalidInput
 
 PREFIX = "FRAMEDEX_"
 """The beginning of the names of variables."""
-THREADS, PROCESSES = "threads", "processes"
-"""The executors."""
+THREADS, PROCESSES, RAY = "threads", "processes", "ray"
+"""The executors; the last one also with the address of a cluster."""
 NO_STEMS = "none"
 """The language without stemming."""
 
@@ -52,9 +53,30 @@ def check_executor(name: str) -> str:
     Raises:
         InvalidInput: there is no such executor.
     """
-    if name not in (THREADS, PROCESSES):
-        raise InvalidInput(f"the executor is {THREADS!r} or {PROCESSES!r}, not {name!r:.100}")
-    return name
+    if name in (THREADS, PROCESSES, RAY):
+        return name
+    if is_ray(name) and _has_host_and_port(name):
+        return name
+    raise InvalidInput(
+        f"the executor is {THREADS!r}, {PROCESSES!r}, {RAY!r}, or the address of a cluster such as "
+        f"'ray://head.example.com:10001', not {name!r:.100}"
+    )
+
+
+def is_ray(executor: str | None) -> bool:
+    """Return whether the name of an executor is that of Ray, or the address of one of its clusters."""
+    return executor is not None and (executor == RAY or executor.startswith(f"{RAY}://"))
+
+
+def _has_host_and_port(address: str) -> bool:
+    """Return whether an address has a host, a port, and nothing else."""
+    try:
+        parts = urlsplit(address)
+        return bool(
+            parts.hostname and parts.port and f"{parts.scheme}://{parts.netloc}" == address and "@" not in address
+        )
+    except ValueError:
+        return False
 
 
 def check_language(language: str) -> str:
@@ -244,7 +266,8 @@ class Settings(EnvironmentSettings):
     )
     executor: Annotated[str, AfterValidator(check_executor)] | None = define(
         Group.GENERAL,
-        "where images are decoded and measured: `threads` of the process, or `processes` of their own",
+        "where images are decoded and measured: on `threads`, in `processes`, or by `ray` on a cluster, "
+        "also at an address such as `ray://head.example.com:10001`",
         default_text="threads for the first images, processes for the others",
         default=None,
     )

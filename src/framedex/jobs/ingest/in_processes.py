@@ -2,16 +2,18 @@
 
 What follows from the pixels of an image is computed in a process: its measures, its copy descriptors, the embedding of
 the built-in encoder, and the input of a model. The results are some kilobytes an image, or the input of a model, and go
-through a pipe: 16 images at a time, a few times a process ahead of what is written, so memory stays bounded.
+through a pipe: 16 images at a time, a few times a process ahead of what is written, so memory stays bounded. Workers of
+a Ray cluster do the same; they read the files at their paths.
 """
 
 import logging
 import os
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +22,13 @@ import cv2
 
 from framedex.encoders import Preparation
 from framedex.errors import Unavailable
-from framedex.executors import ProcessExecutor, ResultLost
+from framedex.executors import Executor, ProcessExecutor, ResultLost, open_executor
 from framedex.jobs.ingest.decoding import Decoded, FileDecoder, Places
 from framedex.media.decode import PartOfBudget
 from framedex.media.frame_sampling import EVERY_SECOND
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item
-from framedex.settings import PROCESSES, THREADS, Settings
+from framedex.settings import PROCESSES, THREADS, Settings, is_ray
 
 _LOG = logging.getLogger(__name__)
 _WORTH = 2000  # images that are left: with two processes, decoding half of them saves what their start takes
@@ -42,7 +44,8 @@ class RemoteDecoder:
     Attributes:
         places, preparation, settings, columns: see :class:`FileDecoder`.
         pixels: the process's share of the limit of decoded pixels.
-        turn: a file; images with more pixels are decoded one at a time over all processes that share it.
+        turn: a file, by its path or its name in the machine's folder for temporary files; images with more pixels are
+            decoded one at a time over all processes that share it.
     """
 
     places: Places
@@ -50,7 +53,7 @@ class RemoteDecoder:
     settings: Settings
     columns: tuple[str, ...]
     pixels: int
-    turn: Path
+    turn: str
 
     def __call__(self, items: list[Item]) -> list[Decoded]:
         """Return the results of images."""
@@ -59,7 +62,7 @@ class RemoteDecoder:
     @cached_property
     def _decoder(self) -> FileDecoder:
         cv2.setNumThreads(1)
-        budget = PartOfBudget(self.pixels, self.turn)
+        budget = PartOfBudget(self.pixels, Path(tempfile.gettempdir(), self.turn))
         return FileDecoder(
             self.places, self.preparation, self.settings, EVERY_SECOND, _has_no_frame, self.columns, budget
         )
@@ -83,22 +86,24 @@ def decoding(decoder: FileDecoder, settings: Settings, remaining: Callable[[], f
     """
     chosen = settings.executor
     reason = _not_in_processes(decoder)
-    if reason and chosen == PROCESSES:
-        _LOG.warning("images are decoded on threads, not in processes: %s", reason)
+    if reason and chosen not in (None, THREADS):
+        where = "in processes" if chosen == PROCESSES else f"by the executor {chosen!r}"
+        _LOG.warning("images are decoded on threads, not %s: %s", where, reason)
     if reason or chosen == THREADS or (chosen is None and settings.processes < 2):
         yield decoder.decode_images, settings.threads
         return
-    with tempfile.TemporaryDirectory(prefix="framedex-") as folder, ProcessExecutor(settings.processes) as processes:
-        remote = RemoteDecoder(
-            decoder.places,
-            decoder.preparation,
-            settings,
-            tuple(decoder.columns),
-            max(settings.pixels_in_flight // settings.processes, 1),
-            Path(folder) / "turn",
-        )
-        hybrid = _Hybrid(decoder, remote, processes, remaining if chosen is None else None)
-        yield hybrid, max(settings.processes, 2)
+    with ExitStack() as stack:
+        if is_ray(chosen):
+            executor = stack.enter_context(open_executor(settings))
+            turn = f"framedex-turn-{uuid.uuid4().hex}"  # on each machine
+            stack.callback(Path(tempfile.gettempdir(), turn).unlink, missing_ok=True)
+        else:
+            executor = stack.enter_context(ProcessExecutor(settings.processes))
+            turn = str(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="framedex-")), "turn"))
+        pixels = max(settings.pixels_in_flight // executor.workers, 1)
+        remote = RemoteDecoder(decoder.places, decoder.preparation, settings, tuple(decoder.columns), pixels, turn)
+        hybrid = _Hybrid(decoder, remote, executor, remaining if chosen is None else None)
+        yield hybrid, max(executor.workers, 2)
 
 
 def _not_in_processes(decoder: FileDecoder) -> str | None:
@@ -118,7 +123,7 @@ class _Hybrid:
     Args:
         decoder: decodes on the calling thread.
         remote: decodes in processes.
-        processes: the processes.
+        processes: the processes, or other workers.
         remaining: returns about how many images are left, which may be worth the start of processes; None to wait for
             the processes.
     """
@@ -127,7 +132,7 @@ class _Hybrid:
         self,
         decoder: FileDecoder,
         remote: RemoteDecoder,
-        processes: ProcessExecutor,
+        processes: Executor,
         remaining: Callable[[], float] | None,
     ) -> None:
         self._decoder, self._remote, self._processes, self._remaining = decoder, remote, processes, remaining
@@ -177,4 +182,15 @@ class _Hybrid:
             raise Unavailable(f"{lost}; if memory is short, fewer processes need less (FRAMEDEX_PROCESSES)") from lost
         if len(items) > 1:
             return [each for item in items for each in self([item])]
+        if not isinstance(self._processes, ProcessExecutor):
+            return self._after_loss(items)
         return [self._decoder.broken(items[0], f"its decoding ended the process ({lost.how})")]
+
+    def _after_loss(self, items: list[Item]) -> list[Decoded]:
+        """Return the result of an image in a process of this machine, which tells how it ends; a cluster does not.
+
+        Raises:
+            Unavailable: the process was killed from outside.
+        """
+        with ProcessExecutor(1) as process:
+            return _Hybrid(self._decoder, self._remote, process, None)(items)
