@@ -61,8 +61,6 @@ def test_place_rows__few(rows: int) -> None:
     assert np.isfinite(places).all()
 
 
-@pytest.mark.slow
-@pytest.mark.slow
 def test_place_rows__missing_neighbours() -> None:
     """A list that ends early, or has nobody, makes no place infinite; equal places come apart."""
     neighbours = np.full((50, 10), -1, np.int32)
@@ -105,17 +103,17 @@ def test_place_rows__known_places_are_only_adjusted() -> None:
     assert (nearest_family == family[new]).mean() > 0.9
 
 
-@pytest.mark.parametrize("spread", [0.5, 5.0, 60.0])
-def test_potential__equals_the_sum_over_all_pairs(spread: float) -> None:
-    """The grid gives the sum of all other pairs to 1 %, and the gradient to 10 % of its size."""
+@pytest.mark.parametrize(("spread", "tolerance"), [(0.5, 0.1), (5.0, 0.1), (60.0, 0.1), (200.0, 1e-4)])
+def test_potential__equals_the_sum_over_all_pairs(spread: float, tolerance: float) -> None:
+    """The grid gives the sum of all other pairs to 1 %, and the gradient to 10 % of its size; a wide one is exact."""
     places = np.random.default_rng(0).standard_normal((2, 400), dtype=np.float32) * np.float32(spread)
     with ThreadPoolExecutor(2) as pool:
         total, gradient = _Potential()(places, pool)
     difference = places[:, :, None].astype(np.float64) - places[:, None, :]
     kernel = 1 / (1 + np.square(difference).sum(axis=0))
     exact = -2 * (difference * np.square(kernel)).sum(axis=2)
-    assert total == pytest.approx(kernel.sum() - 400, rel=0.01)
-    assert np.linalg.norm(gradient - exact) < 0.1 * np.linalg.norm(exact)
+    assert total == pytest.approx(kernel.sum() - 400, rel=tolerance / 10)
+    assert np.linalg.norm(gradient - exact) < tolerance * np.linalg.norm(exact)
 
 
 def test_forces__pull_neighbours_together() -> None:

@@ -201,7 +201,10 @@ class _Forces:
 
 
 class _Potential:
-    """The potential of the repulsion, Σ 1 / (1 + distance²), on a grid that covers all places."""
+    """The potential of the repulsion, Σ 1 / (1 + distance²), on a grid that covers all places.
+
+    Few places far apart need more nodes than they have pairs. Then the sum goes over all pairs instead.
+    """
 
     def __init__(self) -> None:
         self._key: tuple[int, float] | None = None
@@ -215,7 +218,10 @@ class _Potential:
         Each place is spread over the four nodes around it; values between nodes are interpolated in the same way.
         """
         low, high = places.min(axis=1), places.max(axis=1)
-        cells, cell = self._fit(float((high - low).max()))
+        side, cells = _grid(float((high - low).max()))
+        if places.shape[1] < cells / 2:
+            return _sum_over_pairs(places)
+        cell = self._fit(cells, side)
         corner = (low + high - cell * cells) / 2
         nodes = cells + 6
         at = (places - corner[:, None]) * np.float32(1 / cell) + 2
@@ -247,11 +253,9 @@ class _Potential:
         of_itself = own[0] * self._near[0] + (1 - own[0] - own[1]) * self._near[1] + own[1] * self._near[2]
         return float((value - of_itself).sum(dtype=np.float64)), np.stack(gradient)
 
-    def _fit(self, extent: float) -> tuple[int, float]:
-        """Return the number of cells on a side, and their side, so that they cover an extent; prepare the kernel."""
-        side = _SIDE_STEP ** np.ceil(np.log(max(extent, 1e-3) * 1.001) / np.log(_SIDE_STEP))
-        cells = int(np.clip(np.ceil(side / _CELL), _FEWEST_CELLS, _MOST_CELLS))
-        key = cells, float(side / cells)
+    def _fit(self, cells: int, side: float) -> float:
+        """Return the side of a cell of a grid; prepare the kernel."""
+        key = cells, side / cells
         if key != self._key:
             self._key, self._padded = key, _fast_length(2 * (cells + 6))
             steps = np.arange(self._padded)
@@ -263,7 +267,7 @@ class _Potential:
             near = np.fft.irfft2(kernel.T, (self._padded, self._padded))[:2, :2]
             self._near = float(near[0, 0]), float(near[0, 1]), float(near[1, 1])
             self._kernel = np.ascontiguousarray(kernel, dtype=np.float32)
-        return key
+        return key[1]
 
     def _convolved(self, mass: Points, pool: ThreadPoolExecutor) -> Points:
         """Return the potential at each node of the mass at all nodes: float32, shape (nodes, nodes).
@@ -290,6 +294,20 @@ class _Potential:
         for transform, lines in ((forward, nodes), (convolve, len(along)), (back, nodes)):
             list(pool.map(transform, (slice(at, at + _LINES) for at in range(0, lines, _LINES))))
         return out
+
+
+def _grid(extent: float) -> tuple[float, int]:
+    """Return the side of a grid that covers an extent, and the number of its cells on a side."""
+    side = float(_SIDE_STEP ** np.ceil(np.log(max(extent, 1e-3) * 1.001) / np.log(_SIDE_STEP)))
+    return side, int(np.clip(np.ceil(side / _CELL), _FEWEST_CELLS, _MOST_CELLS))
+
+
+def _sum_over_pairs(places: Points) -> tuple[float, Points]:
+    """Return what :class:`_Potential` does, without a grid; memory is quadratic in the number of places."""
+    apart = places[:, :, None] - places[:, None, :]
+    potential = 1 / (1 + np.einsum("aij,aij->ij", apart, apart))
+    total = float(potential.sum(dtype=np.float64)) - places.shape[1]  # a place adds 1 to its own potential
+    return total, np.einsum("aij,ij->ai", apart, potential * potential) * np.float32(-2)
 
 
 def _fast_length(least: int) -> int:
