@@ -15,6 +15,7 @@ from framedex.core.progress import ShareProgress
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.database_schema import Schema, migrate
 from framedex.storage.row_values import WrongValue, stored_json
+from framedex.storage.shared_statements import COMPILED, URL
 from framedex.storage.sqlite_errors import OF_THE_DISK, base_code, failure_reason
 from framedex.storage.turns import Turns
 
@@ -269,12 +270,13 @@ def _fault_of(connection: sa.Connection) -> sqlite3.OperationalError | None:
 def _engine(path: Path, *, read_only: bool) -> sa.Engine:
     # No limit: a writing thread opens a second connection for reads and must never wait for it.
     return sa.create_engine(
-        "sqlite://",
+        URL,
         creator=lambda: _connect(path, read_only=read_only),
         poolclass=sa.pool.QueuePool,
         pool_size=_IDLE,
         max_overflow=-1,
         json_deserializer=stored_json,
+        execution_options={"compiled_cache": COMPILED},
     )
 
 
