@@ -461,13 +461,14 @@ class TestDuplicates:
 
     @pytest.mark.slow
     def test_exact__copies_of_files(self, families: Dataset, tmp_path: Path) -> None:
-        """Equal files are a group, whatever else is like them."""
+        """Equal files are a group, whatever else is like them; the one with the shortest name is kept."""
         copy = tmp_path / "more" / "copy.mp4"
         copy.parent.mkdir()
         copy.write_bytes((tmp_path / "families" / "1-whole.mp4").read_bytes())
         families.add_media(copy.parent)
         (group,) = families.duplicates(exact=True, entity_type="VIDEOS")
         assert (group.file_names, group.similarity) == (["1-whole.mp4", "copy.mp4"], 1.0)
+        assert (group.keep, group.keep_reason) == (group.media_ids[1], "It has the shortest file name.")
         assert "copy.mp4" in families.duplicates(entity_type="VIDEOS")[0].file_names
 
     @pytest.mark.slow

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES
-from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, choose_rows
+from framedex.analysis.keeping import LastCriterion, MemberFiles
+from framedex.browse.preferences import FIRST, LARGEST, LAST_WINS, OLDEST, PREFERENCES
+from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, KeepRule, choose_rows
+from framedex.core.arrays import RowIds
 from framedex.errors import InvalidInput
 from framedex.storage.media_rows import STANDING
 
@@ -24,6 +26,8 @@ rows = st.lists(
             **dict.fromkeys(ISSUES, st.sampled_from([0.5, 1.0, np.nan, np.nan])),
             **dict.fromkeys(MEASURES[:-1], known),
             "duplicate_similarity": st.floats(0.96, 1),
+            "name": st.sampled_from(["a", "b", "aa"]),
+            "content": st.sampled_from(["x", "y", None]),
         }
     ),
     max_size=25,
@@ -33,6 +37,11 @@ rows = st.lists(
 def candidates_of(table: list[dict[str, Any]]) -> CandidateRows:
     """Return candidate rows; groups have several members."""
     keys = [row["key"] for row in table]
+
+    def files(row_ids: RowIds) -> MemberFiles:
+        chosen = [table[int(row_id) - 10] for row_id in row_ids]
+        return MemberFiles.of([row["name"] for row in chosen], [row["content"] for row in chosen])
+
     return CandidateRows(
         np.arange(10, 10 + len(table), dtype=np.uint64),
         ISSUES,
@@ -40,6 +49,7 @@ def candidates_of(table: list[dict[str, Any]]) -> CandidateRows:
         None,
         np.array([[row[issue] for issue in ISSUES] for row in table]).reshape(-1, 2),
         {name: np.array([row[name] for row in table], dtype=np.float64) for name in MEASURES},
+        files,
     )
 
 
@@ -57,7 +67,21 @@ def best_of(table: list[dict[str, Any]], members: list[int], request: CleanupReq
         left = [member for member in members if values[member] >= minimum]
         criteria += [preference.wins] if len(left) < len(members) else []
         members = left
-    return members[0], [*criteria, *([FIRST] if len(members) > 1 else [])]
+    if len(members) == 1:
+        return members[0], criteria
+    content = table[members[0]]["content"]
+    equal = [each for each in members if content is not None and table[each]["content"] == content] or members[:1]
+    if request.keep is KeepRule.FIRST or len(equal) == 1:
+        return members[0], [*criteria, FIRST]
+    shortest = sorted(equal, key=lambda each: len(table[each]["name"]))
+    is_only = len(table[shortest[0]]["name"]) < len(table[shortest[1]]["name"])
+    if equal != members:
+        is_first = shortest[0] == members[0]
+        return shortest[0], [*criteria, FIRST if is_first else LAST_WINS[LastCriterion.EQUAL_NAME]]
+    if is_only:
+        return shortest[0], [*criteria, LAST_WINS[LastCriterion.NAME]]
+    has_longer = len(table[shortest[-1]]["name"]) > len(table[shortest[0]]["name"])
+    return shortest[0], [*criteria, *(["names"] if has_longer else []), FIRST]
 
 
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))

@@ -120,6 +120,37 @@ def test_plan__of_equal_files(gallery: Gallery) -> None:
     assert {row["confidence"] for row in rows.values()} == {1.0}
 
 
+def test_plan__of_equal_files_by_name(workspace: Workspace, tmp_path: Path) -> None:
+    """Of equal files of one age that with the shortest name is kept, in whatever folder, everywhere but for 'first'."""
+    folder = tmp_path / "images"
+    write(folder / "a/rose-copy.png", photo(1))
+    for name in ("a/rose (1).png", "in a long folder/rose.png", "z/rose.png"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes((folder / "a/rose-copy.png").read_bytes())
+    write(folder / "b.png", photo(2))
+    for path in folder.rglob("*.png"):
+        os.utime(path, (1e9, 1e9))
+    dataset = workspace.create_dataset("roses", folder, "gist")
+    kept = "in a long folder/rose.png"
+    for duplicates in ("exact", 0.96):
+        for keep, stays in (("best", kept), ("oldest", kept), ("first", "a/rose (1).png")):
+            rows = by_path(dataset.plan_cleanup(duplicates=duplicates, keep=keep))
+            assert [path for path, row in rows.items() if row["action"] == "keep"] == [stays]
+            assert rows[stays]["reason"].endswith("it is the first in order")
+    (group,) = dataset.duplicates(exact=True)
+    assert (group.keep, group.keep_reason) == (
+        dataset.media_id(str(folder / kept)), "Of the 2 best, it is the first in order.",
+    )  # fmt: skip
+    assert [each.keep for each in dataset.duplicates()] == [group.keep]
+    shown = dataset.to_arrow(["path", "keep"]).to_pylist()
+    assert {row["path"]: row["keep"] for row in shown} == {
+        "a/rose-copy.png": False, "a/rose (1).png": False, kept: True, "z/rose.png": False, "b.png": None,
+    }  # fmt: skip
+    without = dataset.where([{"not": {"folder": {"op": "is", "value": "z"}}}])
+    (group,) = without.duplicates(exact=True)
+    assert (group.keep_reason, len(group.media_ids)) == ("It has the shortest file name.", 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("keep", "stays"), [("first", "a.png"), ("oldest", "b.png"), ("largest", "a.png")])
 def test_plan__what_stays(dataset: Dataset, tmp_path: Path, keep: str, stays: str) -> None:

@@ -220,8 +220,8 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
 
         Examples:
             >>> ds.duplicates().to_arrow().select(["path", "keep", "reason"]).to_pylist()
-            [{'path': 'cat-1-copy.jpg', 'keep': True, 'reason': 'kept'}, {'path': 'cat-1.jpg', 'keep': False,
-              'reason': 'same pixels'}, {'path': 'garden-small.jpg', 'keep': False, 'reason': 'resized to 50%'},
+            [{'path': 'cat-1-copy.jpg', 'keep': False, 'reason': 'same pixels'}, {'path': 'cat-1.jpg', 'keep': True,
+              'reason': 'kept'}, {'path': 'garden-small.jpg', 'keep': False, 'reason': 'resized to 50%'},
               {'path': 'garden.jpg', 'keep': True, 'reason': 'kept'}]
         """
         sizes = [len(group.media_ids) for group in self]
@@ -252,8 +252,8 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
         Examples:
             >>> ds.duplicates().to_pandas()[["path", "keep", "reason"]]
                            path   keep          reason
-            0    cat-1-copy.jpg   True            kept
-            1         cat-1.jpg  False     same pixels
+            0    cat-1-copy.jpg  False     same pixels
+            1         cat-1.jpg   True            kept
             2  garden-small.jpg  False  resized to 50%
             3        garden.jpg   True            kept
         """

@@ -1,7 +1,8 @@
 """Duplicate groups: near-duplicates and equal files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,18 +12,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.analysis.keeping import BestMembers, Values, best_members
+from framedex.analysis.keeping import BestMembers, MemberFiles, Positions, Values, best_members
+from framedex.browse.equal_files import exact_key, read_files
 from framedex.browse.explore import file_name
 from framedex.browse.frame_groups import groups_within_videos
 from framedex.browse.issues import check_limit
 from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
+from framedex.core.arrays import RowIds
 from framedex.core.ids import Kind, content_group_id, group_id
 from framedex.errors import InvalidInput
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from framedex.storage.condition import Condition
 from framedex.storage.copy_pairs import CROPPED, reasons_of
 from framedex.storage.media import Media
-from framedex.storage.media_rows import BOX, DUPLICATES, STANDING
+from framedex.storage.media_rows import DUPLICATES, STANDING
 from framedex.storage.objects import is_empty_object_view
 from framedex.vql import duplicate_level
 
@@ -101,8 +104,15 @@ def kept_ids(media: Media) -> Kept:
     sizes = pc.list_value_length(groups["row_ids"]).to_numpy().astype(np.int64)
     measures = _Measures(media, row_ids)
     criteria = [each.criterion(measures) for each in _preferences(media)]
-    best = best_members(sizes, criteria, row_ids.astype(np.int64)).best
-    return Kept(media.values_at(row_ids[best], "media_id"), frozenset(["media_id", column, *measures]))
+    files = partial(_files_at, media, row_ids)
+    best = best_members(sizes, criteria, row_ids.astype(np.int64), files).best
+    columns = frozenset(["media_id", "path", *exact_key(media)[1], column, *measures])
+    return Kept(media.values_at(row_ids[best], "media_id"), columns)
+
+
+def _files_at(media: Media, row_ids: RowIds, members: Positions) -> MemberFiles:
+    """Return the files of members at some positions among all rows of the groups."""
+    return read_files(media, row_ids[members])
 
 
 class _Measures(dict[str, Values]):
@@ -155,7 +165,7 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
     check_limit(limit)
     groups = _grouped(media, condition, exact_key(media), limit)
     ones = np.ones(len(groups))
-    # Equal files have equal content, so only their age is compared.
+    # Equal files have equal content, so only their age and their names are compared.
     return _Members.of(media, groups, ("modified_at",)).groups(
         (OLDEST,),
         ids=[content_group_id(media.dataset_id, digest) for digest in groups["key"].to_pylist()],
@@ -163,23 +173,6 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
         similarity=ones,
         confidence=ones,
     )
-
-
-def exact_key(media: Media) -> tuple[str, tuple[str, ...]]:
-    """Return an SQL expression that is equal for media of equal content, and the columns that it reads.
-
-    It is the hash of the file. For frames, it is the hash of the video followed by the frame number; for objects, the
-    key of the media item followed by the box.
-    """
-    key = "content_hash"
-    columns: tuple[str, ...] = ("content_hash",)
-    if media.has_videos:
-        numbered = "content_hash || encode('#' || frame_number)"
-        key = f"CASE WHEN frame_number IS NULL THEN content_hash ELSE {numbered} END"
-        columns = (*columns, "frame_number")
-    if media.parents is None or is_empty_object_view(media):
-        return key, columns
-    return f"({key}) || encode('@' || concat_ws(' ', {', '.join(BOX)}))", (*columns, *BOX)
 
 
 def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]], limit: int | None) -> pa.Table:
@@ -208,6 +201,7 @@ class _Members:
         edges: position of the first member of each group, and N at the end: G + 1 integers.
         row_ids: uint64, shape (N,), ascending within each group.
         columns: float64, shape (N,), measures by name.
+        files: returns the files of the members at some positions.
     """
 
     media_ids: list[str]
@@ -215,6 +209,7 @@ class _Members:
     edges: npt.NDArray[np.int64]
     row_ids: npt.NDArray[np.uint64]
     columns: Columns
+    files: Callable[[Positions], MemberFiles]
 
     @classmethod
     def of(cls, media: Media, groups: pa.Table, measures: Sequence[str]) -> "_Members":
@@ -229,12 +224,13 @@ class _Members:
             np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
             row_ids,
             {name: _numbers(rows[name]) if name in stored else unknown for name in measures},
+            partial(_files_at, media, row_ids),
         )
 
     def best(self, preferences: Sequence[Preference]) -> BestMembers:
         """Return the best member of each group, with the effect of each preference."""
         criteria = [preference.criterion(self.columns) for preference in preferences]
-        return best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
+        return best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64), self.files)
 
     def groups(
         self,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from framedex.analysis.keeping import BestMembers, Criterion, Values
+from framedex.analysis.keeping import BestMembers, Criterion, LastCriterion, Values
 
 Columns = dict[str, Values]
 """Measures of members by name: float64, NaN if unknown. Times are in seconds since 1970, UTC."""
@@ -183,8 +183,8 @@ PREFERENCES = (
     DENSEST,
     OLDEST,
 )
-"""Criteria in order of priority, each applied to the best members by the previous one. If several members remain, the
-first in row order is kept.
+"""Criteria in order of priority, each applied to the best members by the previous one. If several members remain,
+:data:`LAST_WINS` decides.
 """
 
 
@@ -207,11 +207,16 @@ def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[P
         if remaining == 1 < compared:
             values = _compared(preference, columns, best, int(decision.rival[group, index]))
             return f"{sentence(preference.wins, compared, size)}: {values}."
-    return f"{sentence(FIRST, remaining, size)}."
+    return f"{sentence(LAST_WINS[LastCriterion(decision.last[group])], int(decision.compared[group]), size)}."
 
 
 FIRST = "is the first in order"
-"""The last criterion, as the predicate of a sentence."""
+LAST_WINS = {
+    LastCriterion.ORDER: FIRST,
+    LastCriterion.NAME: "has the shortest file name",
+    LastCriterion.EQUAL_NAME: "equals the first in order and has a shorter file name",
+}
+"""What the best member is or has by each last criterion, as the predicate of a sentence."""
 
 
 def sentence(predicate: str, compared: int, members: int) -> str:

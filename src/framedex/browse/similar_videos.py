@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.analysis.components import connected_components
+from framedex.analysis.keeping import Criterion, LastCriterion, MemberFiles, best_members
 from framedex.analysis.video_similarity import Pairs, near_pairs, sample_frames, unique_pairs, video_similarity
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
-from framedex.browse.preferences import FIRST, sentence
+from framedex.browse.preferences import LAST_WINS, sentence
 from framedex.core.checks import check_fraction
 from framedex.core.ids import content_group_id
 from framedex.records import DuplicateGroup
@@ -209,15 +210,22 @@ def _group(
 
 
 def _best(videos: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str]:
-    """Return the best video to keep, with the reason: the largest, then the longest, then the first."""
-    remaining = list(videos)
-    members = len(remaining)
-    for predicate, measure in (("is the largest", _pixels), ("is the longest", _seconds)):
-        compared, highest = len(remaining), max(map(measure, remaining))
-        remaining = [each for each in remaining if measure(each) == highest]
-        if len(remaining) == 1 < compared:
-            return remaining[0], f"{sentence(predicate, compared, members)}."
-    return remaining[0], f"{sentence(FIRST, len(remaining), members)}."
+    """Return the best video to keep, with the reason: the largest, then the longest, then by the last criteria."""
+    members = list(videos)
+    size = len(members)
+    criteria = [Criterion(np.array([measure(each) for each in members])) for measure in _CRITERIA.values()]
+    result = best_members(np.array([size]), criteria, np.arange(size), lambda tied: _files(members, tied))
+    best, remaining = members[int(result.best[0])], size
+    for predicate, left in zip(_CRITERIA, result.left[0].tolist(), strict=True):
+        compared, remaining = remaining, left
+        if remaining == 1 < compared:
+            return best, f"{sentence(predicate, compared, size)}."
+    return best, f"{sentence(LAST_WINS[LastCriterion(result.last[0])], int(result.compared[0]), size)}."
+
+
+def _files(videos: list[dict[str, Any]], numbers: Numbers) -> MemberFiles:
+    chosen = [videos[number] for number in numbers.tolist()]
+    return MemberFiles.of([file_name(each["path"]) for each in chosen], [each["content_hash"] for each in chosen])
 
 
 def _pixels(video: dict[str, Any]) -> float:
@@ -226,3 +234,7 @@ def _pixels(video: dict[str, Any]) -> float:
 
 def _seconds(video: dict[str, Any]) -> float:
     return float(video["duration_s"] or 0)
+
+
+_CRITERIA = {"is the largest": _pixels, "is the longest": _seconds}
+"""The criteria for the video to keep, by what the best one is."""

@@ -1,8 +1,9 @@
 """The choice of media to remove, as duplicates or for an issue, and of media to keep in their place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.analysis.keeping import best_members
-from framedex.browse.duplicates import check_similarity, exact_key
-from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES, Preference
+from framedex.analysis.keeping import LastCriterion, MemberFiles, best_members
+from framedex.browse.duplicates import check_similarity
+from framedex.browse.equal_files import exact_key, read_files
+from framedex.browse.preferences import LARGEST, LAST_WINS, OLDEST, PREFERENCES, Preference
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.checks import check_fraction
 from framedex.errors import InvalidInput
@@ -75,10 +77,10 @@ class CleanupRequest:
 
     @property
     def preferences(self) -> tuple[Preference, ...]:
-        """The criteria for the member to keep, in order; the order of ingestion breaks remaining ties."""
+        """The criteria for the member to keep, in order; for members that remain see :class:`LastCriterion`."""
         match self.keep:
             case KeepRule.BEST:
-                # Equal files differ only in their age.
+                # Equal files differ only in their age and their names.
                 return (OLDEST,) if self.duplicates == EXACT else PREFERENCES
             case KeepRule.LARGEST:
                 return (LARGEST,)
@@ -116,6 +118,7 @@ class CandidateRows:
         keys: content hashes of the groups, by their numbers; None if groups have no hash.
         confidence: float64, shape (N, I): the confidence of each issue, 0 to 1; NaN for issues that the row lacks.
         columns: the measures by name, each float64, shape (N,).
+        files: returns the files of rows by their ids.
     """
 
     row_ids: RowIds
@@ -124,6 +127,7 @@ class CandidateRows:
     keys: pa.Array | None
     confidence: Values
     columns: dict[str, Values]
+    files: Callable[[RowIds], MemberFiles]
 
     @classmethod
     def read(cls, media: Media, condition: Condition, request: CleanupRequest) -> "CandidateRows":
@@ -145,7 +149,7 @@ class CandidateRows:
             confidence[is_enough, number] = values[is_enough]
         unknown = np.full(len(rows), np.nan)
         measures = {name: _floats(rows[name]) if name in stored else unknown for name in _MEASURES}
-        return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures)
+        return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures, partial(read_files, media))
 
 
 def _group_key(media: Media, request: CleanupRequest) -> tuple[str | None, tuple[str, ...]]:
@@ -245,27 +249,33 @@ def _best(
         request: the request.
     """
     preferences = request.preferences
-    starts, last = np.cumsum(sizes) - sizes, len(preferences) + 1
+    last = len(preferences) + 1
     if not preferences or not len(sizes):
-        best, decided = candidates[starts], np.where(sizes > 1, last, 0)
+        best, decided = candidates[np.cumsum(sizes) - sizes], np.where(sizes > 1, last, 0)
         return best, *_reason_texts(preferences, decided * 2)
     columns = {name: values[candidates] for name, values in rows.columns.items()}
-    result = best_members(sizes, [each.criterion(columns) for each in preferences], np.arange(len(candidates)))
-    before = np.concatenate([sizes[:, None], result.left], axis=1)
+    result = best_members(
+        sizes,
+        [each.criterion(columns) for each in preferences],
+        np.arange(len(candidates)),
+        lambda members: rows.files(rows.row_ids[candidates[members]]),
+    )
+    before = np.concatenate([sizes[:, None], result.left[:, :-1], result.compared[:, None]], axis=1)
     decides = np.concatenate([(result.left == 1) & (before[:, :-1] > 1), result.left[:, -1:] > 1], axis=1)
     decided = np.where(decides.any(axis=1), decides.argmax(axis=1) + 1, 0)
     compared = np.take_along_axis(before, np.maximum(decided - 1, 0)[:, None], axis=1)[:, 0]
+    decided += np.where(decided == last, result.last, 0)
     return candidates[result.best], *_reason_texts(preferences, decided * 2 + (compared < sizes))
 
 
 def _reason_texts(preferences: Sequence[Preference], codes: Numbers) -> tuple[pa.Array, Numbers]:
     """Return the texts of the codes that occur, and the number of the text of each code.
 
-    A code is twice the number of the criterion that decided, from 1 on, the last for the order of ingestion, 0 for a
-    group of one; and one more if other criteria had left out members before.
+    A code is twice the number of the criterion that decided, from 1 on, after the preferences each
+    :class:`LastCriterion`, 0 for a group of one; and one more if other criteria had left out members before.
     """
     distinct, numbers = np.unique(codes, return_inverse=True)
-    predicates = [each.wins for each in preferences] + [FIRST]
+    predicates = [*(each.wins for each in preferences), *(LAST_WINS[each] for each in LastCriterion)]
     texts = [
         f"{'of the best, ' if code % 2 else ''}it {predicates[code // 2 - 1]}" if code else ""
         for code in distinct.tolist()

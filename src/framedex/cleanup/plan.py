@@ -90,9 +90,9 @@ class CleanupPlan:
         Examples:
             >>> plan = ds.plan_cleanup(duplicates="exact")
             >>> plan.to_arrow().select(["path", "action", "reason"]).to_pylist()
-            [{'path': 'cat-1-copy.jpg', 'action': 'keep', 'reason': 'kept of 2 files with equal content: it is the
-              first in order'}, {'path': 'cat-1.jpg', 'action': 'remove', 'reason': 'same content as
-              cat-1-copy.jpg'}]
+            [{'path': 'cat-1-copy.jpg', 'action': 'remove', 'reason': 'same content as cat-1.jpg'}, {'path':
+              'cat-1.jpg', 'action': 'keep', 'reason': 'kept of 2 files with equal content: it has the shortest
+              file name'}]
         """
         return self._plan.rows
 

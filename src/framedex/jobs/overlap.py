@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from framedex.analysis.copies import Units, find_candidates
 from framedex.analysis.linkage import ROUNDING
 from framedex.analysis.pairings import closest_pairs, first_pairs
-from framedex.browse.duplicates import difference, exact_key, tells_original
+from framedex.browse.duplicates import difference, tells_original
+from framedex.browse.equal_files import exact_key
 from framedex.core.arrays import RowIds, Vectors
 from framedex.core.progress import Progress
 from framedex.encoders.copy_descriptor import MIRRORED, cells, layouts, poses

@@ -22,9 +22,10 @@ class DuplicateGroup(Record):
     fewest added pixels, the source of the most copies, the least difference from the other copies, saved first, the
     finest quantisation, the nearest to another copy, the most colour detail, metadata, the nearest to the other copies,
     one compression only; then the most pixels, the highest acutance, the most bytes per pixel, the oldest time of the
-    last change (UTC), the first. Each criterion keeps all members that are as good as the best one: within a third of
-    the detail, 1 % of the pixels, 0.02 of acutance, 2 % of the bytes per pixel, and 2 s. Unknown values lose to known
-    ones. In a filtered group, ``keep`` is the best of the members that the filter leaves.
+    last change (UTC), the first in the order of ingestion. Of files that are equal to that one, the one with the
+    shortest name is kept, then the first. Each criterion keeps all members that are as good as the best one: within a
+    third of the detail, 1 % of the pixels, 0.02 of acutance, 2 % of the bytes per pixel, and 2 s. Unknown values lose
+    to known ones. In a filtered group, ``keep`` is the best of the members that the filter leaves.
     ``confidence``, in [0, 1], is the lowest similarity of a member to the image most similar to it.
 
     ``reasons`` says of each member how it is a copy of the one to keep: same file, same pixels, resized, recompressed

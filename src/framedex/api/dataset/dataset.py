@@ -665,7 +665,8 @@ class Dataset(
                 levels; ``exact`` for files with equal content; None to ignore duplicates.
             issues: names of issue types, each with the dataset's threshold; or minimum confidences, 0 to 1, by name.
             keep: the member of a group that stays: ``best``, as in :meth:`duplicates`; ``first`` in the order of
-                ingestion; the ``oldest`` file; the ``largest`` image.
+                ingestion; the ``oldest`` file; the ``largest`` image. Of equal files of one age, the one with the
+                shortest name stays, unless the rule is ``first``.
             where: a VQL filter: only media that pass it are removed, or kept in place of others.
 
         Raises:
@@ -676,7 +677,7 @@ class Dataset(
         Examples:
             >>> plan = ds.plan_cleanup(duplicates=0.96, issues=["dark"])
             >>> plan.words
-            '3 media to remove: 1 dark, 2 duplicates; ... KB of files; 2 kept in their place; ...'
+            '3 media to remove: 1 dark, 2 duplicates; ... KB of files; 2 kept in their place'
         """
         return plan_cleanup(self._context, self.id, duplicates=duplicates, issues=issues, keep=keep, where=where)
 

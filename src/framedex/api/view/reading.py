@@ -154,7 +154,7 @@ class Reading(Composition):
 
         Examples:
             >>> ds.where(vql.issues("duplicates")).to_arrow(["path", "keep"]).to_pylist()
-            [{'path': 'cat-1-copy.jpg', 'keep': True}, {'path': 'cat-1.jpg', 'keep': False}, {'path':
+            [{'path': 'cat-1-copy.jpg', 'keep': False}, {'path': 'cat-1.jpg', 'keep': True}, {'path':
               'garden-small.jpg', 'keep': False}, {'path': 'garden.jpg', 'keep': True}]
         """
         selection = self._selection(self._media())
@@ -170,8 +170,8 @@ class Reading(Composition):
         Examples:
             >>> ds.where(vql.issues("duplicates")).to_pandas(["path", "keep"])
                            path   keep
-            0    cat-1-copy.jpg   True
-            1         cat-1.jpg  False
+            0    cat-1-copy.jpg  False
+            1         cat-1.jpg   True
             2  garden-small.jpg  False
             3        garden.jpg   True
         """
