@@ -1,6 +1,8 @@
 """Candidates for copies contain the copies in any pose, and what is verified fits the budget."""
 
 import dataclasses
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -10,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from framedex.analysis import copies
 from framedex.analysis.components import connected_components
 from framedex.analysis.copies import Candidates, Units, affordable, canonical_poses, find_candidates
 from framedex.analysis.products import CpuProducts
 from framedex.encoders.gist import POSES, Gist, cells, layouts, poses
+from framedex.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.analysis.arrays import Vectors, unit
 from tests.image_files import Pixels, photo
 from tests.laws import examples
@@ -431,3 +435,37 @@ def test_affordable__mirrored_ones_are_compared_twice(pose: int, budget_ms: floa
     """A pair that may be mirrored is compared as it is, too, and the budget counts both comparisons."""
     some = dataclasses.replace(candidates([(0, 1)]), pose=np.array([pose]))
     assert chosen_of(some, budget_ms) == expected
+
+
+@pytest.fixture(scope="module", params=[1, 3, "processes"])
+def workers(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    """Executors of different kinds and sizes."""
+    if request.param != "processes":
+        with ThreadExecutor(request.param) as threads:
+            yield threads
+        return
+    if sys.platform == "win32":
+        pytest.skip("processes are started as on POSIX")
+    with ProcessExecutor(2) as processes:
+        yield processes
+
+
+@pytest.mark.parametrize(("added", "split"), [(0, None), (0, 200), (390, None), (1, None)])
+def test_find_candidates__in_any_blocks(
+    workers: Executor, monkeypatch: pytest.MonkeyPatch, added: int, split: int | None
+) -> None:
+    """Blocks of any size on any executor give the very same pairs and numbers, also where many are equally similar."""
+    vectors = grids(400, seed=5)
+    vectors[150:250] = vectors[150]  # more equal images than an image has candidates
+    some = units(vectors, grids(90, seed=6) + vectors[:90], list(range(0, 180, 2)))
+
+    def found(executor: Executor | None) -> Candidates:
+        return find_candidates(some, all_poses, as_grids, as_cells, added=added, split=split, executor=executor)
+
+    whole = found(None)
+    assert len(whole.a) > 100
+    monkeypatch.setattr(copies, "_WORK", 128)
+    monkeypatch.setattr(copies, "_GROUP", 512)
+    in_blocks = found(workers)
+    for each in dataclasses.fields(Candidates):
+        np.testing.assert_array_equal(getattr(in_blocks, each.name), getattr(whole, each.name), strict=True)

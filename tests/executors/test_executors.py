@@ -1,10 +1,12 @@
 """Executors: results in order, errors, lost processes, and the end of all processes."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from framedex.errors import Aborted, Unavailable
-from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor
+from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor, functions
 from tests.executors import work
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
@@ -183,3 +185,33 @@ def test_processes__of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])  # type: ignore[no-untyped-call] # untyped there
     NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
     assert notebook.cells[1].outputs[0]["text"] == "[0, 1, 4, 9, 16]\n"
+
+
+class Marked:
+    """A function that can be told from others."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, item: int) -> int:
+        return self.number * 1000 + item
+
+
+def test_functions__many(executor: Executor) -> None:
+    """Each item meets its function, however many there are, also those that were not used for long."""
+    several = [Marked(number) for number in range(25)]
+    for _ in range(2):
+        for each in several:
+            assert list(executor.map(each, range(3))) == [each.number * 1000 + item for item in range(3)]
+
+
+def test_functions__are_not_kept(processes: ProcessExecutor) -> None:
+    """Of functions only the last few are kept: they may refer to large arrays."""
+    first = partial(work.square)
+    gone = weakref.ref(first)
+    assert processes.call(first, 3) == 9
+    for _ in range(functions.MOST):
+        processes.call(partial(work.square), 2)
+    del first
+    gc.collect()
+    assert gone() is None

@@ -9,12 +9,17 @@ their places. The search uses projections to the principal components of a sampl
 
 The order of verification also depends on single parts of images: a banner, a caption or a crop leaves some parts nearly
 equal, while the parts of different images are all moderately alike.
+
+The work on units and pairs is done in blocks, on any executor. Neither their size nor the number of workers changes the
+result: within a block the steps have a fixed size, and of equal similarities the first row counts.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from itertools import count, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +31,7 @@ from framedex.analysis.products import Products
 from framedex.core.arrays import Vectors
 from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.progress import ShareProgress
+from framedex.executors import Executor, ThreadExecutor
 
 Rows = npt.NDArray[np.int64]
 Poses = Callable[[Vectors], Vectors]
@@ -36,14 +42,21 @@ _FEW = 128  # units, for which the components take longer than they save
 _NEIGHBOURS = 40  # in the search; several may be poses or panels of one image
 _KEPT = 12  # candidates an image, in all poses, and as many as it is
 _RECALL = 0.9
-_BLOCK = 4096
+_BLOCK = 4096  # a step
 _UNCLEAR = 0.1  # a difference of light, in [0, 1], that does not tell two poses apart
-_POSED = 128  # descriptors that are turned at a time; memory that is touched for the first time costs the most here
-_QUERIES = 512
+_POSED = (
+    128  # a step: descriptors that are turned at a time; memory that is touched for the first time costs the most here
+)
+_QUERIES = 512  # a step
+_GROUP = 16 * _QUERIES  # queries whose descriptors in all poses are in memory
+_WORK = 32 * _POSED  # units or pairs that a worker gets at a time
+_WORK_BYTES = 64 * 2**20  # that such a part takes at most
 _MIRRORED = 4  # the first pose that mirrors
 _USUAL_POSE = 0.04  # similarity that candidates are worth more as they are, because most copies are
 _LEAD = 0.5  # weight of the lead over the next candidate
 _SOME_PARTS, _PARTS = 4, 2.0  # a quarter of the parts of an image, and the weight of their similarity
+_LAST_ROW = 2**32 - 1
+_NO_KEY = np.iinfo(np.int64).min
 _AS_IT_IS, _UNDONE_BY = np.arange(8), np.array([0, 3, 2, 1, 4, 5, 6, 7])  # each pose, and the one that undoes it
 
 
@@ -104,6 +117,7 @@ def find_candidates(
     split: int | None = None,
     owners: npt.NDArray[np.int32] | None = None,
     engine: Products | None = None,
+    executor: Executor | None = None,
     progress: ShareProgress = ignore_progress,
 ) -> Candidates:
     """Return pairs of images that may be copies, at most a few for each image.
@@ -117,21 +131,23 @@ def find_candidates(
         split: the first image of a second set; only pairs of an image before it and one from it on are returned.
         owners: int32, shape (M,): images with the same number ≥ 0 are no candidates for each other.
         engine: computes the matrix products.
+        executor: does the work on units and pairs; None for this thread.
         progress: called with the share that is done; raises to stop.
     """
     if units.images < 2 or added >= units.images:
         return _none()
-    with single_threaded_blas():  # its threads wait for each other longer than these products take
+    # Threads of BLAS wait for each other longer than these products take.
+    with single_threaded_blas(), nullcontext(executor) if executor else ThreadExecutor(1) as workers:
         projection = _Projection.of(units, poses)
         if added == 0:
-            pairs = _joined(units, projection, poses, light, split, engine, progress)
+            pairs = _joined(units, projection, poses, light, split, engine, workers, progress)
         else:
-            pairs = _looked_up(units, projection, poses, added, owners, progress)
+            pairs = _looked_up(units, projection, poses, added, owners, workers, progress)
         a, b = pairs
         if owners is not None:
             apart = (owners[a] < 0) | (owners[a] != owners[b])
             a, b = a[apart], b[apart]
-        return _with_similarity(units, poses, cells, a, b)
+        return _with_similarity(units, poses, cells, a, b, workers, progress)
 
 
 def _none() -> Candidates:
@@ -203,21 +219,23 @@ def _joined(
     light: Callable[[Vectors], Vectors],
     split: int | None,
     engine: Products | None,
+    executor: Executor,
     progress: ShareProgress,
 ) -> tuple[Rows, Rows]:
     """Return pairs of images with near units, from searches in the poses that they take, and as they are.
 
     With a *split*, units before it search among those from it on, and the other way round.
     """
+    parts = executor.map(
+        partial(_taken_poses, projection, poses, light),
+        (units.vectors[start : start + _WORK] for start in range(0, len(units.vectors), _WORK)),
+        memory=_WORK_BYTES, check=lambda: progress(0.0),
+    )  # fmt: skip
     rows, owners, upright = [], [], []
-    for start in range(0, len(units.vectors), _POSED):
-        vectors = units.vectors[start : start + _POSED].astype(np.float32)
-        taken = canonical_poses(light(vectors))
-        taken[0] = True  # as it is: most copies are neither turned nor mirrored
-        pose, unit = np.nonzero(taken)
-        rows.append(projection(poses(vectors)[pose, unit]))
+    for start, (points, unit, is_usual) in zip(count(0, _WORK), parts, strict=False):
+        rows.append(points)
         owners.append(units.image[start + unit])
-        upright.append(pose == 0)
+        upright.append(is_usual)
     projected, image, is_upright = np.concatenate(rows), np.concatenate(owners), np.concatenate(upright)
     del rows, owners, upright
     if split is not None:  # the units of the first set come first
@@ -236,6 +254,22 @@ def _joined(
         pairs.append(_best_pairs(owner, graph.rows, graph.similarity, units.images))
     a, b = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     return _distinct(a, b, units.images)
+
+
+def _taken_poses(
+    projection: _Projection, poses: Poses, light: Callable[[Vectors], Vectors], vectors: npt.NDArray[np.floating]
+) -> tuple[Vectors, Rows, npt.NDArray[np.bool_]]:
+    """Return (projections, units, whether they are as they are) of the poses that units take."""
+    rows, numbers, upright = [], [], []
+    for start in range(0, len(vectors), _POSED):
+        some = vectors[start : start + _POSED].astype(np.float32)
+        taken = canonical_poses(light(some))
+        taken[0] = True  # as it is: most copies are neither turned nor mirrored
+        pose, unit = np.nonzero(taken)
+        rows.append(projection(poses(some)[pose, unit]))
+        numbers.append(start + unit)
+        upright.append(pose == 0)
+    return np.concatenate(rows), np.concatenate(numbers), np.concatenate(upright)
 
 
 def _part_of(progress: ShareProgress, start: float, end: float) -> ShareProgress:
@@ -276,35 +310,77 @@ def _looked_up(
     poses: Poses,
     added: int,
     owners: npt.NDArray[np.int32] | None,
+    executor: Executor,
     progress: ShareProgress,
 ) -> tuple[Rows, Rows]:
     """Return pairs with added images: their units, in all poses, are compared with all units of other owners."""
-    queries = np.flatnonzero(units.image >= added)
-    source = _sources(units.image, owners)
-    # The nearest in all poses, and as they are.
-    best = np.full((2, len(queries), _NEIGHBOURS), -np.inf, np.float32)
-    rows = np.full((2, len(queries), _NEIGHBOURS), -1, np.int64)
-    turned = [
-        projection(poses(units.vectors[part].astype(np.float32)).reshape(-1, units.vectors.shape[1]))
-        for part in _parts(queries, _QUERIES)
-    ]
-    for start in range(0, len(units.vectors), _BLOCK):
-        block = projection(units.vectors[start : start + _BLOCK].astype(np.float32))
-        its_source = source[start : start + _BLOCK]
-        for number, part in enumerate(_parts(np.arange(len(queries)), _QUERIES)):
-            in_poses = (turned[number] @ block.T).reshape(-1, len(part), len(block))
-            place = np.broadcast_to(np.arange(len(block)) + start, (len(part), len(block)))
-            is_own = source[queries[part]][:, None] == its_source
-            for kind, scores in enumerate((in_poses.max(axis=0), in_poses[0])):
-                known = np.concatenate([best[kind, part], np.where(is_own, -np.inf, scores)], axis=1)
-                top = np.argpartition(-known, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS]
-                best[kind, part] = np.take_along_axis(known, top, axis=1)
-                rows[kind, part] = np.take_along_axis(np.concatenate([rows[kind, part], place], axis=1), top, axis=1)
-        progress(min(1.0, (start + _BLOCK) / len(units.vectors)))
-    found = np.isfinite(best.ravel())
-    mine = np.tile(np.repeat(units.image[queries], _NEIGHBOURS), 2)[found]
-    other = units.image[rows.ravel()[found]]
-    return _distinct(mine, other, units.images)
+    queries, source = np.flatnonzero(units.image >= added), _sources(units.image, owners)
+    starts = range(0, len(units.vectors), _BLOCK)
+    groups, done = _parts(queries, _GROUP), 0
+    total = len(starts) * len(groups)
+
+    def go_on() -> None:
+        progress(done / total)
+
+    mine, other = [], []
+    for group in groups:
+        turned = [
+            projection(poses(units.vectors[part].astype(np.float32)).reshape(-1, units.vectors.shape[1]))
+            for part in _parts(group, _QUERIES)
+        ]
+        blocks = ((start, units.vectors[start : start + _BLOCK], source[start : start + _BLOCK]) for start in starts)
+        # The nearest in all poses, and as they are.
+        best = np.full((2, len(group), _NEIGHBOURS), _NO_KEY, np.int64)
+        search = partial(_nearest_of_block, projection, turned, source[group])
+        for keys in executor.map(search, blocks, memory=_WORK_BYTES, check=go_on):
+            best = _largest_keys(np.concatenate([best, keys], axis=2))
+            done += 1
+            go_on()
+        found = best > _NO_KEY
+        mine.append(np.broadcast_to(units.image[group][None, :, None], best.shape)[found])
+        other.append(units.image[_LAST_ROW - (best[found] & _LAST_ROW)])
+    return _distinct(np.concatenate(mine), np.concatenate(other), units.images)
+
+
+def _nearest_of_block(
+    projection: _Projection,
+    turned: Sequence[Vectors],
+    sources: Rows,
+    block: tuple[int, npt.NDArray[np.floating], Rows],
+) -> Rows:
+    """Return the keys of the units of a block that are nearest to queries in all poses, and as they are.
+
+    Args:
+        projection: of units.
+        turned: the projections of the queries, a step at a time: float32, shape (8 · Q, C).
+        sources: int64, shape (Q,): equal numbers are not compared.
+        block: the first row, the vectors and the sources of the units.
+
+    Returns:
+        int64, shape (2, Q, at most 40).
+    """
+    start, vectors, its_sources = block
+    points = projection(vectors.astype(np.float32))
+    row = _LAST_ROW - (start + np.arange(len(points), dtype=np.int64))
+    found, first = [], 0
+    for step in turned:
+        in_poses = (step @ points.T).reshape(len(_AS_IT_IS), -1, len(points))
+        is_own = sources[first : first + in_poses.shape[1]][:, None] == its_sources
+        first += in_poses.shape[1]
+        keys = [np.where(is_own, _NO_KEY, _ordered(each) + row) for each in (in_poses.max(axis=0), in_poses[0])]
+        found.append(_largest_keys(np.stack(keys)))
+    return np.concatenate(found, axis=1)
+
+
+def _ordered(scores: Vectors) -> Rows:
+    """Return the bits of numbers as integers of the same order, above 32 bits for a row: equal scores differ by row."""
+    bits = np.ascontiguousarray(scores, dtype=np.float32).view(np.int32)
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) << 32
+
+
+def _largest_keys(keys: Rows) -> Rows:
+    """Return the largest keys along the last axis, in any order."""
+    return np.partition(keys, -_NEIGHBOURS, axis=-1)[..., -_NEIGHBOURS:] if keys.shape[-1] > _NEIGHBOURS else keys
 
 
 def _sources(image: Rows, owners: npt.NDArray[np.int32] | None) -> Rows:
@@ -318,39 +394,92 @@ def _parts(rows: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.inte
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-def _with_similarity(units: Units, poses: Poses, cells: Callable[[Vectors], Vectors], a: Rows, b: Rows) -> Candidates:
+@dataclass(frozen=True)
+class _Compared:
+    """Pairs of images to compare.
+
+    Attributes:
+        mine, others: shape (P, D): the vectors of the first and of the second images.
+        panels, other_panels: the vectors of all their panels, and the number of the pair of each.
+    """
+
+    mine: npt.NDArray[np.floating]
+    others: npt.NDArray[np.floating]
+    panels: tuple[npt.NDArray[np.floating], Rows]
+    other_panels: tuple[npt.NDArray[np.floating], Rows]
+
+
+def _with_similarity(
+    units: Units,
+    poses: Poses,
+    cells: Callable[[Vectors], Vectors],
+    a: Rows,
+    b: Rows,
+    executor: Executor,
+    progress: ShareProgress,
+) -> Candidates:
     """Return the pairs with the similarity of their units, in the most similar pose."""
     panels = np.arange(units.images, len(units.image))
-    order = np.argsort(units.image[panels], kind="stable")
-    panels = panels[order]
+    panels = panels[np.argsort(units.image[panels], kind="stable")]
     starts = np.searchsorted(units.image[panels], np.arange(units.images + 1))
-    whole, whole_pose = np.empty(len(a), np.float32), np.empty(len(a), np.int64)
-    similarity, pose, in_parts = np.empty(len(a), np.float32), np.empty(len(a), np.int64), np.empty(len(a), np.float32)
-    for start in range(0, len(a), _POSED):
-        part = slice(start, start + _POSED)
-        whole[part], whole_pose[part], others = _most_similar(units, poses, a[part], b[part])
-        in_parts[part] = _similar_parts(cells(units.vectors[a[part]].astype(np.float32)), cells(others))
-        similarity[part], pose[part] = whole[part], whole_pose[part]
-        for mine, other, pose_of_b in ((a[part], b[part], _AS_IT_IS), (b[part], a[part], _UNDONE_BY)):
-            counts = np.diff(starts)[mine]
-            pair = np.repeat(np.arange(len(mine)), counts)
-            if not len(pair):
-                continue
-            number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-            score, its_pose, _ = _most_similar(units, poses, panels[starts[mine[pair]] + number], other[pair])
-            better = np.flatnonzero(score > similarity[start + pair])
-            for each in better[np.argsort(score[better], kind="stable")].tolist():  # the most similar panel last
-                similarity[start + pair[each]], pose[start + pair[each]] = score[each], pose_of_b[its_pose[each]]
+
+    def panels_of(images: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.floating], Rows]:
+        counts = np.diff(starts)[images]
+        pair = np.repeat(np.arange(len(images)), counts)
+        number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return units.vectors[panels[starts[images[pair]] + number]], pair
+
+    parts = (
+        _Compared(units.vectors[mine], units.vectors[others], panels_of(mine), panels_of(others))
+        for mine, others in zip(_parts(a, _WORK), _parts(b, _WORK), strict=True)
+    )
+    compared = list(
+        executor.map(partial(_similarities, poses, cells), parts, memory=_WORK_BYTES, check=lambda: progress(1.0))
+    )
+    if not compared:
+        return _none()
+    whole, whole_pose, similarity, pose, in_parts = (np.concatenate(each) for each in zip(*compared, strict=True))
     priority = _priority(a, b, similarity, in_parts, pose, units.images)
     return Candidates(a, b, similarity, whole, whole_pose, pose, priority)
 
 
-def _most_similar(units: Units, poses: Poses, a: Rows, b: Rows) -> tuple[Vectors, Rows, Vectors]:
+def _similarities(
+    poses: Poses, cells: Callable[[Vectors], Vectors], pairs: _Compared
+) -> tuple[Vectors, Rows, Vectors, Rows, Vectors]:
+    """Return the similarity and the pose of whole images, those of their units, and the similarity of their parts."""
+    steps = [_similarities_of(poses, cells, pairs, slice(at, at + _POSED)) for at in range(0, len(pairs.mine), _POSED)]
+    whole, whole_pose, similarity, pose, in_parts = (np.concatenate(each) for each in zip(*steps, strict=True))
+    return whole, whole_pose, similarity, pose, in_parts
+
+
+def _similarities_of(
+    poses: Poses, cells: Callable[[Vectors], Vectors], pairs: _Compared, part: slice
+) -> tuple[Vectors, Rows, Vectors, Rows, Vectors]:
+    mine, others = pairs.mine[part], pairs.others[part]
+    whole, whole_pose, posed = _most_similar(poses, mine, others)
+    in_parts = _similar_parts(cells(mine.astype(np.float32)), cells(posed))
+    similarity, pose = whole.copy(), whole_pose.copy()
+    sides = ((pairs.panels, others, _AS_IT_IS), (pairs.other_panels, mine, _UNDONE_BY))
+    for (panels, owners), images, pose_of_b in sides:
+        first, last = np.searchsorted(owners, [part.start, part.stop])
+        if first == last:
+            continue
+        pair = owners[first:last] - part.start
+        score, its_pose, _ = _most_similar(poses, panels[first:last], images[pair])
+        better = np.flatnonzero(score > similarity[pair])
+        for each in better[np.argsort(score[better], kind="stable")].tolist():  # the most similar panel last
+            similarity[pair[each]], pose[pair[each]] = score[each], pose_of_b[its_pose[each]]
+    return whole, whole_pose, similarity, pose, in_parts
+
+
+def _most_similar(
+    poses: Poses, mine: npt.NDArray[np.floating], others: npt.NDArray[np.floating]
+) -> tuple[Vectors, Rows, Vectors]:
     """Return (similarities, poses, descriptors) of pairs of units: the second unit in its most similar pose."""
-    turned = poses(units.vectors[b].astype(np.float32))
-    scores = np.einsum("nd,pnd->np", units.vectors[a].astype(np.float32), turned)
+    turned = poses(others.astype(np.float32))
+    scores = np.einsum("nd,pnd->np", mine.astype(np.float32), turned)
     pose = scores.argmax(axis=1)
-    rows = np.arange(len(a))
+    rows = np.arange(len(mine))
     return scores[rows, pose].astype(np.float32), pose, turned[pose, rows]
 
 

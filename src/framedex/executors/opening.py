@@ -14,7 +14,9 @@ _LOG = logging.getLogger(__name__)
 _HAS_POSIX = os.name == "posix"
 
 
-def open_executor(settings: Settings, workers: int | None = None, *, memory: int | None = None) -> Executor:
+def open_executor(
+    settings: Settings, workers: int | None = None, *, memory: int | None = None, is_little: bool = False
+) -> Executor:
     """Return the executor that settings name, a context manager; threads if they name none.
 
     Args:
@@ -22,12 +24,13 @@ def open_executor(settings: Settings, workers: int | None = None, *, memory: int
         workers: the number of workers in place of that of the settings; not of a cluster that is there already.
         memory: the bytes that items which say what they need may take together; by default half of the memory of this
             machine. On a cluster that is there already, its own limit counts.
+        is_little: whether the work takes less time than the start of processes or of a cluster; threads do it then.
 
     Raises:
         MissingDependency: Ray is to be used, and is not installed.
         Unavailable: the cluster cannot be reached, or not be started.
     """
-    chosen = settings.executor or THREADS
+    chosen = THREADS if is_little else settings.executor or THREADS
     if memory is None:
         memory = usable_memory() // 2
     if chosen != THREADS and not _HAS_POSIX:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from framedex.errors import Unavailable
 from framedex.executors.base import ATTEMPTS, LocalExecutor, ResultLost
+from framedex.executors.functions import LastUsed, SentFunctions
 from framedex.executors.interpreters import module_path, start_interpreter
 
 T = TypeVar("T")
@@ -65,9 +66,7 @@ class ProcessExecutor(LocalExecutor):
         self._all = [_Worker(python or sys.executable) for _ in range(workers)]
         for each in reversed(self._all):
             self._free.put(each)
-        self._functions = dict[
-            int, tuple[Any, bytes]
-        ]()  # by identity; each is kept, so that its identity stays its own
+        self._functions = SentFunctions()
 
     @property
     def pids(self) -> list[int]:
@@ -93,11 +92,11 @@ class ProcessExecutor(LocalExecutor):
         return first
 
     def _run(self, function: Callable[[T], R], item: T) -> R:
-        packed, status = self._packed(function), 0
+        (number, packed), status = self._functions.get(function), 0
         for _ in range(ATTEMPTS):
             worker = self._free.get()
             try:
-                result: R = worker.call(id(function), packed, item)
+                result: R = worker.call(number, packed, item)
             except _Lost as error:
                 status = error.status
             else:
@@ -106,12 +105,6 @@ class ProcessExecutor(LocalExecutor):
                 self._free.put(worker)
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
         raise ResultLost(how, -status if status < 0 else None)
-
-    def _packed(self, function: Any) -> bytes:
-        kept = self._functions.get(id(function))
-        if kept is None:
-            kept = self._functions[id(function)] = function, pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
-        return kept[1]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -137,7 +130,7 @@ class _Worker:
         self._python, self._starting = python, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
-        self._known: set[int] = set()
+        self._known = LastUsed[None]()
         self._stopped = False
 
     @property
@@ -165,7 +158,7 @@ class _Worker:
                 ours.close()
                 code = self._process.wait()
                 raise Unavailable(f"a process that should work for this one ended with status {code}") from None
-            self._connection, self._known = ours, set()
+            self._connection, self._known = ours, LastUsed[None]()
 
     def call(self, number: int, function: bytes, item: Any) -> Any:
         """Run a function on an item; start the process if it does not run.
@@ -184,7 +177,10 @@ class _Worker:
         message = pickle.dumps((number, None if number in self._known else function, item), pickle.HIGHEST_PROTOCOL)
         try:
             connection.send_bytes(message)
-            self._known.add(number)
+            if number in self._known:
+                self._known.get(number)
+            else:
+                self._known.put(number, None)
             is_result, value = pickle.loads(connection.recv_bytes())  # noqa: S301 - of our own process
         except (EOFError, OSError) as error:
             raise _Lost(self._ended()) from error

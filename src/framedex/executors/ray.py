@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from framedex.errors import MissingDependency, Unavailable
 from framedex.executors.base import Executor, ResultLost
+from framedex.executors.functions import SentFunctions
 from framedex.executors.interpreters import module_path, start_interpreter
 from framedex.executors.ray_clusters import RayCluster
 from framedex.executors.resources import Capacity, Need
@@ -77,7 +78,7 @@ class RayExecutor(Executor):
             variables |= _LOOPBACK
         self._process, self._connection = start_interpreter(sys.executable, "framedex.executors.ray_driver", variables)
         self._sending, self._numbers = threading.Lock(), itertools.count()
-        self._functions = dict[int, tuple[Any, int]]()  # by identity: each, so that its identity stays its own
+        self._functions, self._sent = SentFunctions(self._forget), set[int]()
         self._items = dict[int, "_RayFuture"]()
         self._ended: str | None = None  # why it takes no items
         self.capacity = self._connect(RayCluster(address, workers, gpus, memory))
@@ -117,11 +118,15 @@ class RayExecutor(Executor):
 
     def _number(self, function: Any) -> int:
         """Return the number of a function, which is sent the first time."""
-        if id(function) not in self._functions:
-            number = len(self._functions)
-            self._send(("function", number), pickle.dumps(function, pickle.HIGHEST_PROTOCOL))
-            self._functions[id(function)] = function, number
-        return self._functions[id(function)][1]
+        number, packed = self._functions.get(function)
+        if number not in self._sent:
+            self._send(("function", number), packed)
+            self._sent.add(number)
+        return number
+
+    def _forget(self, number: int) -> None:
+        self._sent.discard(number)
+        self._send(("forget", number))
 
     def _cancel(self, number: int) -> None:
         with self._sending:

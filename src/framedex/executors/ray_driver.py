@@ -40,6 +40,7 @@ _END_S = 15.0  # for which the end of a cluster may take then
 # A cancellation at the moment at which an item ends may crash the process that is connected (Ray 2.60, "Tried to
 # complete task that was not pending"). So items that end soon are not cancelled.
 _GRACE_S = 1.0
+_WITH_CONTENT = ("function", "item")
 _Message = tuple[tuple[Any, ...], bytes]
 
 
@@ -125,6 +126,10 @@ class _Work:
         """Add a pickled function."""
         self._functions[number] = ray.put(function)
 
+    def forget_function(self, number: int) -> None:
+        """Forget a function, of which no further items come."""
+        self._functions.pop(number, None)
+
     def add_item(self, number: int, function: int, need: Need, item: bytes) -> None:
         """Run a function on a pickled item."""
         try:
@@ -208,6 +213,8 @@ def _serve(messages: "queue.SimpleQueue[_Message | None]", work: _Work) -> None:
         match header:
             case "function", number:
                 work.add_function(number, content)
+            case "forget", number:
+                work.forget_function(number)
             case "item", number, function, need:
                 work.add_item(number, function, need, content)
             case "cancel", number:
@@ -222,7 +229,7 @@ def run_driver(connection: Connection) -> None:
     def receive() -> None:
         with contextlib.suppress(EOFError, OSError):
             while (header := connection.recv()) is not None:
-                messages.put((header, b"" if header[0] == "cancel" else connection.recv_bytes()))
+                messages.put((header, connection.recv_bytes() if header[0] in _WITH_CONTENT else b""))
         messages.put(None)
         is_connected.wait(_CONNECT_S)  # the parts of a cluster that starts end with this process, too
         time.sleep(_END_S)

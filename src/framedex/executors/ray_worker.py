@@ -3,9 +3,10 @@
 import pickle
 from typing import Any
 
+from framedex.executors.functions import LastUsed
 from framedex.executors.worker import answer
 
-_functions = dict[int, Any]()  # by number; a worker of Ray serves one program, which numbers its functions
+_functions = LastUsed[Any]()  # a worker of Ray serves one program, which numbers its functions
 
 
 def run_item(number: int, function: bytes, item: bytes) -> bytes:
@@ -21,7 +22,7 @@ def run_item(number: int, function: bytes, item: bytes) -> bytes:
 
     def call() -> Any:
         if number not in _functions:
-            _functions[number] = pickle.loads(function)  # noqa: S301 - of the program that we work for
-        return _functions[number](pickle.loads(item))  # noqa: S301 - of the program that we work for
+            _functions.put(number, pickle.loads(function))  # noqa: S301 - of the program that we work for
+        return _functions.get(number)(pickle.loads(item))  # noqa: S301 - of the program that we work for
 
     return answer(call)

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from framedex.core.picklable import picklable
+from framedex.executors.functions import LastUsed
 
 
 def run_worker(connection: Connection) -> None:
@@ -29,18 +30,22 @@ def run_worker(connection: Connection) -> None:
                 os._exit(0)
 
     threading.Thread(target=receive, daemon=True).start()
-    functions = dict[int, Any]()
+    functions = LastUsed[Any]()
     connection.send(os.getpid())
     while True:
         connection.send_bytes(_answer(messages.get(), functions))
 
 
-def _answer(message: bytes, functions: dict[int, Any]) -> bytes:
+def _answer(message: bytes, functions: LastUsed[Any]) -> bytes:
     def call() -> Any:
         number, function, item = pickle.loads(message)  # noqa: S301 - of our parent
         if function is not None:
-            functions[number] = pickle.loads(function)  # noqa: S301 - of our parent
-        return functions[number](item)
+            functions.put(number, function)
+        found = functions.get(number)
+        if isinstance(found, bytes):  # one that cannot be read raises this for each of its items
+            found = pickle.loads(found)  # noqa: S301 - of our parent
+            functions.put(number, found)
+        return found(item)
 
     return answer(call)
 

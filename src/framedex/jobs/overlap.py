@@ -19,8 +19,9 @@ from framedex.core.arrays import RowIds, Vectors
 from framedex.core.progress import Progress
 from framedex.encoders.copy_descriptor import MIRRORED, cells, layouts, poses
 from framedex.errors import InvalidInput
+from framedex.executors import open_executor
 from framedex.jobs.context import JobContext
-from framedex.jobs.index.copies import near_and_doubtful, read_panels
+from framedex.jobs.index.copies import LITTLE, near_and_doubtful, read_panels
 from framedex.jobs.index.verified_copies import VERIFIED, ImageSource, verified_pairs
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.copy_pairs import compared_column, read_descriptors, read_pairs
@@ -214,7 +215,8 @@ def _compared(here: OverlapSide, there: OverlapSide, level: int, progress: Progr
 
     if not split or not len(numbers[1]):
         return []
-    found = find_candidates(units, poses, layouts, cells, split=split, progress=finding)
+    with open_executor(here.job.settings, is_little=units.images < LITTLE) as executor:
+        found = find_candidates(units, poses, layouts, cells, split=split, executor=executor, progress=finding)
     images = units.images
     del units
     budget = here.job.settings.copy_budget_ms

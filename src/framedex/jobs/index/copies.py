@@ -11,6 +11,7 @@ from framedex.analysis.linkage import ROUNDING
 from framedex.core.arrays import Vectors
 from framedex.core.progress import Progress
 from framedex.encoders.copy_descriptor import DIMENSION, MIRRORED, cells, layouts, poses
+from framedex.executors import open_executor
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.verified_copies import VERIFIED, ImageSource, verified_pairs
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, Pairs, compared_column, video_owners
@@ -25,6 +26,8 @@ _COST_MS = (5.0, 1.4)  # of processor time: keypoints of an image, comparison of
 _LEAST_BUDGET_MS = 500.0
 _TRIES = 2  # comparisons between two sets of near-duplicates
 _FINDING = 0.3  # share of the work that is done after this stage
+LITTLE = 10_000
+"""Images whose copies take less time than the start of processes or of a cluster."""
 _STAGE = "finding copies"
 _NONE_NEAR: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
 
@@ -64,15 +67,17 @@ def find_copies(
     progress(_STAGE, 0.0)
     positions, vectors = table.vectors(compared_column(table))
     units, first_added = _with_panels(table, positions, vectors), int(np.searchsorted(positions, added))
-    found = find_candidates(
-        units,
-        poses,
-        layouts,
-        cells,
-        added=first_added,
-        owners=video_owners(table, positions),
-        progress=lambda share: progress(_STAGE, _FINDING * share),
-    )
+    with open_executor(job.settings, is_little=len(positions) < LITTLE) as executor:
+        found = find_candidates(
+            units,
+            poses,
+            layouts,
+            cells,
+            added=first_added,
+            owners=video_owners(table, positions),
+            executor=executor,
+            progress=lambda share: progress(_STAGE, _FINDING * share),
+        )
     del vectors, units
     near, chosen = near_and_doubtful(
         found, budget_ms=job.settings.copy_budget_ms, images=len(positions) - first_added, added=first_added
