@@ -127,6 +127,8 @@ def _folder(test: FolderTest, row: Row, _scope: Scope) -> bool:
     if (path := row.get("path")) is None:
         return False
     folder = path.rstrip("/").rpartition("/")[0]
+    if isinstance(test.value, list):
+        return _matches(test.op, folder, test.value)
     names, value = _lower(folder).split("/"), _lower(test.value)
     if test.op == "starts":
         first = value.rstrip("/").split("/") if value.rstrip("/") else []
@@ -208,7 +210,10 @@ def _one_value(query: FieldQuery, value: Any) -> bool:
     return _matches(query.op, value, query.texts[0])
 
 
-def _matches(op: str, text: str, value: str) -> bool:
+def _matches(op: str, text: str, value: str | list[str]) -> bool:
+    if isinstance(value, list):
+        assert op == "one_of"
+        return text in value
     match op:
         case "is":
             return text == value

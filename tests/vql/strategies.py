@@ -165,6 +165,11 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     ),
     **{f"field {name}": (_field(name, known), (known.column,)) for name, known in FIELDS.items()},
     "file_name": (_elements("file_name", op=st.sampled_from(_TEXT), value=st.one_of(parts, paths)), ("path",)),
+    "file_name of several": (
+        _elements("file_name", op=st.just("one_of"), value=st.lists(st.one_of(parts, paths), max_size=3)),
+        ("path",),
+    ),
+    "folder of several": (_elements("folder", op=st.just("one_of"), value=st.lists(paths, max_size=3)), ("path",)),
     "folder": (_elements("folder", op=st.sampled_from(_TEXT), value=paths), ("path",)),
     "media": (_elements("media", op=st.just("is"), value=st.sampled_from(_MEDIA)), ("kind",)),
     "size": (_ordered("size", sizes, None, of=st.sampled_from(("bytes", "width", "height"))), _SIZES),

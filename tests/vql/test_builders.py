@@ -43,6 +43,8 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
         {"field": {"name": "when", "op": "between", "value": ["2024-05-17", "2024-05-17T12:00:00+00:00"]}},
     ),
     (vql.file_name("ends", ".png"), {"file_name": {"op": "ends", "value": ".png"}}),
+    (vql.file_name("one_of", ("a.png", "b.png")), {"file_name": {"op": "one_of", "value": ["a.png", "b.png"]}}),
+    (vql.folder("one_of", ["", "clips"]), {"folder": {"op": "one_of", "value": ["", "clips"]}}),
     (vql.folder("is", ""), {"folder": {"op": "is", "value": ""}}),
     (vql.media("video"), {"media": {"op": "is", "value": "video"}}),
     (vql.size("gt", 10**6), {"size": {"op": "gt", "value": 10**6}}),

@@ -114,6 +114,8 @@ def nested_list(depth: int) -> dict[str, Any]:
         ([{"field": {"name": "a", "op": "lt", "value": True}}], "$[0].field.value"),
         ([{"field": {"name": "a", "op": "one_of", "value": ["x", None]}}], "$[0].field.value[1]"),
         ([{"file_name": {"op": "like", "value": "x"}}], "$[0].file_name.op"),
+        ([{"file_name": {"op": "one_of", "value": "x"}}], "$[0].file_name.value"),
+        ([{"file_name": {"op": "ends", "value": ["x"]}}], "$[0].file_name.value"),
         ([{"folder": {"op": "is", "value": ["x"]}}], "$[0].folder.value"),
         ([{"media": {"op": "is", "value": "sound"}}], "$[0].media.value"),
         ([{"size": {"op": "lt", "value": -1}}], "$[0].size.value"),

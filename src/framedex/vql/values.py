@@ -18,6 +18,8 @@ Order = Literal["is", "lt", "le", "gt", "ge", "between"]
 """Ops of numbers and times; ``between`` takes two values, the smaller first, and includes both."""
 TextOp = Literal["is", "contains", "starts", "ends"]
 """Ops of text: ``is`` is exact; the others compare in lower case."""
+PathOp = Literal[TextOp, "one_of"]
+"""Ops of names and paths: those of text, and ``one_of``, which is exact and takes a list."""
 Span = tuple[int, int] | tuple[float, float]
 """The first and the last of the stored values that a value of a filter stands for: a date is a whole day."""
 
