@@ -206,5 +206,5 @@ def test_round_trip__a_box_around_all_of_an_image(tmp_path: Path, confidence: fl
 def test_write__leaves_out_boxes_without_a_size(tmp_path: Path) -> None:
     """Fractions need the size of the image; the note says how many boxes have none."""
     notes = write(FolderFiles(tmp_path), ImagesInMemory({"a.jpg": None}, [box(), box(x=2)]), no_progress)
-    assert notes == ["2 boxes are left out: the sizes of their images are not known"]
+    assert notes == ["2 boxes are left out: the size of the image is not known"]
     assert not (tmp_path / "labels").exists()

@@ -189,7 +189,9 @@ def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
     dataset = far(s3_anonymous=True)
     service.put("listed-only/a.png", png(1))
     service.put("listed-only/list.txt", b"a.png\n", public=True)
-    with pytest.raises(Unavailable, match=r"none of 1 objects could be read, the last: 's3://listed-only/a\.png'"):
+    with pytest.raises(
+        Unavailable, match=r"no object could be read: 1 object failed, the last: 's3://listed-only/a\.png'"
+    ):
         dataset.add_media(s3_uri="s3://listed-only/list.txt")
     check_unchanged(dataset)
 

@@ -247,7 +247,7 @@ def test_enrich__no_image_is_there(source: Dataset, images: Path, rows: int, mon
     monkeypatch.setattr("framedex.jobs.enrich.columns._ROWS", rows)
     monkeypatch.setattr(Hues, "batch", 2, raising=False)
     images.rename(images.with_name("elsewhere"))
-    with pytest.raises(Unavailable, match="none of the 6 images could be read"):
+    with pytest.raises(Unavailable, match="no image could be read: 6 images failed"):
         source.enrich(ENCODE)
     assert status_of(source) is DatasetStatus.READY
 

@@ -181,7 +181,7 @@ def test_undo__of_deleted_media(dataset: Dataset) -> None:
     ids = ids_of(dataset)
     dataset.set_captions({ids[0]: "first", ids[1]: "first"})
     dataset.delete_media(ids[0])
-    with pytest.raises(Conflict, match="1 of its 2 media are not in the dataset any more"):
+    with pytest.raises(Conflict, match="the dataset has 1 of its 2 media no longer"):
         dataset.undo(1)
     assert dataset.to_arrow(["caption"])["caption"].to_pylist()[0] == "first"
 

@@ -221,7 +221,7 @@ def test_label_is_right__undone_after_later_edits(dataset: Dataset) -> None:
     assert listed(dataset) == before - set(wrong[1:3])
     dataset.redo(2)
     dataset.delete_media(wrong[1])
-    with pytest.raises(Conflict, match=r"step 2 .* cannot be undone: 1 of its 3 media are not in the dataset any more"):
+    with pytest.raises(Conflict, match=r"step 2 .* cannot be undone: the dataset has 1 of its 3 media no longer"):
         dataset.undo(2)
     assert dataset.label_decisions() == []
     assert dataset.check().findings == []

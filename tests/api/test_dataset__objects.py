@@ -189,7 +189,7 @@ def test_bad_box__in_a_broken_image(workspace: Workspace, folder: Path) -> None:
     assert len(dataset.box_problems) == 2
     dataset.add_objects(write_table(folder.parent / "good.csv", [(*boxes[0], "dog")]))
     assert dataset.box_problems == []
-    assert "sizes of their images" in dataset.export(folder.parent / "x.zip", format="yolo").message
+    assert "size of the image" in dataset.export(folder.parent / "x.zip", format="yolo").message
 
 
 def test_boxes__that_cannot_be_read(workspace: Workspace, folder: Path, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_overlap__is_shown(parts: Parts, tmp_path: Path, capsys: pytest.CaptureF
     filters = ["--vql", json.dumps([{"tags": {"op": "is", "value": ["test"]}}]), "--other-vql", "[]", "--exact"]
     with pytest.raises(SystemExit):
         main(["overlap", "test", "train", "-w", folder, *filters])
-    assert "1 images have copies in the other dataset: 1 pairs" in capsys.readouterr().out
+    assert "1 image has copies in the other dataset: 1 pair" in capsys.readouterr().out
 
 
 def test_overlap__stays_and_stops(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:

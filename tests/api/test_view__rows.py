@@ -211,7 +211,7 @@ def test_views__show_their_rows_alone(gallery: Gallery) -> None:
     broken = view.sort_by("width").to_arrow(["image_filename"])["image_filename"].to_pylist()[-len(BROKEN) :]
     assert set(broken) == set(BROKEN)
     assert view[-1:].issues().num_rows == view[-1:].issues().to_arrow().num_rows
-    assert "picked_rows: 1 rows" in view[-1:].explain()
+    assert "picked_rows: 1 row" in view[-1:].explain()
     assert "1 media" in view[-1:]._repr_html_()
 
 

@@ -298,7 +298,7 @@ def test_delete_dataset__unknown(workspace: Workspace) -> None:
 def test_repr__says_what_it_is(workspace: Workspace, folder: Path) -> None:
     """Workspace, dataset and view introduce themselves."""
     dataset = workspace.create_dataset("pets", folder)
-    assert repr(workspace) == f"<framedex.Workspace {str(workspace.path)!r}: 1 datasets>"
+    assert repr(workspace) == f"<framedex.Workspace {str(workspace.path)!r}: 1 dataset>"
     assert repr(dataset) == "<framedex.Dataset 'pets': 6 images, READY>"
     assert "6 media" in repr(dataset.where([]))
 

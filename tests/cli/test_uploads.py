@@ -90,7 +90,7 @@ def test_upload__more_files_than_a_call_takes(run: Run, tmp_path: Path, monkeypa
     status, _, error = run("upload", "pets", *files)
     assert status == 1
     assert "up to 5 files" in error
-    assert "4 of 7 files are in the open transaction 1 of 'pets'" in error
+    assert "the open transaction 1 of 'pets' has 4 of 7 files" in error
     assert result(run, "upload", "pets", files[4], "--to", 1, "--encoder", "gist")["n_images"] == 5
 
 

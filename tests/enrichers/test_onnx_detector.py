@@ -159,8 +159,8 @@ def test_names__from_where_they_are(tmp_path: Path) -> None:
     [
         ({}, r"needs names of its classes: give names=<a file>, or put one beside it as 'net\.names'"),
         ({"net.names": "a\nb\nc\n"}, r"knows 2 classes, and the file .*net\.names' has 3 names"),
-        ({"net.names": "a\n"}, "knows 2 classes.* has 1 names"),
-        ({"net.toml": "names = ['a']"}, "knows 2 classes, and what was given has 1 names"),
+        ({"net.names": "a\n"}, "knows 2 classes.* has 1 name"),
+        ({"net.toml": "names = ['a']"}, "knows 2 classes, and what was given has 1 name"),
         ({"net.toml": "names = 'x.yaml'", "x.yaml": "names: {0: a, 2: b}\n"}, "knows 2 classes"),
         ({"net.toml": "names = 'x.yaml'", "x.yaml": "nc: 2\n"}, r"x\.yaml' has no 'names'"),
         ({"net.toml": "names = 'none.txt'"}, r"cannot read the class names .*none\.txt"),

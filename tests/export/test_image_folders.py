@@ -31,8 +31,8 @@ def test_folders__of_classes(workspace: Workspace, tmp_path: Path) -> None:
     """Images of one label are in its folder, whatever is asked for; the others are counted in the message."""
     dataset = _made(workspace, tmp_path / "source")
     result = dataset.export(tmp_path / "out.zip", "imagefolder")
-    assert result.message == "5 media, 3 objects, 3 images; 1 without a label are left out; " + (
-        "1 with several labels are left out"
+    assert result.message == "5 media, 3 objects, 3 images; 1 image without a label is left out; " + (
+        "1 image with several labels is left out"
     )
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         names = archive.namelist()

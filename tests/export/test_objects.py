@@ -208,12 +208,12 @@ def test_export__what_a_format_does_not_hold(dataset: Dataset, tmp_path: Path) -
     def said(format_: str) -> str:
         return dataset.export(tmp_path / "out.zip", format_).message.removeprefix("3 media, 5 objects")
 
-    lost = "; 5 ids are left out: {0} files hold none; 1 crowd flags are left out: {0} files hold none"
+    lost = "; 5 ids are left out: {0} files hold none; 1 crowd flag is left out: {0} files hold none"
     assert said("json") == said("parquet") == said("coco") == ""
-    confidence = "; 1 confidences are left out: {0} files hold none"
+    confidence = "; 1 confidence is left out: {0} files hold none"
     assert said("csv") == lost.format("CSV")
     assert said("yolo") == (lost + confidence).format("YOLO")
-    fractions = "; 1 boxes have fractions of pixels, which some readers of VOC files refuse"
+    fractions = "; 1 box has fractions of pixels, which some readers of VOC files refuse"
     assert said("voc") == lost.replace("; 1 crowd", confidence + "; 1 crowd").format("VOC") + fractions
 
 
@@ -302,7 +302,7 @@ def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
     assert chosen(dataset, tmp_path, named, "IMAGES") == ["a.png", "b.png"]
     assert chosen(dataset, tmp_path, named, "OBJECTS") == ["90"]
     assert sorted(chosen(dataset, tmp_path, [{"type": "media", "media_ids": [media[0]]}], "OBJECTS")) == ["7", "90"]
-    with pytest.raises(NotFound, match="1 media ids are not in this dataset, the first is 'nothing'"):
+    with pytest.raises(NotFound, match="1 media id is not in this dataset, the first is 'nothing'"):
         chosen(dataset, tmp_path, [{"type": "media", "media_ids": [dog, "nothing"]}], "OBJECTS")
 
 

@@ -82,8 +82,8 @@ def test_formats__without_shapes_count_them(workspace: Workspace, tmp_path: Path
     dataset = make(workspace, tmp_path / "one", ANNOTATIONS)
     for format_ in ("csv", "voc", "yolo"):
         message = dataset.export(tmp_path / "out.zip", format_).message
-        assert "4 outlines and masks are left out" in message
-        assert "1 sets of key points are left out" in message
+        assert "4 outlines or masks are left out" in message
+        assert "1 set of key points is left out" in message
 
 
 def test_yolo__outlines_on_request(workspace: Workspace, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_yolo__key_points_on_request(workspace: Workspace, tmp_path: Path) -> No
     files = exported(dataset, tmp_path, "yolo")
     assert len(files["labels/a.txt"].split()) == 5
     assert b"kpt_shape" not in files["data.yaml"]
-    assert "1 sets of key points are left out" in dataset.export(tmp_path / "out.zip", "yolo").message
+    assert "1 set of key points is left out" in dataset.export(tmp_path / "out.zip", "yolo").message
     with pytest.raises(InvalidInput, match="keypoints and outlines exclude each other"):
         dataset.export(tmp_path / "out.zip", "yolo", keypoints=True, outlines=True)
     with pytest.raises(InvalidInput, match="keypoints=True is for the format 'yolo', not 'voc'"):
@@ -198,7 +198,7 @@ def test_yolo__five_columns_unless_asked(workspace: Workspace, tmp_path: Path) -
     assert lines == ["0 0.35 0.35 0.5 0.5", "0 0.15 0.15 0.1 0.1"]
     asked = exported(dataset, tmp_path, "yolo", confidences=True)["labels/a.txt"].decode().splitlines()
     assert asked == ["0 0.35 0.35 0.5 0.5 0.7", "0 0.15 0.15 0.1 0.1"]
-    assert "1 confidences are left out: YOLO files hold none" in dataset.export(tmp_path / "o.zip", "yolo").message
+    assert "1 confidence is left out: YOLO files hold none" in dataset.export(tmp_path / "o.zip", "yolo").message
     with pytest.raises(InvalidInput, match="exclude each other"):
         dataset.export(tmp_path / "out.zip", "yolo", confidences=True, outlines=True)
     with pytest.raises(InvalidInput, match="confidences=True is for the format 'yolo', not 'coco'"):

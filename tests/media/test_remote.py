@@ -178,7 +178,7 @@ def test_read__when_all_fail(service: Service) -> None:
     opened.check_any_read()
     with pytest.raises(CannotDecode, match=r"403 \(GetObject\) Forbidden"):
         opened.read("s3://closed/a.jpg", _LIMIT)
-    with pytest.raises(Unavailable, match=r"none of 1 objects could be read, the last: 's3://closed/a\.jpg'"):
+    with pytest.raises(Unavailable, match=r"no object could be read: 1 object failed, the last: 's3://closed/a\.jpg'"):
         opened.check_any_read()
     opened.read("s3://closed/open.jpg", _LIMIT)
     opened.check_any_read()

@@ -222,7 +222,7 @@ def test_layers__of_no_version(workspace: Workspace) -> None:
     layer.write_bytes(b"left by a killed process")
     assert workspace.check().is_sound
     age(layer)
-    assert texts(workspace.check()) == [f"has 1 files that belong to no version, as {layer.name}"]
+    assert texts(workspace.check()) == [f"has 1 file of no version, as {layer.name}"]
     assert workspace.check(repair=True).findings[0].repaired
     assert workspace.check().is_sound
     assert not layer.exists()

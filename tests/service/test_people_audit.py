@@ -73,7 +73,7 @@ def test_audit__has_clean_ups(served: Serving) -> None:
     plan = served.ann.post(f"{url}/plan", json={"duplicates": "exact"}, headers=OWN).json()
     assert served.ann.post(f"{url}/apply", json={"plan_id": plan["plan_id"]}, headers=OWN).status_code == 202
     entry = audit(served, dataset_id=dataset.id, action="media.delete")[0]
-    assert (entry["username"], entry["target"]) == ("ann", "1 media")
+    assert (entry["username"], entry["target"]) == ("ann", "1 media item")
 
 
 def test_audit__in_pages_and_by_conditions(served: Serving) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.parts import part_of, part_tags
+from framedex.core.counts import counted
 from framedex.core.regular_files import scan
 from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
@@ -46,7 +47,7 @@ class ClassFolders:
     def __str__(self) -> str:
         """Return what was recognised, in a phrase."""
         shown = ", ".join(sorted(self.classes)[:_MOST]) + (", …" if len(self.classes) > _MOST else "")
-        return f"{len(self.classes)} folders as classes ({shown})"
+        return f"{counted(len(self.classes), 'folders')} as classes ({shown})"
 
 
 def find_class_folders(folder: str, *, is_asked: bool | None) -> ClassFolders | None:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.shapes import ObjectShape
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 
 IMAGES = "images/"
@@ -20,7 +21,7 @@ _LEFT_OUT = {
     "iscrowd": "crowd flags",
     "truncated": "truncated flags",
     "difficult": "difficult flags",
-    "segmentation": "outlines and masks",
+    "segmentation": "outlines or masks",
     "keypoints": "sets of key points",
 }
 
@@ -142,7 +143,7 @@ def omissions(images: AnnotatedImages, columns: Sequence[str], format_: str) -> 
     """
     counts = images.box_counts(columns)
     return [
-        f"{counts[name]:,} {_LEFT_OUT[name]} are left out: {format_} files hold none"
+        f"{counted(counts[name], _LEFT_OUT[name], 'are')} left out: {format_} files hold none"
         for name in columns
         if counts[name]
     ]

@@ -33,6 +33,7 @@ from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import TooLarge, read_bytes, scan
 from framedex.errors import InvalidInput
@@ -212,7 +213,9 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
         return []
     notes = omissions(images, ("original_id", "confidence", "iscrowd", "segmentation", "keypoints"), "VOC")
     if fractional:
-        notes.append(f"{fractional:,} boxes have fractions of pixels, which some readers of VOC files refuse")
+        notes.append(
+            f"{counted(fractional, 'boxes', 'have')} fractions of pixels, which some readers of VOC files refuse"
+        )
     return notes
 
 

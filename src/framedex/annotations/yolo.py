@@ -50,6 +50,7 @@ from framedex.annotations.yolo_keypoints import (
     keypoint_shape_of,
     names_of_details,
 )
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import has_file, open_text, read_text
 from framedex.errors import InvalidInput
@@ -354,9 +355,11 @@ def _write_boxes(
                 has_confidence = images.with_confidences and box.confidence is not None
                 lines.append(f"{numbers[box.label]} {places}{f' {box.confidence!r}' if has_confidence else ''}\n")
             files.add(f"{_label_stem(images.folder + name)}{_SUFFIX}", "".join(lines).encode())
-    notes = [f"{sizeless:,} boxes are left out: the sizes of their images are not known"] if sizeless else []
+    notes = [f"{counted(sizeless, 'boxes', 'are')} left out: the size of the image is not known"] if sizeless else []
     if simplified:
-        notes.append(f"{simplified:,} outlines are simplified: a line of YOLO holds one polygon, and no mask")
+        notes.append(
+            f"{counted(simplified, 'outlines', 'are')} simplified: a line of YOLO holds one polygon, and no mask"
+        )
     lacking = ["original_id", "iscrowd", "truncated", "difficult", *["keypoints"] * (not images.with_keypoints)]
     lacking += ["confidence"] * (not images.with_confidences) + ["segmentation"] * (not images.with_outlines)
     return notes + omissions(images, lacking, "YOLO")
@@ -415,7 +418,7 @@ def _write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress
         paths = pc.binary_join_element_wise(label_stems(file_names(images, block)), _SUFFIX, "")
         for path, text in _with_text(paths, _class_lines(column(block, "labels"), names)):
             files.add(path, text.encode())
-    return [f"{captions:,} captions are left out: YOLO files hold none"] if captions else []
+    return [f"{counted(captions, 'captions', 'are')} left out: YOLO files hold none"] if captions else []
 
 
 def _with_text(paths: pa.Array, texts: pa.Array) -> Iterable[tuple[str, str]]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.api.view import View
+from framedex.core.counts import counted
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary, LabelCount
 from framedex.render.sizes import bytes_text
 
@@ -106,7 +107,9 @@ def _labels(title: str, noun: str, labels: Sequence[LabelCount], total: int) -> 
     if not labels:
         return ""
     rows = [(_text(each.name), f"{each.count:,}", _share(each.count, total)) for each in labels[:_MOST_ROWS]]
-    more = f"\n\n{len(labels) - _MOST_ROWS:,} further labels are rarer." if len(labels) > _MOST_ROWS else ""
+    more = (
+        f"\n\n{counted(len(labels) - _MOST_ROWS, 'further labels', 'are')} rarer." if len(labels) > _MOST_ROWS else ""
+    )
     return f"## {title}\n\n" + _table(("Label", noun, "share"), rows) + more
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from framedex.api.data_frames import as_pandas
 from framedex.api.result_pages import ThumbnailSource
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 from framedex.render import html
 
@@ -179,7 +180,7 @@ class Evaluation(Generic[Source]):
     def _summary(self) -> str:
         return (
             f"precision {self.precision:.3f}, recall {self.recall:.3f}, mean average precision "
-            f"{self.mean_average_precision:.3f} of {len(self):,} labels at IoU {self.iou:g}"
+            f"{self.mean_average_precision:.3f} of {counted(len(self), 'labels')} at IoU {self.iou:g}"
         )
 
     def __repr__(self) -> str:

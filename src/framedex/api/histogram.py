@@ -1,5 +1,6 @@
 """Histograms of values that a notebook displays with their limit."""
 
+from framedex.core.counts import counted
 from framedex.records import ValueHistogram
 from framedex.render import html
 from framedex.render.histogram import histogram_svg
@@ -60,14 +61,15 @@ class Histogram(ValueHistogram):
         return histogram_svg(
             self.edges,
             self.counts,
-            title=f"{self.issue_type}: {self.total:,} values",
+            title=f"{self.issue_type}: {counted(self.total, 'values')}",
             x_label=self.meaning,
             limit=None if self.limit is None else (self.limit, self.limit_words),
         )
 
     def __repr__(self) -> str:
         limit = f", {self.limit_words}" if self.limit is not None else ""
-        return f"<framedex.Histogram of {self.issue_type!r}: {self.total:,} values in {len(self.counts)} bins{limit}>"
+        values, bins = counted(self.total, "values"), counted(len(self.counts), "bins")
+        return f"<framedex.Histogram of {self.issue_type!r}: {values} in {bins}{limit}>"
 
     def _repr_html_(self) -> str:
         others = (("without a value", self.missing), ("outside of the bins", self.outside))

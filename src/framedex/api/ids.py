@@ -6,6 +6,8 @@ from typing import Any, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.core.counts import counted
+
 _BLOCK = 8192  # ids that are Python objects at a time
 
 
@@ -64,4 +66,4 @@ class Ids(Sequence[str]):
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self[:3]))
-        return f"<{len(self):,} ids: {shown}{', …' if len(self) > 3 else ''}>"
+        return f"<{counted(len(self), 'ids')}: {shown}{', …' if len(self) > 3 else ''}>"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from framedex.api.data_frames import as_pandas
+from framedex.core.counts import counted
 from framedex.errors import Error
 from framedex.render import html
 
@@ -110,7 +111,7 @@ class IssueTable:
         return html.block(
             *map(html.note, self.notes),
             html.table(header, rows) if shown else html.note("no issues"),
-            html.note(f"and {rest:,} more rows") if rest else "",
+            html.note(f"and {counted(rest, 'more rows')}") if rest else "",
         )
 
     def _images(self, media_ids: Sequence[str]) -> list[list[html.Markup]]:

@@ -12,6 +12,7 @@ from framedex.api.data_frames import as_pandas
 from framedex.api.result_pages import ThumbnailSource
 from framedex.browse.explore import file_name
 from framedex.core.checks import check_fraction
+from framedex.core.counts import counted
 from framedex.records import LabelDecision
 from framedex.render import html
 
@@ -211,7 +212,7 @@ class LabelSuggestions(Generic[Source]):
         return found
 
     def _summary(self) -> str:
-        text = f"{len(self):,} labels for {self.count():,} media"
+        text = f"{counted(len(self), 'labels')} for {counted(self.count(), 'media')}"
         rows = [row for row in self._reliability.to_pylist() if row["n_media"]]
         sure = next((row for row in rows if row["minimum"] >= 0.9), rows[-1] if rows else None)
         if sure is None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from framedex.api.data_frames import as_pandas
 from framedex.api.result_pages import ThumbnailSource
 from framedex.browse.explore import file_name
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.export.files import whole_file
 from framedex.render import html
 from framedex.settings import user_path
@@ -50,7 +50,7 @@ class Overlap(Generic[Source]):
     Examples:
         >>> leaks = ds.overlap(ws.dataset("new"))
         >>> leaks
-        <framedex.Overlap of 'pets' and 'new': 1 media item has copies there: 1 pair with 1 media>
+        <framedex.Overlap of 'pets' and 'new': 1 media item has copies there: 1 pair with 1 media item>
     """
 
     def __init__(
@@ -153,8 +153,8 @@ class Overlap(Generic[Source]):
         return target
 
     def _summary(self) -> str:
-        have = "media item has copies" if self.count() == 1 else "media have copies"
-        return f"{self.count():,} {have} there: {counted(len(self), 'pairs')} with {self.other_count():,} media"
+        copied = counted(self.count(), "media", "have")
+        return f"{copied} copies there: {counted(len(self), 'pairs')} with {counted(self.other_count(), 'media')}"
 
     def _cards(self, count: int) -> Iterator[str]:
         rows = self._table.slice(0, count).to_pylist()
@@ -172,7 +172,7 @@ class Overlap(Generic[Source]):
                 html.row(html.figure(*each) for each in zip(found, names, marks, strict=True)),
             )
         rest = len(self) - len(rows)
-        yield html.note(f"and {rest:,} more pairs") if rest else ""
+        yield html.note(f"and {counted(rest, 'more pairs')}") if rest else ""
 
     def __repr__(self) -> str:
         return f"<framedex.Overlap of {' and '.join(map(repr, dict.fromkeys(self._names)))}: {self._summary()}>"

@@ -9,6 +9,7 @@ from pydantic import PrivateAttr
 
 from framedex import vql
 from framedex.api.data_frames import as_pandas
+from framedex.core.counts import counted
 from framedex.errors import OutOfRange
 from framedex.records import Cluster, DuplicateGroup, EntityType, ExploreResult
 from framedex.render import html
@@ -21,7 +22,7 @@ SHOWN_SIDE = 160
 """The longer side of thumbnails on pages, in pixels."""
 _SHOWN_CLUSTERS = 12
 _SHOWN_MEMBERS = 8
-_NOUNS = {EntityType.IMAGES: "image", EntityType.OBJECTS: "object", EntityType.VIDEOS: "video"}
+_NOUNS = {EntityType.IMAGES: "images", EntityType.OBJECTS: "objects", EntityType.VIDEOS: "videos"}
 
 
 class ThumbnailSource(Protocol):
@@ -134,13 +135,9 @@ def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
 def _counted(cluster: Cluster) -> str:
     """Return the contents of a cluster in words."""
     if cluster.n_objects > 0:
-        return _number(cluster.n_objects, "object")
-    parts = {"image": cluster.n_images, "frame": cluster.n_frames, "video": cluster.n_videos}
-    return ", ".join(_number(count, noun) for noun, count in parts.items() if count > 0) or "0 images"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
+        return counted(cluster.n_objects, "objects")
+    parts = {"images": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
+    return ", ".join(counted(count, nouns) for nouns, count in parts.items() if count > 0) or counted(0, "images")
 
 
 GROUP_COLUMNS = pa.schema(
@@ -265,8 +262,8 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
 
     def __repr__(self) -> str:
         """Return the number of groups and of their members."""
-        members = _number(sum(len(group.media_ids) for group in self), _NOUNS[self._entity_type])
-        return f"<framedex.DuplicateGroups: {_number(len(self), 'group')} of {members}>"
+        members = counted(sum(len(group.media_ids) for group in self), _NOUNS[self._entity_type])
+        return f"<framedex.DuplicateGroups: {counted(len(self), 'groups')} of {members}>"
 
     def _repr_html_(self) -> str:
         if not self:
@@ -275,7 +272,7 @@ class DuplicateGroups(list[DuplicateGroup], Generic[Source]):
         rest = len(self) - len(shown)
         source = _Videos(self._view) if self._of_videos else self._view
         cards = (duplicate_card(group, source) for group in shown)
-        return html.block(*cards, html.note(f"and {rest:,} more groups") if rest else "")
+        return html.block(*cards, html.note(f"and {counted(rest, 'more groups')}") if rest else "")
 
 
 class _Videos:
@@ -316,7 +313,7 @@ def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
     shown = [group.keep, *others[: _SHOWN_MEMBERS - 1]]
     rest = len(names) - len(shown)
     return html.card(
-        html.heading(f"{_number(len(names), _NOUNS[view.entity_type])}, similarity up to {group.similarity:.4f}", 3),
+        html.heading(f"{counted(len(names), _NOUNS[view.entity_type])}, similarity up to {group.similarity:.4f}", 3),
         html.note(f"Keep {names[group.keep]}. {group.keep_reason} Confidence {group.confidence:.2f}."),
         html.row(
             html.figure(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")

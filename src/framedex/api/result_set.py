@@ -14,6 +14,7 @@ from framedex.api.dataset import Dataset
 from framedex.api.view import PinnedView, View
 from framedex.core.arrays import RowIds
 from framedex.core.checks import check_integer
+from framedex.core.counts import counted
 from framedex.errors import Conflict, Gone, InvalidInput, NotFound, WorkspaceError
 from framedex.operations.pinned_rows import PinnedRows, have_changed, media_at, rows_of_ids
 from framedex.operations.steps import SelectedRows, Sorted
@@ -325,7 +326,7 @@ class ResultSet:
             raise Gone("These results are not kept any more; make them again") from error
 
     def __repr__(self) -> str:
-        return f"<framedex.ResultSet of dataset {self._owner}: {len(self):,} rows>"
+        return f"<framedex.ResultSet of dataset {self._owner}: {counted(len(self), 'rows')}>"
 
 
 def view_of_ids(dataset: Dataset, ids: Sequence[str], *, generation: str) -> View:

@@ -1,6 +1,7 @@
 """Saved views: filters of a dataset under a name, with their results in each new batch of media."""
 
 from framedex.api.view import View
+from framedex.core.counts import counted
 from framedex.operations import saved_views
 from framedex.operations.context import Context
 from framedex.records import Alert, EntityType, SavedViewRecord, ViewTrend
@@ -23,8 +24,7 @@ class Trend(ViewTrend):
 
     @property
     def _words(self) -> str:
-        results, batches = self.total_results, len(self.points)
-        return f"{results:,} result{'s' * (results != 1)} in {batches:,} batch{'es' * (batches != 1)}"
+        return f"{counted(self.total_results, 'results')} in {counted(len(self.points), 'batches')}"
 
     def plot(self) -> str:
         """Return the trend as SVG text: a bar for each batch, and a line for the running total.
@@ -183,4 +183,4 @@ class SavedView:
     def __repr__(self) -> str:
         record = self.record
         alerts = "on" if record.alerting_enabled else "off"
-        return f"<framedex.SavedView {record.name!r}: {record.total_results:,} new results, alerts {alerts}>"
+        return f"<framedex.SavedView {record.name!r}: {counted(record.total_results, 'new results')}, alerts {alerts}>"

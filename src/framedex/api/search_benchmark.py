@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 from framedex.export.files import whole_file
 from framedex.render import html
@@ -86,9 +87,9 @@ class SearchBenchmark(SearchTimings):
         memory = "" if self.memory_bytes is None else f", {bytes_text(self.memory_bytes)} in memory"
         exact = "" if self.exact_memory_bytes is None else f" ({bytes_text(self.exact_memory_bytes)} with exact search)"
         return (
-            f"{self.n_vectors:,} vectors of {self.dimension:,}; index built in {self.build_s:.2f} s, opened in "
-            f"{self.open_s:.2f} s, {bytes_text(self.disk_bytes)} on disk{memory}{exact}; {self.queries:,} queries for "
-            f"the nearest {self.k:,}, parallel: {self.threads:,} at a time"
+            f"{counted(self.n_vectors, 'vectors')} of {self.dimension:,}; index built in {self.build_s:.2f} s, "
+            f"opened in {self.open_s:.2f} s, {bytes_text(self.disk_bytes)} on disk{memory}{exact}; "
+            f"{counted(self.queries, 'queries')} for the nearest {self.k:,}, parallel: {self.threads:,} at a time"
         )
 
     def plot(self) -> str:
@@ -107,7 +108,7 @@ class SearchBenchmark(SearchTimings):
         ]
         return line_plot(
             [*lines, _line("exact search", exact)],
-            title=f"Search of {self.n_vectors:,} vectors: recall and speed",
+            title=f"Search of {counted(self.n_vectors, 'vectors')}: recall and speed",
             x_label=f"recall@{self.k}",
             y_label="queries a second, one at a time",
             mark="default",

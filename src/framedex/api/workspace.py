@@ -15,6 +15,7 @@ from framedex.api.record_list import RecordList
 from framedex.api.retry import rebuild_job
 from framedex.api.upkeep import WorkspaceUpkeep
 from framedex.core.checks import check_flag
+from framedex.core.counts import counted
 from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
@@ -533,7 +534,7 @@ class Workspace(WorkspaceUpkeep):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<framedex.Workspace {str(self.path)!r}: {len(self.datasets())} datasets>"
+        return f"<framedex.Workspace {str(self.path)!r}: {counted(len(self.datasets()), 'datasets')}>"
 
     def _repr_html_(self) -> str:
         return datasets_html(str(self.path), self.datasets())

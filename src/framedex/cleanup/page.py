@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.core.counts import counted
 from framedex.render import html
 
 _MEMBERS = 8
@@ -51,7 +52,7 @@ def _groups(rows: pa.Table, jpegs: Jpegs, max_groups: int, progress: Callable[[s
         progress(_DUPLICATES, number / len(largest))
         yield _card(repeated.filter(pc.equal(repeated["group_id"], group_id)), jpegs)
     if (rest := len(sizes) - len(largest)) > 0:
-        yield html.note(f"and {rest:,} more groups")
+        yield html.note(f"and {counted(rest, 'more groups')}")
 
 
 def _card(group: pa.Table, jpegs: Jpegs) -> str:

@@ -14,6 +14,7 @@ from framedex.cleanup.page import plan_parts
 from framedex.cleanup.plan_rows import PlanRows, plan_rows
 from framedex.cleanup.removal import Removal
 from framedex.core.checks import check_flag
+from framedex.core.counts import counted
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
 from framedex.images.thumbnails import read_thumbnails
@@ -136,7 +137,7 @@ class CleanupPlan:
         summary = self.summary
         counts = ", ".join(f"{count:,} {reason}" for reason, count in summary.counts.items())
         size = f"; {bytes_text(summary.size_bytes)} of files" if summary.size_bytes else ""
-        removed = f"{summary.removed:,} media to remove" + (f": {counts}" if counts else "")
+        removed = f"{counted(summary.removed, 'media')} to remove" + (f": {counts}" if counts else "")
         warned = f"; {summary.warnings:,} with labels that what stays lacks" if summary.warnings else ""
         return f"{removed}{size}; {summary.kept:,} kept in their place{warned}"
 

@@ -8,7 +8,7 @@ import typer
 from framedex.cli.options import JsonOption, WorkspaceOption, YesOption, confirm
 from framedex.cli.output import print_json, print_table, say
 from framedex.cli.people import UserArgument, open_hub, users
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:

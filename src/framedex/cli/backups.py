@@ -8,7 +8,7 @@ import typer
 import framedex
 from framedex.cli.options import JsonOption, WorkspaceOption, open_workspace
 from framedex.cli.output import print_json, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.render.sizes import bytes_text
 
 

@@ -18,7 +18,7 @@ from framedex.cli.options import (
     open_workspace,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
             return
         images = counted(info.n_images, "images")
         say(f"{info.display_name}: {images}{_objects(dataset)}, {info.status_new}, id {info.id}")
-        say(f"encoder {config.encoder}, {config.dimension} values, cluster thresholds {config.thresholds}")
+        say(f"encoder {config.encoder}, {counted(config.dimension, 'values')}, cluster thresholds {config.thresholds}")
         rows = [
             (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
         ]

@@ -16,7 +16,7 @@ from framedex.cli.options import (
     open_workspace,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 
 if TYPE_CHECKING:
     from framedex.records import DuplicateDecision, LabelDecision
@@ -65,12 +65,12 @@ def suggest_labels(
         print_json({"total": len(found), "accepted": count, "reliability": reliability, "rows": rows})
         return
     if count is not None:
-        say(f"accepted labels of {count:,} images")
+        say(f"accepted labels of {counted(count, 'images')}")
         return
     print_table(
         ("image", "label", "confidence"), [(row["path"], row["label"], f"{row['confidence']:.2f}") for row in rows]
     )
-    say(f"{len(found):,} labels; images that were held out to measure the confidence:")
+    say(f"{counted(len(found), 'labels')}; images that were held out to measure the confidence:")
     shown = [
         (f"{row['minimum']:.2f}", f"{row['n_media']:,}", f"{row['share_right'] or 0:.1%}", f"{row['n_suggested']:,}")
         for row in reliability

@@ -8,6 +8,7 @@ import typer
 
 from framedex.cli.options import JsonOption, WorkspaceOption, open_workspace
 from framedex.cli.output import print_json, print_table, say
+from framedex.core.counts import counted
 from framedex.errors import Error
 
 
@@ -28,7 +29,7 @@ def demo(
         if as_json:
             print_json([vars(outcome) for outcome in outcomes])
         else:
-            say(f"{dataset.info.n_images:,} images created, indexed and compared in {seconds:.1f} s")
+            say(f"{counted(dataset.info.n_images, 'images')} created, indexed and compared in {seconds:.1f} s")
             rows = [(o.what, o.planted, o.found, ", ".join(o.others) or "none") for o in outcomes]
             print_table(("fault", "planted", "found", "also found"), rows)
             say(f"wrote {output}; dataset {demo_dataset.DATASET!r} is in workspace {ws.path}")

@@ -17,7 +17,7 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say, short_number
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ def not_duplicates(
         if as_json:
             print_json(decision)
             return
-        say(f"{len(decision.media_ids):,} images are never duplicates of one another; decision {decision.decision_id}")
+        say(
+            f"{counted(len(decision.media_ids), 'images', 'are')} never duplicates of one another; "
+            f"decision {decision.decision_id}"
+        )
 
 
 def tag(

@@ -6,7 +6,7 @@ import typer
 
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, YesOption, confirm, open_workspace
 from framedex.cli.output import print_json, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 
 _SnapshotArgument = Annotated[

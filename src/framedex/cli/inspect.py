@@ -12,7 +12,7 @@ from framedex.cli.options import (
     NameArgument,
     VqlOption,
     WorkspaceOption,
-    counted,
+    count_header,
     open_workspace,
     parse_vql,
 )
@@ -73,7 +73,7 @@ def explore(
             )
             for c in result.clusters
         ]
-        print_table((counted(entity_type), "name", "examples", "cluster"), rows)
+        print_table((count_header(entity_type), "name", "examples", "cluster"), rows)
 
 
 def duplicates(
@@ -104,7 +104,7 @@ def duplicates(
             print_json(groups)
             return
         print_table(
-            (counted(entity_type), "similarity", "best to keep", "reason", "others"), map(_duplicates_row, groups)
+            (count_header(entity_type), "similarity", "best to keep", "reason", "others"), map(_duplicates_row, groups)
         )
 
 

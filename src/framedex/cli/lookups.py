@@ -10,10 +10,10 @@ from framedex.cli.options import (
     NameArgument,
     VqlOption,
     WorkspaceOption,
+    count_header,
     open_workspace,
     parse_vql,
 )
-from framedex.cli.options import counted as counted_by
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput
 
@@ -35,7 +35,7 @@ def labels(
         if as_json:
             print_json(counts)
             return
-        print_table(("label", counted_by(entity_type)), [(each.name, each.count) for each in counts])
+        print_table(("label", count_header(entity_type)), [(each.name, each.count) for each in counts])
 
 
 def media_id(

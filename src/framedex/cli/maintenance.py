@@ -20,7 +20,7 @@ from framedex.cli.options import (
     workspace_folder,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.render.sizes import bytes_text
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, YesOption, open_workspace
 from framedex.cli.output import print_json, print_table, say
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _say_listed(listed: "ListedModel", *, error_stream: bool) -> None:
 
 def _say_local(model: "LocalModel") -> None:
     say(f"{model.name}: {model.path}")
-    say(f"  size     {model.record.size_bytes:,} bytes")
+    say(f"  size     {counted(model.record.size_bytes, 'bytes')}")
     say(f"  sha256   {model.record.sha256}")
     say(f"  source   {model.record.source}")
     if model.record.licence:

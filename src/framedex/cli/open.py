@@ -18,8 +18,8 @@ from framedex.cli.browser import show_in_browser
 from framedex.cli.options import NAMESPACE, WorkspaceOption, workspace_folder
 from framedex.cli.output import say
 from framedex.cli.serve import load_server, needing_http, without_collection
+from framedex.core.counts import counted
 from framedex.core.naming import check_dataset_name
-from framedex.core.printable import counted
 from framedex.errors import Conflict, InvalidInput, ReadOnly
 from framedex.web import BUILD_HINT, AppPages
 
@@ -70,7 +70,7 @@ def _images(folders: Sequence[str], home: Path) -> Path:
 
     if len(folders) != 1:
         raise InvalidInput(
-            f"{_WHAT}, not {len(folders)} paths; name the folder that has the images, "
+            f"{_WHAT}, not {counted(len(folders), 'paths')}; name the folder that has the images, "
             "or `framedex create` a dataset from a .txt list of paths"
         )
     text = folders[0]

@@ -117,7 +117,7 @@ def parse_vql(vql: str | None) -> list[Any] | None:
     return parsed
 
 
-def counted(entity_type: str) -> str:
+def count_header(entity_type: str) -> str:
     """Return the header of a column of counts."""
     return "objects" if entity_type == "OBJECTS" else "images"
 

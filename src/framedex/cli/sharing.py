@@ -7,6 +7,7 @@ import typer
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace
 from framedex.cli.output import print_json, print_table, say
 from framedex.cli.people import open_hub
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 
 
@@ -71,4 +72,4 @@ def audit(
     ]  # fmt: skip
     print_table(("time (UTC)", "user", "action", "outcome", "target", "dataset", "address"), rows)
     if page.total > len(rows):
-        say(f"{page.total - len(rows):,} older entries are left out; --until shows them")
+        say(f"{counted(page.total - len(rows), 'older entries', 'are')} left out; --until shows them")

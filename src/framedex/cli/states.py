@@ -15,6 +15,7 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say
+from framedex.core.counts import counted
 
 _BeforeArgument = Annotated[
     str, typer.Argument(help="The earlier state: the id or name of a snapshot, or `current` for the current snapshot.")
@@ -75,7 +76,7 @@ def overlap(
             for row in rows
         ]
         print_table(("image", "image of the other", "similarity", "copy", "what was done to it"), shown)
-        say(f"{found.count():,} images have copies in the other dataset: {len(found):,} pairs")
+        say(f"{counted(found.count(), 'images', 'have')} copies in the other dataset: {counted(len(found), 'pairs')}")
 
 
 def snapshots(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:

@@ -19,7 +19,7 @@ from framedex.cli.options import (
     workspace_folder,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import Error, InvalidInput, NotFound
 from framedex.render.sizes import bytes_text
 
@@ -70,7 +70,10 @@ def upload(
             print_json({**dataset.info.model_dump(mode="json"), "upload": transaction.record})
             return
         info = dataset.info
-        say(f"{info.display_name}: {_contents(record)} processed in {seconds:.1f} s, {info.n_images:,} images in all")
+        say(
+            f"{info.display_name}: {_contents(record)} processed in {seconds:.1f} s, "
+            f"{counted(info.n_images, 'images')} in all"
+        )
         for reason, count in dataset.skipped.items():
             say(f"skipped: {count:,} {reason}")
 
@@ -135,8 +138,8 @@ def _send(transaction: "framedex.UploadTransaction", files: Sequence[Path], name
                     progress("files", done / len(files))
     except Error as error:
         error.add_note(
-            f"{done:,} of {len(files):,} files are in the open transaction {transaction.id} of {name!r}: go on with "
-            f"`framedex upload {name} --to {transaction.id} FILES`, or remove it with --discard"
+            f"the open transaction {transaction.id} of {name!r} has {done:,} of {counted(len(files), 'files')}: go on "
+            f"with `framedex upload {name} --to {transaction.id} FILES`, or remove it with --discard"
         )
         raise
     return transaction.record

@@ -20,7 +20,7 @@ from framedex.cli.options import (
     open_workspace,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:

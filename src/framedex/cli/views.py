@@ -16,7 +16,7 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput, ReadOnly
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from framedex.client.sharing import ClientSharing
 from framedex.client.suggestions import ClientSuggestions
 from framedex.client.view import ClientReading, ClientView
 from framedex.client.work import ClientTask
+from framedex.core.counts import counted
 from framedex.core.naming import name_key
-from framedex.core.printable import counted
 from framedex.core.suffixes import is_media
 from framedex.errors import Error, InvalidInput, NotFound
 from framedex.records import (

@@ -6,6 +6,7 @@ from framedex.client import calls
 from framedex.client.connection import Connection
 from framedex.client.parts import ViewParts
 from framedex.client.view import ClientView
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput, NotFound
 from framedex.records import EntityType, SavedViewRecord, ViewTrend
 from framedex.vql import media, parse, to_json
@@ -80,7 +81,8 @@ class ClientSavedView:
     def __repr__(self) -> str:
         record = self.record
         alerts = "on" if record.alerting_enabled else "off"
-        return f"<framedex.ClientSavedView {record.name!r}: {record.total_results:,} new results, alerts {alerts}>"
+        results = counted(record.total_results, "new results")
+        return f"<framedex.ClientSavedView {record.name!r}: {results}, alerts {alerts}>"
 
 
 def saved_view_records(connection: Connection, dataset_id: str) -> list[SavedViewRecord]:

@@ -29,6 +29,7 @@ from framedex.client.reports import write_report
 from framedex.client.training import ClientTraining
 from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
+from framedex.core.counts import counted
 from framedex.errors import CannotDecode, Gone, InvalidInput, NotFound, OutOfRange
 from framedex.export.splits import checked_shares
 from framedex.records import (
@@ -239,7 +240,7 @@ class ClientReading(ClientTraining):
         count = self.count()
         position = range(count)[key] if -count <= int(key) < count else None
         if position is None:
-            raise OutOfRange(f"no row {int(key)} in a view of {count:,} rows")
+            raise OutOfRange(f"no row {int(key)} in a view of {counted(count, 'rows')}")
         return self._window(position, position + 1).first()[0]
 
     def _window(self, start: int, stop: int | None) -> "ClientView":
@@ -539,7 +540,7 @@ class ClientView(ClientReading):
         return tag_named(self._connection, self._dataset_id, tag)
 
     def __repr__(self) -> str:
-        return f"<framedex.ClientView of dataset {self._dataset_id}: {self.count()} rows>"
+        return f"<framedex.ClientView of dataset {self._dataset_id}: {counted(self.count(), 'rows')}>"
 
 
 class ClientDiverseView(ClientView):

@@ -14,7 +14,7 @@ from framedex.records import ExportRecord, ExportStatus, TaskPage, TaskRecord, T
 
 _FIRST_S, _LONGEST_S = 0.1, 2.0
 _PAGE = 50
-_EXPORTED_IDS = 100_000
+_MOST_EXPORTED = 100_000
 
 
 class ClientTask:
@@ -160,9 +160,9 @@ def request_export(
         query = {**options, "entity_type": str(entity_type), "vql": json.dumps(list(parts.vql)) if parts.vql else None}
         return export_record(connection.json(calls.EXPORT, query=query, dataset_id=dataset_id)).id
     if media_selection is None:
-        chosen = ids(_EXPORTED_IDS + 1)
-        if len(chosen) > _EXPORTED_IDS:
-            raise InvalidInput(f"up to {_EXPORTED_IDS:,} media are exported by their ids; use filters alone for more")
+        chosen = ids(_MOST_EXPORTED + 1)
+        if len(chosen) > _MOST_EXPORTED:
+            raise InvalidInput(f"up to {_MOST_EXPORTED:,} media are exported by their ids; use filters alone for more")
         media_selection = [{"type": "media", "payload": {"media_ids": chosen}}]
     body = {"media_selection": list(media_selection)}
     return export_record(connection.json(calls.EXPORT_SELECTION, query=options, body=body, dataset_id=dataset_id)).id

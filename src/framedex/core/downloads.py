@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urljoin, urlsplit
 
 from framedex.core.atomic import write_atomic
+from framedex.core.counts import counted
 from framedex.errors import Forbidden, InvalidInput, Unavailable
 
 OnBytes = Callable[[int, int | None], None]
@@ -180,7 +181,7 @@ class _Transfer:
                 done = self._copy(response, file, done, total)
         expected = self._remote.size_bytes if total is None else total
         if expected is not None and done < expected:
-            raise self._ended(f"the connection ended after {done:,} of {expected:,} bytes")
+            raise self._ended(f"the connection ended after {done:,} of {counted(expected, 'bytes')}")
 
     def _present(self) -> tuple[int, str]:
         """Return the size of the partial file, 0 if it cannot be continued, and its validator."""
@@ -222,15 +223,15 @@ class _Transfer:
     def _check_size(self, total: int | None) -> None:
         expected = self._remote.size_bytes
         if total is not None and total != (expected or total):
-            raise InvalidInput(f"{self._address} has {total:,} bytes, and should have {expected:,}")
+            raise InvalidInput(f"{self._address} has {counted(total, 'bytes')}, and should have {expected:,}")
         if total is not None and total > MAX_BYTES:
-            raise InvalidInput(f"{self._address} has {total:,} bytes; the largest file has {MAX_BYTES:,}")
+            raise InvalidInput(f"{self._address} has {counted(total, 'bytes')}; the largest file has {MAX_BYTES:,}")
 
     def _check_room(self, size_bytes: int) -> None:
         free = shutil.disk_usage(self._path.parent).free
         if size_bytes > free:
             folder = os.fspath(self._path.parent)
-            raise Unavailable(f"no room for {size_bytes:,} bytes in {folder!r}: {free:,} are free")
+            raise Unavailable(f"no room for {counted(size_bytes, 'bytes')} in {folder!r}: {free:,} are free")
 
     def _open_partial(self) -> BinaryIO:
         file: BinaryIO = self._on_disk(lambda: self._path.open("ab", buffering=0))
@@ -241,7 +242,7 @@ class _Transfer:
         limit = total or self._remote.size_bytes or MAX_BYTES
         while block := self._next(response):
             if done + len(block) > limit:
-                raise InvalidInput(f"{self._address} sends more than {limit:,} bytes, the expected size")
+                raise InvalidInput(f"{self._address} sends more than {counted(limit, 'bytes')}, the expected size")
             rest = memoryview(block)
             while rest:
                 rest = rest[self._on_disk(partial(file.write, rest)) :]

@@ -37,8 +37,3 @@ def escaped(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
-
-
-def counted(count: int, nouns: str) -> str:
-    """Return a count with a regular noun, given in the plural: "1 image", "1,000 images"."""
-    return f"{count:,} {nouns if count != 1 else ' '.join(word.removesuffix('s') for word in nouns.split(' '))}"

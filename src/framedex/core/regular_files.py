@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from framedex.core.allowed_folders import AnyPath, OwnPath, current_folders
+from framedex.core.counts import counted
 
 NOT_REGULAR = "not a regular file"
 TEXT_BYTES = 64 * 2**20
@@ -31,7 +32,7 @@ class TooLarge(OSError):
     """
 
     def __init__(self, path: AnyPath, max_bytes: int) -> None:
-        super().__init__(errno.EFBIG, f"the file has more than {max_bytes:,} bytes", os.fspath(path))
+        super().__init__(errno.EFBIG, f"the file has more than {counted(max_bytes, 'bytes')}", os.fspath(path))
         self.max_bytes = max_bytes
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.counts import counted
 from framedex.core.regular_files import regular
 from framedex.encoders.onnx_graph import OnnxGraph
 from framedex.encoders.onnx_runtime import MISSING, RunningModel, reason_of
@@ -62,7 +63,7 @@ class OnnxModel:
         self._says = f"the model {os.fspath(path)!r}"
         if len(graph.inputs) != 1:
             raise InvalidInput(
-                f"{self._says} takes {len(graph.inputs)} inputs ({', '.join(graph.inputs)}); "
+                f"{self._says} takes {counted(len(graph.inputs), 'inputs')} ({', '.join(graph.inputs)}); "
                 "an encoder of images has one"
             )
         self.files = {name: path.parent / name for name in graph.outside()}
@@ -94,8 +95,8 @@ class OnnxModel:
         output = self._running.run(batch)[0]
         if not output.ndim or len(output) != len(batch):
             raise InvalidInput(
-                f"tensor {self.output!r} of {self._says} has the shape {output.shape} for {len(batch)} images; "
-                "the first axis of a vector counts the images"
+                f"tensor {self.output!r} of {self._says} has the shape {output.shape} for "
+                f"{counted(len(batch), 'images')}; the first axis of a vector counts the images"
             )
         return np.asarray(output[0])
 
@@ -103,7 +104,7 @@ class OnnxModel:
         if name is None:
             if len(graph.outputs) != 1:
                 raise InvalidInput(
-                    f"{self._says} has {len(graph.outputs)} outputs; say which is the vector: "
+                    f"{self._says} has {counted(len(graph.outputs), 'outputs')}; say which is the vector: "
                     f"output={' or output='.join(graph.outputs)}"
                 )
             name = graph.features() or graph.outputs[0]
@@ -137,7 +138,8 @@ def final_output(path: Path) -> str:
     outputs = OnnxGraph(_read(path).graph).outputs
     if len(outputs) != 1:
         raise InvalidInput(
-            f"the model {os.fspath(path)!r} has {len(outputs)} outputs; say which: output={' or output='.join(outputs)}"
+            f"the model {os.fspath(path)!r} has {counted(len(outputs), 'outputs')}; say which: "
+            f"output={' or output='.join(outputs)}"
         )
     return outputs[0]
 

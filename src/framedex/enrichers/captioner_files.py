@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from framedex.core.counts import counted
 from framedex.core.regular_files import has_folder, open_binary, read_text
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, MissingDependency, NotFound
@@ -160,5 +161,6 @@ def _check_whole(path: Path) -> None:
         raise InvalidInput(f"the weights {os.fspath(path)!r} are no file of safetensors, or one that was cut off")
     if (expected := _HEADER_BYTES + header + max(ends)) != size:
         raise InvalidInput(
-            f"the weights {os.fspath(path)!r} were cut off or changed: they have {size:,} bytes instead of {expected:,}"
+            f"the weights {os.fspath(path)!r} were cut off or changed: they have {counted(size, 'bytes')} "
+            f"instead of {expected:,}"
         )

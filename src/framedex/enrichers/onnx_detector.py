@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from framedex.annotations.class_names import read_class_names
 from framedex.core.arrays import Pixels
+from framedex.core.counts import counted
 from framedex.core.regular_files import has_file
 from framedex.enrichers.detector import Detections, Floats
 from framedex.enrichers.detector_settings import DetectorSettings, parse_detector_settings, read_detector_sidecar
@@ -157,7 +158,8 @@ def _labels(session: OnnxSession, settings: DetectorSettings, classes: int) -> t
     names, source = _names(session, settings)
     if len(names) != classes or set(names) != set(range(classes)):
         raise InvalidInput(
-            f"{session.says} knows {classes} classes, and {source} has {len(names)} names; each needs one"
+            f"{session.says} knows {counted(classes, 'classes')}, and {source} has {counted(len(names), 'names')}; "
+            "each needs one"
         )
     return tuple(names[number] for number in range(classes))
 

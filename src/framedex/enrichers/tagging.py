@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.counts import counted
 from framedex.encoders import Encoder, OnnxClassifier, TextEncoder, choose_encoder
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.vocabulary import VocabularyTag, read_lines, read_vocabulary
@@ -133,7 +134,8 @@ class Classified:
     def __init__(self, classifier: OnnxClassifier, labels: Sequence[str], *, threshold: float, top_k: int) -> None:
         if len(labels) != classifier.classes:
             raise InvalidInput(
-                f"the classifier {classifier.name!r} has {classifier.classes} classes; {len(labels)} labels are given"
+                f"the classifier {classifier.name!r} has {counted(classifier.classes, 'classes')}; "
+                f"{counted(len(labels), 'labels', 'are')} given"
             )
         self._classifier = classifier
         self.tags = Tags(tuple(labels), np.full(len(labels), threshold), top_k)

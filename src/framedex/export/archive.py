@@ -10,6 +10,7 @@ import numpy as np
 
 from framedex.annotations.progress import part
 from framedex.core.arrays import RowIds
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
 from framedex.export.contents import ExportContents
@@ -158,7 +159,7 @@ def _sizes(splits: Splits) -> list[str]:
     """Return sentences about the numbers of images in each part, and in none."""
     counts = np.bincount(splits.codes, minlength=len(splits.names)).tolist()
     sizes = ", ".join(f"{name} {count:,}" for name, count in zip(splits.names, counts, strict=True))
-    left_out = [f"{splits.left_out:,} media are in no part and left out"] if splits.left_out else []
+    left_out = [f"{counted(splits.left_out, 'media', 'are')} in no part and left out"] if splits.left_out else []
     return [sizes, *left_out]
 
 
@@ -199,13 +200,13 @@ def _write(
 def _message(contents: ExportContents, copied: CopyResult, notes: list[str]) -> str:
     """Return a summary of the written and the missing files."""
     message = (
-        f"{contents.n_objects:,} objects in {contents.total:,} media"
+        f"{counted(contents.n_objects, 'objects')} in {counted(contents.total, 'media')}"
         if contents.boxes_only
-        else f"{contents.total:,} media"
+        else counted(contents.total, "media")
     )
     if contents.with_objects and not contents.boxes_only:
-        message += f", {contents.n_objects:,} objects"
-    message += f", {copied.count:,} images" if contents.include_images else ""
-    missing = [f"{copied.failed:,} images could not be read"] if copied.failed else []
+        message += f", {counted(contents.n_objects, 'objects')}"
+    message += f", {counted(copied.count, 'images')}" if contents.include_images else ""
+    missing = [f"{counted(copied.failed, 'images')} could not be read"] if copied.failed else []
     missing += [f"{count:,} left out: {reason}" for reason, count in copied.left_out.items()]
     return "; ".join([message, *missing, *notes])

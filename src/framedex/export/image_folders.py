@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.output import column
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.export.contents import ExportContents
 from framedex.export.file_names import find_repeats, fold_names, hash_names
@@ -105,11 +106,11 @@ def _count(count: Counter[str], block: pa.Table, names: pa.Array) -> None:
 def _left_out(count: Counter[str]) -> list[str]:
     """Return sentences about images without a place, and about those that torchvision does not see."""
     return [
-        text.format(count[name])
-        for name, text in (
-            ("none", "{:,} without a label are left out"),
-            ("several", "{:,} with several labels are left out"),
-            ("unread", "{:,} have a suffix that torchvision does not read"),
+        f"{counted(count[name], nouns, verb)} {rest}"
+        for name, nouns, verb, rest in (
+            ("none", "images without a label", "are", "left out"),
+            ("several", "images with several labels", "are", "left out"),
+            ("unread", "images", "have", "a suffix that torchvision does not read"),
         )
         if count[name]
     ]

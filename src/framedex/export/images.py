@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from framedex.annotations.output import IMAGES
 from framedex.core.arrays import Pixels
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.core.suffixes import is_video
 from framedex.errors import CannotDecode
@@ -119,7 +120,7 @@ def image_files(
                         content = _stripped(content, limit)  # noqa: PLW2901 - the file to read
                     data = content.read(limit + 1)
                 if len(data) > limit:
-                    raise _TooLarge(f"the file has more than {limit:,} bytes")
+                    raise _TooLarge(f"the file has more than {counted(limit, 'bytes')}")
             except CannotDecode as error:
                 copied.miss(display_path(image.path_shown), error)
             else:
@@ -281,11 +282,11 @@ def _copy(
     size = content.seek(0, os.SEEK_END)
     content.seek(0)
     if max_bytes is not None and size > max_bytes:
-        raise _TooLarge(f"the file has {size:,} bytes, more than {max_bytes:,}")
+        raise _TooLarge(f"the file has {counted(size, 'bytes')}, more than {max_bytes:,}")
     with archive.member(name, modified=_local_time(modified_s)) as member:
         for data in _parts(content):
             if member.size + len(data) > size:
-                raise _Grew(f"the file had {size:,} bytes, and grew while it was copied")
+                raise _Grew(f"the file had {counted(size, 'bytes')}, and grew while it was copied")
             member.write(data)
 
 
@@ -297,7 +298,7 @@ def _stripped(content: BinaryIO, max_bytes: int | None) -> BinaryIO:
     """
     data = b"" if max_bytes is None else content.read(max_bytes + 1)
     if max_bytes is not None and len(data) > max_bytes:
-        raise _TooLarge(f"the file has more than {max_bytes:,} bytes")
+        raise _TooLarge(f"the file has more than {counted(max_bytes, 'bytes')}")
     try:
         return BytesIO(without_metadata(data))
     except CannotDecode as error:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from framedex.core.arrays import RowIds
+from framedex.core.counts import counted
 from framedex.core.ids import Kind, parse_group_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.objects import media_of, objects_in
@@ -69,7 +70,7 @@ def _by_media_ids(entities: Media, ids: list[str]) -> RowIds:
         rows, existing = np.union1d(rows, _as(entities, other, other_rows)), existing | other_existing
     missing = [each for each in dict.fromkeys(ids) if each not in existing]
     if missing:
-        raise NotFound(f"{len(missing)} media ids are not in this dataset, the first is {missing[0]!r}")
+        raise NotFound(f"{counted(len(missing), 'media ids', 'are')} not in this dataset, the first is {missing[0]!r}")
     return rows
 
 

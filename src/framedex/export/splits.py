@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.core.arrays import RowIds
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 from framedex.export.objects import as_condition, media_of
 from framedex.storage.condition import Condition
@@ -143,8 +144,8 @@ def _by_filter(media: Media, rows: RowIds, parts: Mapping[str, Select]) -> npt.N
     for (one, first), (other, second) in combinations(members.items(), 2):
         if count := int(np.count_nonzero(first & second)):
             raise InvalidInput(
-                f"{count:,} images are in two parts of the split, {one!r} and {other!r}; their filters must exclude "
-                "each other"
+                f"{counted(count, 'images', 'are')} in two parts of the split, {one!r} and {other!r}; their filters "
+                "must exclude each other"
             )
     codes = np.full(len(rows), -1, np.int8)
     for number, mask in enumerate(members.values()):

@@ -15,6 +15,7 @@ from framedex.access import Action, Actor, allowed
 from framedex.api.dataset import Dataset
 from framedex.api.result_set import ResultSet
 from framedex.api.view import View
+from framedex.core.counts import counted
 from framedex.core.ids import new_id
 from framedex.errors import Conflict, InvalidInput, NotFound, ReadOnly, TooManyAttempts, WorkspaceError
 from framedex.hub.context import HubContext
@@ -314,7 +315,7 @@ def _check_selection(selection: Sequence[Any] | None) -> None:
     ]
     count = sum(len(each) for each in lists if isinstance(each, Sequence))
     if count > MOST_IDS:
-        raise InvalidInput(f"media_selection names {count:,} ids; at most {MOST_IDS:,} are allowed")
+        raise InvalidInput(f"media_selection names {counted(count, 'ids')}; at most {MOST_IDS:,} are allowed")
 
 
 def _begin(dataset: Dataset, path: Path, request: ExportRequest) -> ExportTask:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from framedex.core.atomic import atomic_file
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.storage.service_db.database import KEY_NAME
 
@@ -62,7 +63,7 @@ def load_master_key(folder: Path, *, read_only: bool = False) -> MasterKey:
     """
     if (text := os.environ.get(VARIABLE)) is not None:
         if len(text) < _BYTES:
-            raise InvalidInput(f"{VARIABLE} has {len(text)} characters; a key has at least {_BYTES}")
+            raise InvalidInput(f"{VARIABLE} has {counted(len(text), 'characters')}; a key has at least {_BYTES}")
         return MasterKey(text.encode())
     path = folder / KEY_NAME
     try:
@@ -74,7 +75,9 @@ def load_master_key(folder: Path, *, read_only: bool = False) -> MasterKey:
     if os.name == "posix" and mode & 0o077:
         raise WorkspaceError(f"{path} can be read by other users (mode {mode:o}); run: chmod 600 {path}")
     if len(key) < _BYTES:
-        raise WorkspaceError(f"{path} has {len(key)} bytes; a key has {_BYTES}. Restore it, or delete it for a new one")
+        raise WorkspaceError(
+            f"{path} has {counted(len(key), 'bytes')}; a key has {_BYTES}. Restore it, or delete it for a new one"
+        )
     return MasterKey(key)
 
 

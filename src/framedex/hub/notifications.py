@@ -6,6 +6,7 @@ from typing import Any
 
 from framedex.access import LOCAL_USER_ID, Action, Actor, DatasetSubject, Via, allowed
 from framedex.core.checks import check_integer
+from framedex.core.counts import counted
 from framedex.errors import NotFound
 from framedex.hub.actors import actor_of_row, present_actor
 from framedex.hub.alert_calls import AlertCalls
@@ -175,5 +176,4 @@ class Notifications:
 
 
 def _message(alert: Alert) -> str:
-    results = f"{alert.result_count:,} new result{'s' * (alert.result_count != 1)}"
-    return f"{results} of {alert.view_name!r} in {alert.dataset_name!r}"
+    return f"{counted(alert.result_count, 'new results')} of {alert.view_name!r} in {alert.dataset_name!r}"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.core.counts import counted
 from framedex.encoders.gist import Gist
 from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
@@ -293,7 +294,7 @@ def _outcome(indexed: WrittenIndex) -> str:
     """Return the message of a successful task."""
     if not indexed.unread:
         return DONE
-    unread = f"{indexed.unread:,} images could not be read to be measured; their rows keep the values they had"
+    unread = f"{counted(indexed.unread, 'images')} could not be read to be measured; values of before are kept"
     return f"{DONE}; {unread}{', without a copy descriptor' if indexed.undescribed else ''}"
 
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from framedex.annotations.formats import box_files, label_files
 from framedex.core.allowed_folders import AllowedFolders, within
+from framedex.core.counts import counted
 from framedex.core.regular_files import open_binary
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
@@ -230,7 +231,7 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         (directory,) = struct.unpack_from("<Q", record, 40)
     if directory > _MAX_DIRECTORY:
         raise InvalidInput(
-            f"its directory has {directory:,} bytes, more than {_MAX_DIRECTORY:,}; split it into several"
+            f"its directory has {counted(directory, 'bytes')}, more than {_MAX_DIRECTORY:,}; split it into several"
         )
     file.seek(0)
 

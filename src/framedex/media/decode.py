@@ -18,6 +18,7 @@ import simplejpeg
 
 from framedex.core.arrays import Pixels
 from framedex.core.borders import BorderedImage
+from framedex.core.counts import counted
 from framedex.core.file_locks import locked
 from framedex.core.forks import cached_property
 from framedex.errors import CannotDecode
@@ -365,7 +366,7 @@ def _check_filled(image: Any, size: int) -> None:
     is_short = image.format == "GIF" and image.width * image.height > _GIF_PIXELS_PER_BYTE * size
     if is_short or any(part.offset + _least_bytes(part) > size for part in image.tile):
         raise CannotDecode(
-            f"truncated, or its header lies: {size:,} bytes of {image.format} cannot hold "
+            f"truncated, or its header lies: {counted(size, 'bytes')} of {image.format} cannot hold "
             f"{image.width}×{image.height} pixels"
         )
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, within
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.counts import counted
 from framedex.core.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
 from framedex.errors import CannotDecode, Forbidden
 from framedex.media.remote import SCHEME, ObjectStore, is_remote
@@ -136,7 +137,7 @@ def read_file(path: str, max_bytes: int, allowed: AllowedFolders | None = None) 
         with _restricted(allowed), open(path, "rb", buffering=0, opener=opener) as file:
             status = os.fstat(file.fileno())
             if status.st_size > max_bytes:
-                raise CannotDecode(f"the file has {status.st_size:,} bytes, more than {max_bytes:,}")
+                raise CannotDecode(f"the file has {counted(status.st_size, 'bytes')}, more than {max_bytes:,}")
             return status, read_at_most(file, max_bytes)
     except (OSError, ValueError) as error:
         raise _cannot_decode(error) from None

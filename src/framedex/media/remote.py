@@ -8,6 +8,7 @@ from io import BufferedReader
 import pyarrow as pa
 
 from framedex.core import forks
+from framedex.core.counts import counted
 from framedex.errors import CannotDecode, Forbidden, InvalidInput, Unavailable
 from framedex.media import s3
 from framedex.media.object_files import open_object
@@ -113,7 +114,9 @@ class ObjectStore:
             Unavailable: all objects failed.
         """
         if self._failed and not self._read:
-            raise Unavailable(f"none of {self._failed:,} objects could be read, the last: {self._last}")
+            raise Unavailable(
+                f"no object could be read: {counted(self._failed, 'objects')} failed, the last: {self._last}"
+            )
 
     def list(self, uri: str) -> pa.Table:
         """Return the objects below a folder, sorted by key: ``key`` (relative), ``size_bytes``, ``modified_ns``.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from framedex.core import forks
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.counts import counted
 from framedex.core.lru_cache import LruCache
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.settings import Settings
@@ -195,10 +196,10 @@ class S3Client:
 def _content(body: Any, size: int | None, max_bytes: int) -> bytes:
     """Return the content of an answer; memory is bounded even if the service names no size."""
     if size is not None and size > max_bytes:
-        raise CannotDecode(f"the object has {size:,} bytes, more than {max_bytes:,}")
+        raise CannotDecode(f"the object has {counted(size, 'bytes')}, more than {max_bytes:,}")
     data = bytes(body.read() if size is not None else body.read(max_bytes + 1))
     if len(data) > max_bytes:
-        raise CannotDecode(f"the object has more than {max_bytes:,} bytes")
+        raise CannotDecode(f"the object has more than {counted(max_bytes, 'bytes')}")
     return data
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from framedex.core.counts import counted
 from framedex.core.naming import check_dataset_name
 from framedex.errors import Conflict, InvalidInput, NotIndexed
 from framedex.jobs.context import JobContext
@@ -79,7 +80,7 @@ def _sources(context: Context, dataset_id: str, other_id: str) -> Sources:
             raise
     ours, theirs = (each.config for each in jobs)
     if _space(ours) != _space(theirs):
-        names = " and ".join(f"{each.encoder!r} ({each.dimension} values)" for each in (ours, theirs))
+        names = " and ".join(f"{each.encoder!r} ({counted(each.dimension, 'values')})" for each in (ours, theirs))
         raise InvalidInput(
             f"datasets are merged if their embeddings are of the same encoder, not of {names}; encode one of them "
             f"again as the other one: create_dataset(…, encoder={theirs.encoder!r}), or enrich() with its model"

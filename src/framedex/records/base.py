@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from framedex.core.counts import counted
+
 _REPR_LENGTH = 240
 _TEXT_LENGTH = 120
 _ITEMS_LENGTH = 60
@@ -57,6 +59,6 @@ def short(value: Any) -> str:
         whole = repr(value)
         if len(whole) <= _ITEMS_LENGTH and "(…)" not in whole:
             return whole
-        return f"[{len(value):,} item{'s' if len(value) > 1 else ''}]"
+        return f"[{counted(len(value), 'items')}]"
     whole = repr(value)
     return whole if len(whole) <= _TEXT_LENGTH else f"{whole[: _TEXT_LENGTH - 1]}…"

@@ -1,5 +1,7 @@
 """Human-readable sizes."""
 
+from framedex.core.counts import counted
+
 _UNITS = ((40, "TB"), (30, "GB"), (20, "MB"), (10, "KB"))
 
 
@@ -8,4 +10,4 @@ def bytes_text(size: int) -> str:
     for power, unit in _UNITS:
         if size >= 2**power:
             return f"{size / 2**power:,.1f} {unit}"
-    return f"{size:,} bytes" if size != 1 else "1 byte"
+    return counted(size, "bytes")

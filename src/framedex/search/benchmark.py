@@ -18,6 +18,7 @@ import numpy.typing as npt
 from framedex.analysis.quantized_ivf import Selection
 from framedex.core.arrays import Vectors
 from framedex.core.checks import check_integer, is_fraction
+from framedex.core.counts import counted
 from framedex.core.progress import Progress
 from framedex.errors import InvalidInput, NotIndexed
 from framedex.search.searcher import Searcher
@@ -243,7 +244,7 @@ def _sweep(
         is_default = n_candidates == min(default, len(filtered.positions))
         if is_complete and not is_default:
             continue
-        progress(f"{n_candidates:,} of {len(filtered.positions):,} rows", number / len(settings))
+        progress(f"{n_candidates:,} of {counted(len(filtered.positions), 'rows')}", number / len(settings))
 
         def search(query: Vectors, n_candidates: int = n_candidates) -> Vectors:
             return index.nearest(query, k, filtered.selection, n_candidates=n_candidates)[1]

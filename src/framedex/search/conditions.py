@@ -5,6 +5,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from framedex.core.counts import counted
 from framedex.core.path_columns import relation_with, stored
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
@@ -71,7 +72,10 @@ def explained(condition: Condition) -> str:
     values = [f"${number} = {_shown(value)}" for number, value in enumerate(condition.params, 1)]
     # A relation of row ids, as those of a ranked or limited view, comes from no search of the filter.
     tests = dict(zip(condition.relations, condition.searches, strict=False))
-    searched = [f"{name}: {len(rows)} rows{_searched(tests.get(name))}" for name, rows in condition.relations.items()]
+    searched = [
+        f"{name}: {counted(len(rows), 'rows')}{_searched(tests.get(name))}"
+        for name, rows in condition.relations.items()
+    ]
     columns = ", ".join(sorted(stored(condition.columns))) or "none"
     statement = [f"SELECT {ROW_ID} FROM {relation_with(condition.columns, 'media')}", f"WHERE {condition.text}"]
     return "\n".join([*statement, *values, *searched, f"columns read: {columns}"])

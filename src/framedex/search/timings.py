@@ -1,6 +1,7 @@
 """Results of a search benchmark, and the setting that they recommend."""
 
 from framedex.core.checks import check_fraction
+from framedex.core.counts import counted
 from framedex.records import Record
 
 
@@ -119,11 +120,11 @@ class SearchTimings(Record):
         tried = [row for row in self.rows if row.selectivity == 1 and 0 < (row.n_candidates or 0) <= best]
         row = max(tried, key=lambda row: row.n_candidates or 0)
         if best == self.default_n_candidates:
-            setting = f"keep the default, which compares {best:,} rows"
+            setting = f"keep the default, which compares {counted(best, 'rows')}"
         else:
             default = self.default_n_candidates
             enough = "finds enough, too" if self.recall_of(default) >= recall else "does not find enough"
-            setting = f"compare {best:,} rows (the default, {default:,}, {enough})"
+            setting = f"compare {counted(best, 'rows')} (the default, {default:,}, {enough})"
         return (
             f"{target}, {setting}: recall {self.recall_of(best):.4f} or better with each filter; "
             f"without one {row.queries_per_s:,.0f} queries a second, {row.p50_ms:.3g} ms each; "

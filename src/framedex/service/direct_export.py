@@ -9,6 +9,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from framedex.api.dataset import Dataset
+from framedex.core.counts import counted
 from framedex.errors import Conflict, WorkspaceError
 from framedex.hub.exports import check_exportable
 from framedex.service.errors import Refusal
@@ -36,7 +37,9 @@ def direct_export(dataset: Dataset, export_format: str, folder: Path, media_url:
         raise Refusal(422, f"This export has the format 'json', not {export_format!r}; start one for other formats")
     check_exportable(dataset)
     if (count := dataset.count()) > MOST_MEDIA:
-        raise Refusal(422, f"The dataset has {count:,} media; more than {MOST_MEDIA:,} need an export that is started")
+        raise Refusal(
+            422, f"The dataset has {counted(count, 'media')}; more than {MOST_MEDIA:,} need an export that is started"
+        )
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

@@ -10,6 +10,7 @@ import anyio
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
+from framedex.core.counts import counted
 from framedex.service.errors import Refusal
 
 HOUR = "private, max-age=3600"
@@ -131,7 +132,7 @@ def content_response(
     span = None if request.headers.get("if-range", quoted) != quoted else _span(request.headers.get("range"), size)
     if span == (0, 0) and size:
         owner.close()
-        raise Refusal(416, f"The file has {size} bytes", headers={"Content-Range": f"bytes */{size}"})
+        raise Refusal(416, f"The file has {counted(size, 'bytes')}", headers={"Content-Range": f"bytes */{size}"})
     start, end = span or (0, size)
     if span is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"

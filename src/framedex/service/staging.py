@@ -22,6 +22,7 @@ from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from framedex.core.counts import counted
 from framedex.core.suffixes import is_video
 from framedex.errors import Error, WorkspaceError
 from framedex.media.archives import SUFFIXES
@@ -311,7 +312,7 @@ class _Parser:
         if self._name not in self._checks:
             self._refuse(Refusal(422, f"Field {next(iter(self._checks))!r} is required"))
         elif self._n_files > limit:
-            self._refuse(Refusal(400, f"A request has up to {limit:,} files"))
+            self._refuse(Refusal(400, f"A request has up to {counted(limit, 'files')}"))
         elif self._error is None:
             try:
                 self._checks[self._name](name)
@@ -338,7 +339,9 @@ class _Parser:
         settings = self._settings
         limit = settings.max_video_bytes if is_video(file.name) else settings.max_file_bytes
         if file.size > limit and self._name != ARCHIVE:
-            raise Refusal(413, f"The file {last_part(file.name)[:100]!r} is too large: it may have {limit:,} bytes")
+            raise Refusal(
+                413, f"The file {last_part(file.name)[:100]!r} is too large: it may have {counted(limit, 'bytes')}"
+            )
 
     def _on_part_end(self) -> None:
         if self._file is None:

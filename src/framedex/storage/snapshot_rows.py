@@ -5,6 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from framedex.core.counts import counted
 from framedex.core.ids import new_id
 from framedex.errors import Conflict, NotFound
 from framedex.records import EmbeddingConfig, Snapshot, SnapshotReason, TaskType
@@ -83,7 +84,7 @@ def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) 
     if row is None and len(named := _named(connection, dataset_id, snapshot_id)) == 1:
         return named[0]
     if row is None and named:
-        raise NotFound(f"{len(named)} snapshots are named {snapshot_id!r}; give the id of one of them")
+        raise NotFound(f"{counted(len(named), 'snapshots', 'are')} named {snapshot_id!r}; give the id of one of them")
     if row is None:
         find_dataset(connection, dataset_id)  # raises if the dataset was deleted meanwhile
         names = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from framedex.core.counts import counted
 from framedex.core.regular_files import regular
 from framedex.errors import Aborted
 from framedex.storage.disk import walk_files
@@ -155,7 +156,7 @@ class ColumnReader:
             rows += batch.num_rows
             self._tell()
         if rows != dataset.count_rows():
-            raise ValueError(f"it has {rows:,} values for {dataset.count_rows():,} rows")
+            raise ValueError(f"it has {counted(rows, 'values')} for {counted(dataset.count_rows(), 'rows')}")
 
 
 def unreferenced_files(path: Path) -> list[Path]:

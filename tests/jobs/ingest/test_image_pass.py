@@ -310,5 +310,5 @@ class TestFailures:
                 results = passed(media, rows, limits=limits.model_copy(update={"s3_anonymous": True}))
                 assert isinstance(next(results)[2], str)
                 next(results)
-                with pytest.raises(Unavailable, match="none of 3 objects could be read"):
+                with pytest.raises(Unavailable, match="no object could be read: 3 objects failed"):
                     next(results)

@@ -30,7 +30,7 @@ from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.core.checks import check_flag
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext

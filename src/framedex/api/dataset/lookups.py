@@ -120,7 +120,7 @@ class DatasetLookups:
 
         Examples:
             >>> ds.overlap(ws.dataset("new"))
-            <framedex.Overlap of 'pets' and 'new': 1 media item has copies there: 1 pair with 1 media>
+            <framedex.Overlap of 'pets' and 'new': 1 media item has copies there: 1 pair with 1 media item>
         """
         return View(self._context, self.id).overlap(other, similarity, exact=exact)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from framedex.api.record_list import RecordList
-from framedex.core.printable import counted
+from framedex.core.counts import counted
 from framedex.encoders import Encoder
 from framedex.operations import uploads
 from framedex.operations.context import Context

@@ -10,6 +10,7 @@ import pyarrow as pa
 from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import MemberSource, cluster_cards, duplicate_card
 from framedex.core.checks import has_lone_surrogate
+from framedex.core.counts import counted
 from framedex.core.progress import Progress
 from framedex.errors import InvalidInput
 from framedex.issue_types import by_gravity
@@ -84,8 +85,8 @@ def report_html(
         f"Framedex report: {dataset.display_name}",
         html.heading(dataset.display_name, 1),
         html.note(
-            f"{view.count():,} images · {dataset.status_new}"
-            + ("" if config is None else f" · encoder {config.encoder} ({config.dimension} values)")
+            f"{counted(view.count(), 'images')} · {dataset.status_new}"
+            + ("" if config is None else f" · encoder {config.encoder} ({counted(config.dimension, 'values')})")
         ),
         extra,
         html.contents(_contents(found, len(groups), level, n_objects)),
@@ -104,8 +105,8 @@ def _contents(found: Sequence[IssueSummary], n_groups: int, level: int, n_object
     """Yield the anchors of the sections with their words."""
     for summary in found:
         yield f"issue-{summary.issue_type}", f"{summary.issue_type}: {summary.count:,}"
-    most = " or more" if n_groups == _GROUPS else ""
-    yield "near-duplicates", f"Near-duplicates: {n_groups:,}{most} groups" if n_groups else "Near-duplicates: none"
+    groups = f"{n_groups:,} or more groups" if n_groups == _GROUPS else counted(n_groups, "groups")
+    yield "near-duplicates", f"Near-duplicates: {groups if n_groups else 'none'}"
     yield "clusters", f"Clusters at level {level}"
     if n_objects:
         yield "objects", f"Objects: {n_objects:,}"
@@ -168,7 +169,7 @@ def _objects(
     """Yield the section about objects: images with their boxes, issues, and the largest groups and clusters."""
     progress("objects", 0.9)
     yield html.heading("Objects", anchor="objects")
-    yield html.note(f"{n_objects:,} objects; the largest groups of near-duplicates and clusters come first")
+    yield html.note(f"{counted(n_objects, 'objects')}; the largest groups of near-duplicates and clusters come first")
     yield html.row(_images_with_boxes(view, objects))
     summaries = by_gravity(objects.issue_summaries())
     yield html.bars((summary.issue_type, summary.count) for summary in summaries if summary.count)

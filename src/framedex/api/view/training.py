@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from framedex.api.view.reading import Reading
 from framedex.core.arrays import RowIds
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 from framedex.export.object_columns import BBOX, FLAGS, LABEL
 from framedex.export.objects import ObjectsByMedia, objects_field, objects_in
@@ -226,7 +227,7 @@ def _locations(selection: SelectedRows) -> list[Location]:
             found.append(Location(path, media.role_of(row), frame, box))
     if elsewhere:
         raise InvalidInput(
-            f"{len(elsewhere):,} images are neither files of this machine nor objects in a bucket, the first is "
-            f"{elsewhere[0]!r}"
+            f"{counted(len(elsewhere), 'images', 'are')} neither files of this machine nor objects in a bucket, the "
+            f"first is {elsewhere[0]!r}"
         )
     return found

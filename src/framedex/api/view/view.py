@@ -187,7 +187,7 @@ class View(Browsing, exporting.Exportable):
 
         Examples:
             >>> ds.where(vql.labels("cat")).overlap(ds.where(~vql.labels("cat")))
-            <framedex.Overlap of 'pets': 1 media item has copies there: 1 pair with 1 media>
+            <framedex.Overlap of 'pets': 1 media item has copies there: 1 pair with 1 media item>
         """
         there = other if isinstance(other, View) else getattr(other, "view", None)
         if not isinstance(there, View):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.core.arrays import Mask
+from framedex.core.counts import counted
 from framedex.editable_values import editable_values
 from framedex.errors import Conflict, NotFound
 from framedex.jobs.context import JobContext
@@ -148,7 +149,7 @@ def edited_values(
 
 def too_many(n_media: int) -> str:
     """Return the reason why a step of so many media cannot be undone."""
-    return f"it changed {n_media:,} media, more than the {MOST_MEDIA:,} whose values the journal keeps"
+    return f"it changed {counted(n_media, 'media')}, more than the {MOST_MEDIA:,} whose values the journal keeps"
 
 
 def _values(media: Media, row_ids: list[int], columns: Sequence[str], schema: pa.Schema) -> pa.Table:
@@ -231,7 +232,7 @@ def _with_values(media: Media, head: Generation, state: NewState, values: pa.Tab
     found = find_ids(media, ids)
     if not found.exists.all():
         missing = int(np.count_nonzero(~found.exists))
-        raise Conflict(f"{missing:,} of its {len(ids):,} media are not in the dataset any more")
+        raise Conflict(f"the dataset has {missing:,} of its {counted(len(ids), 'media')} no longer")
     versions, summary = state
     fields = (each.column.name for each in read_fields(media.table.path, versions))
     if gone := set(names) - {*media.table.schema.names, *TAG_COLUMNS, IN_BASKET, *fields}:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.core.arrays import Mask, RowIds
+from framedex.core.counts import counted
 from framedex.core.ids import new_id
 from framedex.errors import Conflict, InvalidInput
 from framedex.issue_types import LABEL_OUTLIER, MISLABELS
@@ -147,7 +148,7 @@ def apply_labels(
     decision = LabelDecision(**change.facts, media_ids=ids, labels=values[_LABELS].to_pylist())
     found = find_ids(media, ids)
     if missing := int(np.count_nonzero(values[_EXISTS].to_numpy() & ~found.exists)):
-        raise Conflict(f"{missing:,} of its {len(ids):,} media are not in the dataset any more")
+        raise Conflict(f"the dataset has {missing:,} of its {counted(len(ids), 'media')} no longer")
     row_ids = read_row_ids(media)[found.indices >= 0]
     rows = media.take(row_ids.tolist(), [_ID, _LABELS])
     holds = NO_LABEL_DECISIONS.with_decision(decision).hold(*(rows[name].combine_chunks() for name in (_ID, _LABELS)))

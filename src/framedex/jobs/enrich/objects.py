@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.annotations.boxes import Box
+from framedex.core.counts import counted
 from framedex.core.progress import Progress, ShareProgress
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner, Detector
@@ -93,7 +94,7 @@ class ObjectRun:
             self.path, self.media, self._images(), progress=lambda done: progress(min(done / total, 1.0))
         )
         if not any_read.is_set():
-            raise Unavailable(f"none of the {total:,} images could be read")
+            raise Unavailable(f"no image could be read: {counted(total, 'images')} failed")
         self.version, self._is_indexed = written or self.version, self._is_indexed and not written
 
     def _images(self) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ from framedex.annotations.parts import part_tags
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
 from framedex.core.allowed_folders import AllowedFolders
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
@@ -391,7 +392,9 @@ def _check_compatible(candidate: _Candidate, config: EmbeddingConfig) -> _Candid
     found = candidate.encoder.dimension if isinstance(candidate, FilesInput) else candidate.dimension
     if found != config.dimension:
         whose = "the table's" if isinstance(candidate, EmbeddingTable) else f"the encoder {config.encoder!r} makes"
-        raise InvalidInput(f"{whose} embeddings have {found} values; those of this dataset have {config.dimension}")
+        raise InvalidInput(
+            f"{whose} embeddings have {counted(found, 'values')}; those of this dataset have {config.dimension}"
+        )
     if not isinstance(candidate, EmbeddingTable):
         check_weights(candidate.encoder if isinstance(candidate, FilesInput) else candidate, config)
     return candidate

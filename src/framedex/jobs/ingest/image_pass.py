@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.counts import counted
 from framedex.encoders import decode_side_px
 from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.jobs.ingest.image_runs import RUN_LENGTH, ImageLocation, Row, Run, is_long_run, runs
@@ -109,7 +110,7 @@ def run_model(
             if (
                 requires_readable and done == total and not n_readable
             ):  # before the last batch: a caller that has all rows may not continue the generator
-                raise Unavailable(f"none of the {done:,} images could be read; the first one: {first_error}")
+                raise Unavailable(f"no image could be read: {counted(done, 'images')} failed, the first: {first_error}")
             yield predictions
             progress(done / total)
 

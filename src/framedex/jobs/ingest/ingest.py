@@ -14,6 +14,7 @@ import pyarrow as pa
 from framedex.analysis.neighbours import check_vectors
 from framedex.annotations.label_index import Annotations
 from framedex.core.arrays import Vectors
+from framedex.core.counts import counted
 from framedex.encoders import Encoder, Preparation
 from framedex.errors import InvalidEmbedding
 from framedex.issue_types import measure_columns
@@ -262,7 +263,7 @@ def check_encoding(encoder: Encoder, vectors: npt.NDArray[np.float32], count: in
     """
     if np.shape(vectors) != (count, encoder.dimension):
         raise InvalidEmbedding(
-            f"encoder {encoder.name!r} returned shape {np.shape(vectors)} for {count} images; "
+            f"encoder {encoder.name!r} returned shape {np.shape(vectors)} for {counted(count, 'images')}; "
             f"it promises {(count, encoder.dimension)}"
         )
     check_vectors(vectors)

@@ -9,6 +9,7 @@ from typing import Any
 
 from framedex.annotations.formats import box_files, label_files
 from framedex.core.allowed_folders import AllowedFolders, within
+from framedex.core.counts import counted
 from framedex.core.regular_files import open_binary
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput, WorkspaceError
@@ -76,7 +77,9 @@ def _named(files: Any, max_files: int) -> list[tuple[str, Any]]:
     if not files:
         raise InvalidInput("files holds no files")
     if len(files) > max_files:
-        raise InvalidInput(f"a call takes up to {max_files:,} files (FRAMEDEX_MAX_UPLOAD_FILES), not {len(files):,}")
+        raise InvalidInput(
+            f"a call takes up to {counted(max_files, 'files')} (FRAMEDEX_MAX_UPLOAD_FILES), not {len(files):,}"
+        )
     pairs = [_pair(each, f"files[{number}]") for number, each in enumerate(files)]
     for name, _ in pairs:
         check_format(name)

@@ -12,6 +12,7 @@ from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.allowed_folders import AllowedFolders, OwnPath
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.core.suffixes import is_video
 from framedex.errors import InvalidInput
@@ -261,5 +262,5 @@ def bounded_parts(parts: Iterable[bytes], name: str, where: str, settings: Setti
     for data in parts:
         size += len(data)
         if size > max_bytes:
-            raise InvalidInput(f"{where} has more than {max_bytes:,} bytes ({setting})")
+            raise InvalidInput(f"{where} has more than {counted(max_bytes, 'bytes')} ({setting})")
         yield data

@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
+from framedex.core.counts import counted
 from framedex.core.progress import Progress
 from framedex.errors import Conflict, Error, FormatTooNew, InvalidInput, WorkspaceError
 from framedex.operations.context import Context
@@ -89,7 +90,7 @@ def _check_sizes(backup: Backup) -> None:
             faults.append(f"{file.path}: {error.strerror}")
             continue
         if size != file.size:
-            faults.append(f"{file.path} has {size:,} bytes instead of {file.size:,}")
+            faults.append(f"{file.path} has {counted(size, 'bytes')} instead of {file.size:,}")
     _refuse(backup, faults)
 
 

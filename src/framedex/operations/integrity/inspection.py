@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from framedex.core.counts import counted
 from framedex.core.progress import Progress
 from framedex.errors import Aborted, Error
 from framedex.operations.context import Context
@@ -81,7 +82,7 @@ class Inspection:
         more = [
             Finding(
                 path=self._last[kind, stage, repaired],
-                fault=f"is the last of {count:,} more {kind} like those above",
+                fault=f"is the last of {counted(count, f'more {kind}')} like those above",
                 remedy="as above",
                 repaired=repaired,
             )

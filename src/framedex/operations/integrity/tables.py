@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from framedex.core.counts import counted
 from framedex.operations.integrity.inspection import Inspection
 from framedex.operations.integrity.journal import give_up_states
 from framedex.storage import disk, journal_rows
@@ -83,7 +84,7 @@ def _check_leftovers(inspection: Inspection, dataset_id: str, path: Path) -> Non
             inspection.add(path, "is a table of no state of the dataset", "vacuum removes it, if no task needs it")
         return
     if old := [file for file in unreferenced_files(path) if _is_old(file)]:
-        fault = f"has {len(old):,} files that belong to no version, as {old[0].name}"
+        fault = f"has {counted(len(old), 'files')} of no version, as {old[0].name}"
         inspection.add(path, fault, remedy, repair=lambda: _remove_leftovers(inspection, dataset_id, path))
 
 

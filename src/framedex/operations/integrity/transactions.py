@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from framedex.core.counts import counted
 from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
 from framedex.records import UploadRecord, UploadState
@@ -82,7 +83,9 @@ def _list_faults(connection: Any, folder: Path, dataset_id: str) -> Iterator[_Li
             yield _ListFault(record, f"is missing, and the upload transaction {record.id} needs it", None)
         elif stored is None or stored.list_bytes != end or stored.n_files != record.n_files:
             intact = 0 if stored is None else stored.n_files
-            yield _ListFault(record, f"is damaged: {intact:,} of its {record.n_files:,} files can be read", stored)
+            yield _ListFault(
+                record, f"is damaged: {intact:,} of its {counted(record.n_files, 'files')} can be read", stored
+            )
 
 
 def _lists_without_row(connection: Any, folder: Path, dataset_id: str) -> Iterator[tuple[Path, UploadList | None]]:

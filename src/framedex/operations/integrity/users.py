@@ -6,6 +6,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from framedex.core.counts import counted
 from framedex.core.ids import is_id
 from framedex.errors import WorkspaceError
 from framedex.operations.integrity.inspection import Inspection
@@ -44,7 +45,7 @@ def check_users(inspection: Inspection) -> None:
     _check_private(inspection, key)
     if key.exists() and (size := key.stat().st_size) < _KEY_BYTES:
         remedy = "restore it, or delete it for a new one: then users need new secrets of API keys"
-        inspection.add(key, f"has {size} bytes; a key has {_KEY_BYTES}", remedy)
+        inspection.add(key, f"has {counted(size, 'bytes')}; a key has {_KEY_BYTES}", remedy)
     if not path.exists():
         inspection.add(path, "is missing, while the key of the service is there", _BEGIN_AGAIN)
         return
@@ -69,7 +70,7 @@ def _check_file(inspection: Inspection, path: Path) -> bool:
     """Check the file and its schema; return whether its rows can be checked."""
     if faults := service_file_faults(path):
         if only_indices(faults):
-            text = f"{len(faults):,} entries of its indices are damaged, as: {faults[0]}"
+            text = f"has {counted(len(faults), 'damaged entries')} in its indices, as: {faults[0]}"
             return inspection.add(path, text, "`--repair` makes the indices again", repair=partial(_reindex, path))
         for fault in faults:
             inspection.add(path, fault, _RECOVER, kind="faults of the users")

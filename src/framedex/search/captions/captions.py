@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.core.arrays import Vectors
+from framedex.core.counts import counted
 from framedex.core.lru_cache import LruCache
 from framedex.core.progress import ShareProgress
 from framedex.encoders import TextEncoder, Weighted
@@ -75,7 +76,7 @@ def encode(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
     vectors = np.asarray(encoder.encode_texts(texts), np.float32)
     if vectors.shape != (len(texts), encoder.dimension):
         raise InvalidInput(
-            f"encoder {encoder.name!r} returned shape {vectors.shape} for {len(texts)} texts, "
+            f"encoder {encoder.name!r} returned shape {vectors.shape} for {counted(len(texts), 'texts')}, "
             f"not {(len(texts), encoder.dimension)}"
         )
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

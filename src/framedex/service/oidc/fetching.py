@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import httpx2
 
+from framedex.core.counts import counted
 from framedex.errors import Unavailable
 
 MAX_BYTES = 2**20
@@ -100,7 +101,7 @@ class Fetcher:
                 async for block in answer.aiter_raw():
                     body += block
                     if len(body) > self._max_bytes:
-                        limit = f"{self._max_bytes:,} bytes"
+                        limit = counted(self._max_bytes, "bytes")
                         raise Unavailable(f"the identity provider answered {url} with more than {limit}")
                 return answer.status_code, bytes(body)
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from framedex.access import Action
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput, NotFound
 from framedex.hub.actions import ActionName, ActionOutcome, apply_action, redo_step, undo_step
 from framedex.records import Field, IssueLimit, Tag
@@ -42,7 +43,9 @@ def act_on_media(
     media = None if on is None else on.ids if on.rid is None else service.hub.results.get(actor, dataset, on.rid)
     outcome = apply_action(dataset, body.action, media, body.args, expect_generation=body.expect_generation)
     if body.action is ActionName.DELETE:
-        service.hub.trail.note(actor, "media.delete", dataset_id=dataset.id, target=f"{outcome.count} media")
+        service.hub.trail.note(
+            actor, "media.delete", dataset_id=dataset.id, target=f"{counted(outcome.count, 'media')}"
+        )
     return outcome
 
 

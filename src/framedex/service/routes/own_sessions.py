@@ -3,6 +3,7 @@
 from fastapi import Request, Response
 
 from framedex.access import Action
+from framedex.core.counts import counted
 from framedex.records import OwnSession
 from framedex.service.actions import needs, routes
 from framedex.service.parameters import CurrentActor, Service
@@ -36,4 +37,4 @@ def end_own_sessions(service: Service, actor: CurrentActor, response: Response) 
     """End all own sessions, that of the request among them; API keys stay."""
     count = service.hub.own_sessions.end_all(actor)
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
-    return Message(message=f"{count} session{'s' * (count != 1)} ended")
+    return Message(message=f"{counted(count, 'sessions')} ended")

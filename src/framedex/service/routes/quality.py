@@ -10,6 +10,7 @@ from framedex import vql
 from framedex.access import Action
 from framedex.api.dataset import Dataset
 from framedex.api.view import View
+from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 from framedex.hub.proposals import groups_by_state, proposed_copies
 from framedex.records import DuplicateGroup, EntityType, ValueHistogram
@@ -216,7 +217,7 @@ def apply_cleanup_plan(
         return StartedTask(task_id=None)
     task = plan.start(delete_files=body.delete_files)
     files = " and their files" if body.delete_files else ""
-    service.hub.trail.note(actor, "media.delete", dataset_id=dataset.id, target=f"{len(plan)} media{files}")
+    service.hub.trail.note(actor, "media.delete", dataset_id=dataset.id, target=f"{counted(len(plan), 'media')}{files}")
     return StartedTask(task_id=task.id)
 
 

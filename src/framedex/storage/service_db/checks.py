@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from framedex.access import LOCAL_USER_ID, Role
+from framedex.core.counts import counted
 from framedex.core.naming import name_key
 from framedex.storage.datasets import now
 from framedex.storage.file_checks import MOST, database_faults, reading
@@ -225,10 +226,10 @@ def _admins(connection: sqlite3.Connection, *, is_single: bool) -> Iterator[Serv
     rows = connection.execute(query, (Role.ADMIN, Role.ADMIN)).fetchall()
     for name, members, admins, enabled in rows:
         if not enabled:
-            text = f"the workspace {name!r} has {members:,} member{'s' * (members != 1)}, but no admin who can log in"
+            text = f"the workspace {name!r} has {counted(members, 'members')}, but no admin who can log in"
             yield ServiceFault(text, _ADMIN)
         elif admins > 1 and is_single and len(rows) == 1:
-            text = f"the workspace {name!r} has {admins:,} admins, and a single workspace has one"
+            text = f"the workspace {name!r} has {counted(admins, 'admins')}, and a single workspace has one"
             yield ServiceFault(text, "make one of them admin again: the others become editors")
 
 
@@ -238,5 +239,4 @@ def _count(connection: sqlite3.Connection, table: sa.Table, condition: str, *val
 
 
 def _rows(count: int, table: sa.Table) -> str:
-    verb = "are" if count > 1 else "is"
-    return f"{count:,} row{'s' if count > 1 else ''} of table {table.name} {verb}"
+    return f"{counted(count, 'rows')} of table {table.name} {'is' if count == 1 else 'are'}"
