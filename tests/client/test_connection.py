@@ -58,6 +58,24 @@ def test_client__with_wrong_credentials(keys: Keys) -> None:
             Client(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("key", "secret", "message"),
+    [
+        ("key", "cut-off", "^secret has 7 characters, and the secrets of a service have more than 32: copy the whole"),
+        ("key", "", "^secret has 0 characters"),
+        ("key", "x", "^secret has 1 character, "),
+        ("key", "ü" * 15, "^secret has 15 characters"),
+        ("key", b"s" * 43, "^secret must be text, not of type bytes$"),
+        (7, "s" * 43, "^key must be text, not of type int$"),
+    ],
+)
+def test_client__with_credentials_that_no_service_made(key: Any, secret: Any, message: str) -> None:
+    """A secret that was cut off, or is no text, is refused at once, without a word of it and without a warning."""
+    with pytest.raises(InvalidInput, match=message) as error:
+        Client(BASE, key, secret)
+    assert repr(secret) not in str(error.value)
+
+
 def test_tokens__are_made_again_before_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     """One token serves until a minute before its end, ten minutes after it was made."""
     seen: list[str] = []

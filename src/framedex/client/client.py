@@ -42,7 +42,7 @@ class Client:
         transport: what carries requests in place of the network, as for :class:`httpx2.Client`.
 
     Raises:
-        InvalidInput: the URL cannot be used, or only one of key and secret is given.
+        InvalidInput: the URL, the key or the secret cannot be used, or only one of key and secret is given.
         MissingDependency: the extra ``client`` is not installed.
 
     Examples:

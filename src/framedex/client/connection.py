@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from framedex.client.calls import PREFIX, Call
 from framedex.core.atomic import atomic_file
+from framedex.core.counts import counted
 from framedex.errors import CODES, Error, InvalidFilter, InvalidInput, MissingDependency, TooManyAttempts, Unavailable
 
 try:
@@ -26,6 +27,7 @@ _ARROW = "application/vnd.apache.arrow.stream"
 _TOKEN_S = 600
 _RENEWED_S = 60  # a token is made again so many seconds before it expires
 _BLOCK_BYTES = 2**20
+_LEAST_SECRET = 32  # bytes; those of a service have 43 characters
 _FILTER = re.compile(r"invalid filter at (?P<path>\S+): (?P<reason>.*)", re.DOTALL | re.IGNORECASE)
 _ERRORS: Mapping[str, type[Error]] = {
     **{code: kind for kind, code in CODES},
@@ -47,7 +49,7 @@ class Connection:
         transport: what carries requests in place of the network, as for :class:`httpx2.Client`.
 
     Raises:
-        InvalidInput: the URL, or only one of key and secret, cannot be used.
+        InvalidInput: the URL, the key or the secret cannot be used, or only one of key and secret is given.
     """
 
     def __init__(
@@ -56,8 +58,7 @@ class Connection:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidInput(f"url must be the address of a service, such as http://127.0.0.1:8765, not {url!r}")
-        if (key is None) != (secret is None):
-            raise InvalidInput("give both the API key and its secret, or neither")
+        _check_credentials(key, secret)
         self.url, self._key, self._secret = url.rstrip("/"), key, secret
         self._token, self._expires = "", 0.0
         self._lock = threading.Lock()
@@ -205,6 +206,24 @@ class Connection:
                 claims = {"sub": self._key, "iss": "sdk", "iat": int(now), "exp": int(self._expires)}
                 self._token = jwt.encode(claims, self._secret, algorithm="HS256", headers={"kid": self._key})
             return {"Authorization": f"Bearer {self._token}"}
+
+
+def _check_credentials(key: Any, secret: Any) -> None:
+    """Check an API key and its secret, which no message shows.
+
+    Raises:
+        InvalidInput: only one of them is given, one of them is no text, or the secret is too short.
+    """
+    if (key is None) != (secret is None):
+        raise InvalidInput("give both the API key and its secret, or neither")
+    for name, value in (("key", key), ("secret", secret)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"{name} must be text, not of type {type(value).__name__}")
+    if secret is not None and len(secret.encode()) < _LEAST_SECRET:
+        raise InvalidInput(
+            f"secret has {counted(len(secret), 'characters')}, and the secrets of a service have more than "
+            f"{_LEAST_SECRET}: copy the whole of it, or rotate the key for a new one"
+        )
 
 
 def _connect(url: str, key: str | None, secret: str | None, options: Mapping[str, Any]) -> Connection:
