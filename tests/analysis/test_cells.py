@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.cells import (
+    CellProbes,
     assign,
     cell_count,
     find_centroids,
@@ -125,7 +126,9 @@ def test_probe_further__is_what_a_larger_reach_adds() -> None:
     own, before = probe_cells(vectors, centroids, 0.05, min_rows=1, engine=ENGINE, progress=ignore_progress)
     rows = np.arange(1, 9000, 2)
     reach = np.linspace(0, 0.3, len(rows), dtype=np.float32)
-    further = probe_further(vectors, centroids, before, rows=rows, reach=reach, engine=ENGINE, progress=ignore_progress)
+    further = probe_further(
+        vectors, centroids, before, own, rows=rows, reach=reach, engine=ENGINE, progress=ignore_progress
+    )
     found = {(row, cell) for cell in range(18) for row in further.into(cell).tolist()}
     assert len(found) == len(further.rows)
     scores = vectors @ centroids.T
@@ -138,6 +141,19 @@ def test_probe_further__is_what_a_larger_reach_adds() -> None:
         pair for pair in zip(row.tolist(), cell.tolist(), strict=True) if not near_the_limit[pair]
     }
     nothing = probe_further(
-        vectors, centroids, before, rows=rows[:0], reach=reach[:0], engine=ENGINE, progress=ignore_progress
+        vectors, centroids, before, own, rows=rows[:0], reach=reach[:0], engine=ENGINE, progress=ignore_progress
     )
     assert len(nothing.rows) == 0
+
+
+def test_probe_further__not_into_the_own_cell() -> None:
+    """A row does not probe its own cell, where another centroid is as near, and rounding decides on the nearest."""
+    vectors, centroids = unit(np.ones((6, 4))), unit(np.ones((3, 4)))
+    nothing = CellProbes(np.empty(0, np.int32), np.zeros(4, np.int64))
+    own = np.array([0, 1, 2, 0, 1, 2], np.int32)
+    further = probe_further(
+        vectors, centroids, nothing, own,
+        rows=np.arange(6), reach=np.full(6, 0.1, np.float32), engine=ENGINE, progress=ignore_progress,
+    )  # fmt: skip
+    assert all(own[row] != cell for cell in range(3) for row in further.into(cell))
+    assert len(further.rows) >= 6

@@ -7,7 +7,7 @@ import scipy.sparse
 from hypothesis import given
 from scipy.sparse import csgraph
 
-from framedex.analysis.components import connected_components
+from framedex.analysis.components import connected_components, spanning_forest
 
 
 @given(data=st.data(), count=st.integers(1, 40))
@@ -44,3 +44,15 @@ def test_connected_components__without_pairs() -> None:
     nothing = np.empty(0, dtype=np.int64)
     assert connected_components(3, nothing, nothing)[1].tolist() == [0, 1, 2]
     assert connected_components(0, nothing, nothing)[0] == 0
+
+
+@given(st.integers(1, 30), st.data())
+def test_spanning_forest__connects_the_same_nodes_by_fewest_pairs(count: int, data: st.DataObject) -> None:
+    """The chosen pairs connect what all pairs connect, and one pair less would not."""
+    nodes = st.integers(0, count - 1)
+    pairs = np.array(data.draw(st.lists(st.tuples(nodes, nodes), max_size=60)), dtype=np.int64).reshape(-1, 2)
+    chosen = pairs[spanning_forest(count, pairs[:, 0], pairs[:, 1])]
+    number, of_all = connected_components(count, pairs[:, 0], pairs[:, 1])
+    _, of_chosen = connected_components(count, chosen[:, 0], chosen[:, 1])
+    np.testing.assert_array_equal(of_chosen, of_all)
+    assert len(chosen) == count - number

@@ -177,3 +177,19 @@ def test_crowds__law(count: int, k: int, seed: int) -> None:
         single = np.bincount(component)[component] == 1
         assert np.array_equal(column == -1, single)
         assert same_partition(column[~single], component[~single])
+
+
+def test_groups__of_more_pairs_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pairs that connect nothing more are left out, the groups of all levels stay the same."""
+    vectors = clustered(3000, 8, centres=200, spread=0.2)
+    graph, inverse = nearest(vectors, k=12), np.arange(3000)
+    owners = np.where(np.arange(3000) % 5 == 0, np.arange(3000) % 40, -1).astype(np.int32)
+    for those in (None, owners):
+        expected = duplicate_groups(VectorsInMemory(vectors), graph, inverse, DUPLICATE_LEVELS, owners=those)
+        with monkeypatch.context() as few:
+            few.setattr(duplicates, "_MANY_PAIRS", 500)
+            few.setattr(duplicates, "_LISTED", 128)
+            found = duplicate_groups(VectorsInMemory(vectors), graph, inverse, DUPLICATE_LEVELS, owners=those)
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+    assert len(np.unique(expected[0][:, 0])) > 50

@@ -96,7 +96,7 @@ def test_cells__depend_on_the_seed_only() -> None:
 def test_cells__are_not_used_without_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     """For directions without structure all pairs are compared, and the graph is exact; clusters use cells."""
     monkeypatch.setattr(neighbours, "_EXACT_ROWS", 1000)
-    monkeypatch.setattr(neighbours, "_OVERHEAD", 1.0)
+    monkeypatch.setattr(neighbours, "OVERHEAD", 1.0)
     vectors = uniform(3000, 64)
     graph = nearest(vectors, k=10)
     assert graph.cells is None

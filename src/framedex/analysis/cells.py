@@ -11,6 +11,7 @@ further cells: the farther the nearest neighbour that was found, the larger the 
 """
 
 from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +84,17 @@ class CellProbes:
         return self.rows[self.starts[cell] : self.starts[cell + 1]]
 
 
-def take_rows(vectors: Vectors, rows: npt.NDArray[np.integer] | slice) -> Vectors:
+class RowBlocks(Protocol):
+    """A matrix, or anything of which slices of rows are read."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __getitem__(self, part: slice, /) -> Vectors:
+        """Return a slice of the rows."""
+
+
+def take_rows(vectors: Any, rows: npt.NDArray[np.integer] | slice) -> Vectors:
     """Return rows of a matrix, which may be float16 or memory-mapped, as float32 in memory."""
     return np.ascontiguousarray(vectors[rows], dtype=np.float32)
 
@@ -288,7 +299,7 @@ def _exact(
 
 
 def probe_cells(
-    vectors: Vectors,
+    vectors: RowBlocks,
     centroids: Vectors,
     reach: float,
     *,
@@ -300,7 +311,7 @@ def probe_cells(
     """Return the cell of each row, and the other cells that each row probes.
 
     Args:
-        vectors: float32, shape (N, D).
+        vectors: float32, shape (N, D); read by slices alone where *min_rows* is 0.
         centroids: centroids of the cells.
         reach: see :class:`Cells`.
         min_rows: a row probes further cells beyond the reach until they contain this many rows, including itself.
@@ -328,9 +339,8 @@ def probe_cells(
         after=note,
     )
     sizes = np.bincount(cell, minlength=len(centroids)) + (0 if occupancy is None else occupancy)
-    further = further_probes(
-        vectors, centroids, cell, np.concatenate(rows), np.concatenate(cells), sizes, min_rows, engine
-    )
+    few = cast("Vectors", vectors)  # more than slices are read only where rows have too few candidates
+    further = further_probes(few, centroids, cell, np.concatenate(rows), np.concatenate(cells), sizes, min_rows, engine)
     flat = np.concatenate([*cells, further[1]])
     order, starts = group_rows(flat, len(centroids))
     return cell, CellProbes(np.concatenate([*rows, further[0]])[order], starts)
@@ -340,6 +350,7 @@ def probe_further(
     vectors: Vectors,
     centroids: Vectors,
     probes: CellProbes,
+    of_row: npt.NDArray[np.int32],
     *,
     rows: npt.NDArray[np.integer],
     reach: Vectors,
@@ -352,6 +363,7 @@ def probe_further(
         vectors: float32, shape (N, D).
         centroids: centroids of the cells.
         probes: the probes of all rows before, without those of their own cells.
+        of_row: int32, shape (N,): the cell of each row.
         rows: shape (R,): the rows that probe again.
         reach: float32, shape (R,): how far each of them does.
         engine: computes the matrix products.
@@ -371,6 +383,9 @@ def probe_further(
 
     def note(position: int, result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
         _, row, column = result
+        # The nearest centroid may be another one now, where rounding decides.
+        other = of_row[rows[position * _BLOCK + row]] != column
+        row, column = row[other], column[other]
         found = rows[position * _BLOCK + row].astype(np.int64) * count + column
         place = np.searchsorted(probed, found)
         known = place < len(probed)

@@ -1,27 +1,31 @@
 """Groups of near-duplicates at several levels of similarity."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import group_rows, probe_cells
-from framedex.analysis.components import connected_components
+from framedex.analysis.components import connected_components, spanning_forest
 from framedex.analysis.linkage import ROUNDING, number_by_first_row
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.separation import Pairs, separate_groups
-from framedex.analysis.vector_sources import VectorSource
+from framedex.analysis.vector_sources import SelectedVectors, VectorSource
 from framedex.core.progress import ShareProgress
 
 _TILE = 1024
 _QUERIES = 4096
+_LISTED = 65536  # rows whose lists are read at a time
+_MANY_PAIRS = 20_000_000  # that take half a gigabyte while they are joined
 _ALL_PAIRS = 20_000  # up to this number, all crowded rows are compared with each other
 
 Items = npt.NDArray[np.int64]
 ItemPairs = tuple[Items, Items, npt.NDArray[np.float32]]
 """(item, other item, similarity)"""
+_NO_PAIRS: Pairs = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
 _Components = list[npt.NDArray[np.int32]]
 _Blocks = Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
@@ -67,7 +71,8 @@ def duplicate_groups(
     nearest = _nearest(graph, owner_of_row)
     if owner_of_row is not None:
         copies = np.where(owner_of_row >= 0, 1, copies)
-    pairs = _listed_pairs(graph, levels[0] - ROUNDING, owner_of_row)
+    # With sets that are apart, each pair counts: one that connects nothing more may do so once another one is skipped.
+    pairs = _listed_pairs(graph, levels, owner_of_row, None if len(cannot_link) else _MANY_PAIRS)
     if known is not None and len(known[0]):
         pairs = _with_known(pairs, known, inverse, nearest)
     similarity = np.where(copies > 1, np.float32(1), nearest)[inverse].astype(np.float32)
@@ -98,19 +103,66 @@ def _nearest(graph: NeighbourGraph, owners: _Owners | None) -> npt.NDArray[np.fl
         return np.full(len(graph.rows), -1, np.float32)
     if owners is None:
         return graph.similarity[:, 0].copy()
-    is_apart = (owners[:, None] < 0) | (owners[graph.rows] != owners[:, None])
-    apart = np.where(is_apart, graph.similarity, np.float32(-1))
-    return np.asarray(apart.max(axis=1), dtype=np.float32)
+    nearest = np.empty(len(graph.rows), dtype=np.float32)
+    for start in range(0, len(nearest), _LISTED):
+        part = slice(start, start + _LISTED)
+        own = owners[part, None]
+        is_apart = (own < 0) | (owners[graph.rows[part]] != own)
+        nearest[part] = np.where(is_apart, graph.similarity[part], np.float32(-1)).max(axis=1)
+    return nearest
 
 
-def _listed_pairs(graph: NeighbourGraph, min_similarity: float, owners: _Owners | None) -> Pairs:
-    """Return the pairs of the graph with at least a similarity."""
-    row, column = np.nonzero(graph.similarity >= min_similarity)
-    other, score = graph.rows[row, column], graph.similarity[row, column]
-    if owners is not None:
-        is_apart = (owners[row] < 0) | (owners[row] != owners[other])
-        row, other, score = row[is_apart], other[is_apart], score[is_apart]
-    return row.astype(np.int32), other, score
+def _listed_pairs(
+    graph: NeighbourGraph, levels: Sequence[float], owners: _Owners | None, most: int | None = None
+) -> Pairs:
+    """Return the pairs of the graph with at least the similarity of the first level.
+
+    Where these are many, pairs are left out that connect nothing more at any level.
+
+    Args:
+        graph: the neighbours.
+        levels: see :func:`duplicate_groups`.
+        owners: the owner of each row; None if there are none.
+        most: the number of pairs above which some are left out; None for no limit.
+    """
+    found: list[Pairs] = [_NO_PAIRS]
+    n_found = 0
+    for start in range(0, len(graph.rows), _LISTED):
+        part = slice(start, start + _LISTED)
+        line, column = np.nonzero(graph.similarity[part] >= levels[0] - ROUNDING)
+        other, score = graph.rows[part][line, column], graph.similarity[part][line, column]
+        row = (line + start).astype(np.int32)
+        if owners is not None:
+            is_apart = (owners[row] < 0) | (owners[row] != owners[other])
+            row, other, score = row[is_apart], other[is_apart], score[is_apart]
+        found.append((row, other, score))
+        n_found += len(row)
+        if most is not None and n_found > most:
+            found = [_forests(_joined(found), len(graph.rows), levels)]
+            n_found = len(found[0][0])
+            most = max(most, 2 * n_found)
+    return _joined(found)
+
+
+def _joined(parts: Sequence[Pairs]) -> Pairs:
+    row, other, score = (np.concatenate([each[at] for each in parts]) for at in range(3))
+    return row, other, score
+
+
+def _forests(pairs: Pairs, count: int, levels: Sequence[float]) -> Pairs:
+    """Return pairs that connect the same rows as all pairs at each level: a maximum spanning forest of the levels."""
+    component, kept, rest = np.arange(count, dtype=np.int32), [_NO_PAIRS], pairs
+    for level in reversed(levels):
+        near = rest[2] >= level - ROUNDING
+        some, rest = _chosen(rest, near), _chosen(rest, ~near)
+        few = _chosen(some, spanning_forest(count, component[some[0]], component[some[1]]))
+        kept.append(few)
+        component = _join_components(component, count, few, level)
+    return _joined(kept)
+
+
+def _chosen(pairs: Pairs, places: npt.NDArray[Any]) -> Pairs:
+    return pairs[0][places], pairs[1][places], pairs[2][places]
 
 
 def _with_known(pairs: Pairs, known: ItemPairs, inverse: Items, nearest: npt.NDArray[np.float32]) -> Pairs:
@@ -158,8 +210,7 @@ def _add_unlisted_pairs(
                 parts.append(new)
                 components[position] = _join_components(components[position], len(vectors), new, level)
         progress(1 - 0.99**done)
-    row, other, similarity = (np.concatenate([each[part] for each in parts]) for part in range(3))
-    return row, other, similarity
+    return _joined(parts)
 
 
 def _blocks(
@@ -172,7 +223,7 @@ def _blocks(
         return
     centroids = graph.cells.centroids
     _, probes = probe_cells(
-        vectors.take(crowded),
+        SelectedVectors(vectors, crowded),
         centroids,
         graph.cells.reach,
         min_rows=0,

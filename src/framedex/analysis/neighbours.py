@@ -195,7 +195,9 @@ def _by_cells(
     join = CellJoin(vectors, [order[a:b].astype(np.int32) for a, b in pairwise(starts)], lists, engine)
     join.within(lambda share: progress(0.3 + 0.3 * share))
     join.probe(probes, lambda share: progress(0.6 + 0.2 * share))
-    _probe_again(vectors, lists, join, centroids, probes, reach, engine, lambda share: progress(0.8 + 0.15 * share))
+    _probe_again(
+        vectors, lists, join, centroids, probes, of_row, reach, engine, lambda share: progress(0.8 + 0.15 * share)
+    )
     lists.share()
     join.two_steps(of_row, lambda share: progress(0.95 + 0.05 * share))
     lists.complete(VectorsInMemory(vectors), engine)
@@ -209,6 +211,7 @@ def _probe_again(
     join: CellJoin,
     centroids: Vectors,
     probes: CellProbes,
+    of_row: npt.NDArray[np.int32],
     reach: Reach,
     engine: Products,
     progress: ShareProgress,
@@ -220,6 +223,7 @@ def _probe_again(
         vectors,
         centroids,
         probes,
+        of_row,
         rows=far,
         reach=further[far],
         engine=engine,

@@ -10,6 +10,7 @@ Scores = npt.NDArray[np.float32]
 _WEIGHTS = np.array([0.6, 0.3, 0.1], dtype=np.float32)
 _OUTLIER_NEIGHBOURS = 10
 _ROUNDING = 1e-6
+_BLOCK = 65536
 
 
 def neighbour_distances(graph: NeighbourGraph, inverse: npt.NDArray[np.int64]) -> Scores:
@@ -23,12 +24,17 @@ def neighbour_distances(graph: NeighbourGraph, inverse: npt.NDArray[np.int64]) -
         float32, shape (N, ≤ 10), ascending, in [0, 2].
     """
     copies = np.bincount(inverse, minlength=len(graph.rows)) - 1
-    zeros = np.where(np.arange(_OUTLIER_NEIGHBOURS)[None, :] < copies[:, None], np.float32(0), np.float32(np.inf))
-    near = np.clip(1 - graph.filled().similarity, 0, 2)
-    near[near < _ROUNDING] = 0  # copies that were not merged into one row
-    distances = np.sort(np.concatenate([zeros, near], axis=1), axis=1)[:, :_OUTLIER_NEIGHBOURS]
-    usable = np.isfinite(distances).all(axis=0)
-    return np.asarray(distances[:, usable][inverse], dtype=np.float32)
+    graph = graph.filled()
+    width = min(_OUTLIER_NEIGHBOURS, graph.k + int(copies.min(initial=_OUTLIER_NEIGHBOURS)))
+    distances = np.empty((len(graph.rows), width), dtype=np.float32)
+    for start in range(0, len(distances), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        is_copy = np.arange(_OUTLIER_NEIGHBOURS)[None, :] < copies[part, None]
+        near = np.clip(1 - graph.similarity[part], 0, 2)
+        near[near < _ROUNDING] = 0  # copies that were not merged into one row
+        both = np.concatenate([np.where(is_copy, np.float32(0), np.float32(np.inf)), near], axis=1)
+        distances[part] = np.sort(both, axis=1)[:, :width]
+    return np.asarray(distances[inverse], dtype=np.float32)
 
 
 def uniqueness(distances: Scores, *, scale: float | None = None) -> tuple[Scores, float]:

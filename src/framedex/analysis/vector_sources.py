@@ -115,6 +115,10 @@ class SelectedVectors:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __getitem__(self, part: slice) -> Vectors:
+        """Return a slice of the rows as float32."""
+        return self._stored.take(self._rows[part])
+
     def blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield blocks of some thousand rows."""
         for start in range(0, len(self._rows), _BLOCK_ROWS):
