@@ -82,7 +82,7 @@ def parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -
             _check_sizes(file.metadata, leaves, shown)
             types = {field.name: field.type for field in file.schema_arrow}
         # As dictionaries, repeated texts are in memory once.
-        with engine_file(path) as source, pq.ParquetFile(source, read_dictionary=leaves) as file:
+        with engine_file(path) as source, pq.ParquetFile(source, read_dictionary=leaves, pre_buffer=False) as file:
             for batch in file.iter_batches(_ROWS, columns=columns):
                 names = batch.schema.names
                 for column, name in zip(batch.columns, names, strict=True):

@@ -208,7 +208,7 @@ def uploads_folder(dataset: Path) -> Path:
 
 def uploaded(folder: Path) -> Iterator[tuple[str, bytes | None]]:
     """Yield (name, digest) of each file of an upload, in order; (absolute path, None) for files recorded by path."""
-    with open_binary(folder / _LIST) as opened, pq.ParquetFile(opened) as file:
+    with open_binary(folder / _LIST) as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
         for batch in file.iter_batches(_ROWS):
             paths, digests = (batch.column(number).to_pylist() for number in range(2))
             yield from zip(map(os.fsdecode, paths), digests, strict=True)
@@ -295,7 +295,7 @@ def _upload_hashes(dataset: Path) -> npt.NDArray[np.uint64]:
     # A call to a transaction removes its own list after its files are in the list of the transaction.
     parts = [np.empty(0, np.uint64)]
     for each in sorted((dataset / _UPLOADS).glob(f"*/{_LIST}")):
-        with suppress(FileNotFoundError), open_binary(each) as opened, pq.ParquetFile(opened) as file:
+        with suppress(FileNotFoundError), open_binary(each) as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
             parts += [_numbers(batch.column(0)) for batch in file.iter_batches(_ROWS, columns=["digest"])]
     return np.concatenate([*parts, *map(_numbers, listed_hashes(dataset))])
 

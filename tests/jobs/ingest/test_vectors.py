@@ -377,3 +377,15 @@ def test_parquet__mutated(tmp_path: Path, path: Path) -> None:
         except InvalidInput:
             refused += 1
     assert refused > 20
+
+
+def test_parquet__is_read_in_bounded_memory(tmp_path: Path) -> None:
+    """What was read of a large group of rows does not stay in memory."""
+    column = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(60_000 * 256, np.float32)), 256)
+    names = pa.array([f"{row}.jpg" for row in range(60_000)])
+    pq.write_table(pa.table({"uri": names, "embedding": column}), tmp_path / "v.parquet", use_dictionary=False)
+    del column
+    source, before, largest = open_vectors(tmp_path / "v.parquet"), pa.total_allocated_bytes(), 0
+    for _ in source.open():
+        largest = max(largest, pa.total_allocated_bytes() - before)
+    assert largest < 60_000 * 256 * 4 * 0.6

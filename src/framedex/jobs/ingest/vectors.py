@@ -98,7 +98,8 @@ def open_vectors(table: Any, allowed: AllowedFolders | None = None) -> Embedding
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
-                with _open(table, allowed) as source, pq.ParquetFile(source) as file:
+                # What is read ahead would stay in memory until the end.
+                with _open(table, allowed) as source, pq.ParquetFile(source, pre_buffer=False) as file:
                     for batch in file.iter_batches(batch_size=_ROWS, columns=_used_columns(schema)):
                         batch.validate(full=True)  # invalid UTF-8
                         yield batch
