@@ -19,7 +19,7 @@ from framedex.core.arrays import RowIds, Vectors
 from framedex.core.progress import Progress
 from framedex.encoders.copy_descriptor import MIRRORED, cells, layouts, poses
 from framedex.errors import InvalidInput
-from framedex.executors import open_executor
+from framedex.executors import Executor, open_executor
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.copies import LITTLE, near_and_doubtful, read_panels
 from framedex.jobs.index.verified_copies import VERIFIED, ImageSource, verified_pairs
@@ -206,6 +206,15 @@ def _compared(here: OverlapSide, there: OverlapSide, level: int, progress: Progr
                 "near-duplicates between datasets are found by copy descriptors, and a dataset has none: it was made "
                 "of embeddings, or by an old version (then ds.reindex() computes them); exact=True compares files only"
             )
+    images = here.media.table.count() + there.media.table.count()
+    with open_executor(here.job.settings, is_little=images < LITTLE) as executor:
+        return _copies_between(here, there, level, executor, progress)
+
+
+def _copies_between(
+    here: OverlapSide, there: OverlapSide, level: int, executor: Executor, progress: Progress
+) -> list[_Pairs]:
+    """Return the same, by the workers of an executor."""
     units, numbers = _units(here, there)
     split = len(numbers[0])
     progress(_STAGE, _READ)
@@ -215,8 +224,7 @@ def _compared(here: OverlapSide, there: OverlapSide, level: int, progress: Progr
 
     if not split or not len(numbers[1]):
         return []
-    with open_executor(here.job.settings, is_little=units.images < LITTLE) as executor:
-        found = find_candidates(units, poses, layouts, cells, split=split, executor=executor, progress=finding)
+    found = find_candidates(units, poses, layouts, cells, split=split, executor=executor, progress=finding)
     images = units.images
     del units
     budget = here.job.settings.copy_budget_ms
@@ -232,6 +240,7 @@ def _compared(here: OverlapSide, there: OverlapSide, level: int, progress: Progr
         positions[0][numbers[0][chosen.a]],
         positions[1][numbers[1][chosen.b - split]] + first,
         chosen.pose >= MIRRORED,
+        executor,
         lambda share: progress(_STAGE, _CANDIDATES + (1 - _CANDIDATES) * share),
     )
     is_here = proofs.a < first  # whether the copy is

@@ -78,20 +78,21 @@ def find_copies(
             executor=executor,
             progress=lambda share: progress(_STAGE, _FINDING * share),
         )
-    del vectors, units
-    near, chosen = near_and_doubtful(
-        found, budget_ms=job.settings.copy_budget_ms, images=len(positions) - first_added, added=first_added
-    )
-    pairs = NO_PAIRS
-    if len(chosen.a):
-        media = Media(job.dataset_id, job.head, table, Sql(), job.roots if roots is None else tuple(roots))
-        pairs = verified_pairs(
-            [ImageSource(media, job.settings, job.keypoints)],
-            positions[chosen.a],
-            positions[chosen.b],
-            chosen.pose >= MIRRORED,
-            lambda share: progress(_STAGE, _FINDING + (1 - _FINDING) * share),
+        del vectors, units
+        near, chosen = near_and_doubtful(
+            found, budget_ms=job.settings.copy_budget_ms, images=len(positions) - first_added, added=first_added
         )
+        media = Media(job.dataset_id, job.head, table, Sql(), job.roots if roots is None else tuple(roots))
+        pairs = NO_PAIRS
+        if len(chosen.a):
+            pairs = verified_pairs(
+                [ImageSource(media, job.settings, job.keypoints)],
+                positions[chosen.a],
+                positions[chosen.b],
+                chosen.pose >= MIRRORED,
+                executor,
+                lambda share: progress(_STAGE, _FINDING + (1 - _FINDING) * share),
+            )
     return FoundCopies(pairs, (positions[near.a], positions[near.b], near.whole))
 
 

@@ -4,7 +4,7 @@ import collections
 import logging
 import os
 from collections.abc import Mapping, Sequence, Set
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -15,8 +15,10 @@ import numpy.typing as npt
 from framedex.analysis.fidelity import Fidelity, measure_fidelity, stand
 from framedex.core.progress import Progress
 from framedex.errors import Unavailable
+from framedex.executors import open_executor
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.columns import Columns, read_columns
+from framedex.jobs.index.copies import LITTLE
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decode import DecodedImage
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
@@ -133,15 +135,16 @@ class Comparison:
         Returns:
             The groups in which a file that is read for several members cannot be read.
         """
-        results = decode_rows(
-            media, (rows[number] for number in equal), _measured, _failed, detail=None,
-            settings=self.job.settings, run_length=4,
-        )  # fmt: skip
         waiting: list[tuple[int, Any]] = []
         unread: set[int] = set()
         done = 0
-        with closing(results):
-            for each in results:
+        with ExitStack() as stack:
+            executor = stack.enter_context(open_executor(self.job.settings, is_little=len(equal) < LITTLE))
+            results = decode_rows(
+                media, (rows[number] for number in equal), _measured, _failed, detail=None,
+                settings=self.job.settings, run_length=4, executor=executor,
+            )  # fmt: skip
+            for each in stack.enter_context(closing(results)):
                 if each is None:
                     continue
                 number, member = each

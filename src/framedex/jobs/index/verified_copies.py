@@ -1,8 +1,7 @@
 """Verification of copies by keypoints: which pairs of images show the same, and what was done to the copy."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.core.progress import ShareProgress
 from framedex.encoders.copy_descriptor import panels
 from framedex.errors import Unavailable
+from framedex.executors import Executor
 from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decode import DecodedImage
@@ -31,8 +31,8 @@ VERIFIED = DUPLICATE_LEVELS[0]
 """The similarity of copies that keypoints show."""
 _LOG = logging.getLogger("framedex")
 _DETAIL = 240  # pixels of the shorter side of the images in which keypoints are found
-_BLOCK = 256  # images or pairs at a time
-_PART = 64  # pairs that a thread compares at a time
+_BLOCK = 256  # images whose keypoints are stored at a time
+_PART = 64  # pairs that a worker compares at a time
 _WHOLE = 0.97  # share of an image that counts as all of it
 _FRAME = 0.08  # difference of shares of an image that trimming and compression make
 _TURN = 1.5  # degrees that are a turn
@@ -59,15 +59,21 @@ class ImageSource:
 
 
 def verified_pairs(
-    sources: Sequence[ImageSource], a: Rows, b: Rows, mirrored: npt.NDArray[np.bool_], progress: ShareProgress
+    sources: Sequence[ImageSource],
+    a: Rows,
+    b: Rows,
+    mirrored: npt.NDArray[np.bool_],
+    executor: Executor,
+    progress: ShareProgress,
 ) -> CopyPairs:
-    """Return the pairs of rows that keypoints confirm.
+    """Return the pairs of rows that keypoints confirm. The result does not depend on the executor.
 
     Args:
         sources: tables whose rows are numbered one after another.
         a: int64, shape (P,): the first row of each pair.
         b: int64, shape (P,): the second one.
         mirrored: bool, shape (P,): whether the second image may be mirrored.
+        executor: reads images and compares them.
         progress: called with the share that is done; raises to stop.
     """
     wanted = np.union1d(a, b)
@@ -82,14 +88,13 @@ def verified_pairs(
                 low, high = np.searchsorted(wanted, [source.first, source.first + source.media.table.count()]).tolist()
                 share = _READING * (high - low) / max(len(wanted), 1)
                 reading = _part_of(progress, done, share)
-                keys |= _read_keypoints(source, wanted[low:high], is_mirrored, cache, reading)
+                keys |= _read_keypoints(source, wanted[low:high], is_mirrored, cache, executor, reading)
                 done += share
         except Unavailable as error:
             _LOG.warning("copies are not verified, because images cannot be read: %s", error)
             return NO_PAIRS
         pairs = list(zip(a.tolist(), b.tolist(), mirrored.tolist(), strict=True))
-        threads = sources[0].settings.threads
-        views = _compare(keys, pairs, caches, threads, lambda part: progress(_READING + (1 - _READING) * part))
+        views = _compare(keys, pairs, caches, executor, _part_of(progress, _READING, 1 - _READING))
     made = [
         _described(row, other, proof) for row, other, proof in zip(a.tolist(), b.tolist(), views, strict=True) if proof
     ]
@@ -115,6 +120,7 @@ def _read_keypoints(
     rows: Rows,
     is_mirrored: npt.NDArray[np.bool_],
     cache: KeypointCache,
+    executor: Executor,
     progress: ShareProgress,
 ) -> _Keys:
     """Find the keypoints of rows that the cache lacks; return the keys of all rows whose keypoints are known."""
@@ -131,7 +137,7 @@ def _read_keypoints(
         if row["wanted"]:
             missing.append(row)
     results = decode_rows(
-        media, missing, _keypoints_of, lambda _row, _reason: {}, detail=_DETAIL, settings=source.settings
+        media, missing, _keypoints_of, _without_keypoints, detail=_DETAIL, settings=source.settings, executor=executor
     )
     made: dict[bytes, Keypoints] = {}
     done = unread = 0
@@ -168,6 +174,10 @@ def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypo
     return found
 
 
+def _without_keypoints(_row: Any, _reason: str) -> dict[tuple[int, bool], Keypoints]:
+    return {}
+
+
 def _parts(grey: npt.NDArray[np.uint8]) -> tuple[Box, ...]:
     """Return the panels of an image in its own coordinates."""
     box = inner_box(grey)
@@ -182,7 +192,7 @@ def _compare(
     keys: _Keys,
     pairs: list[tuple[int, int, bool]],
     caches: Sequence[KeypointCache],
-    threads: int,
+    executor: Executor,
     progress: ShareProgress,
 ) -> list["_Proof | None"]:
     """Return what the images of pairs share; None for nothing, or without keypoints.
@@ -190,35 +200,57 @@ def _compare(
     A pair has two rows, and whether the second image may be mirrored. It is compared as it is as well then, because the
     descriptors of a symmetrical image and of its mirror image are alike.
     """
-
-    def compare(some: Iterable[tuple[int, int, bool]]) -> list[_Proof | None]:
-        views: list[_Proof | None] = []
-        for row, other, may_be_mirrored in some:
-            tries = (proof(row, other, flag) for flag in (True, False)[1 - int(may_be_mirrored) :])
-            views.append(next((each for each in tries if each is not None), None))
-        return views
-
-    def proof(row: int, other: int, is_mirrored: bool) -> _Proof | None:
-        key, other_key = keys.get((row, False)), keys.get((other, is_mirrored))
-        mine = None if key is None else find(key)
-        its = None if other_key is None else find(other_key)
-        if mine is None or its is None or (view := shared_view(mine, its)) is None:
-            return None
-        is_part = view.share >= _ALL and _is_one_of(view.other_box, its.parts)
-        other_is_part = view.other_share >= _ALL and _is_one_of(view.box, mine.parts)
-        return _Proof(view, mine.inner, its.inner, is_mirrored, is_part, other_is_part)
-
-    def find(key: bytes) -> Keypoints | None:
-        return next((found for cache in caches if (found := cache.get(key)) is not None), None)
-
     views: list[_Proof | None] = []
-    with single_threaded_opencv(), ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(pairs), _BLOCK * threads):
-            some = pairs[start : start + _BLOCK * threads]
-            for part in pool.map(compare, (some[at : at + _PART] for at in range(0, len(some), _PART))):
-                views += part
+    parts = (_with_keypoints(pairs[at : at + _PART], keys, caches) for at in range(0, len(pairs), _PART))
+    with closing(executor.map(_proofs, parts, check=lambda: progress(len(views) / len(pairs)))) as results:
+        for proofs in results:
+            views += proofs
             progress(len(views) / len(pairs))
     return views
+
+
+@dataclass(frozen=True)
+class _ComparedPairs:
+    """Pairs of images with their keypoints.
+
+    Attributes:
+        pairs: two rows each, and whether the second image may be mirrored.
+        keypoints: by row, and whether the image is mirrored; missing for images that have none.
+    """
+
+    pairs: list[tuple[int, int, bool]]
+    keypoints: dict[tuple[int, bool], Keypoints]
+
+
+def _with_keypoints(pairs: list[tuple[int, int, bool]], keys: _Keys, caches: Sequence[KeypointCache]) -> _ComparedPairs:
+    places = {(row, False) for row, _, _ in pairs}
+    places |= {(other, flag) for _, other, may_be_mirrored in pairs for flag in (False, may_be_mirrored)}
+    keypoints = {}
+    for place in places:
+        key = keys.get(place)
+        found = None if key is None else next((each for cache in caches if (each := cache.get(key))), None)
+        if found is not None:
+            keypoints[place] = found
+    return _ComparedPairs(pairs, keypoints)
+
+
+def _proofs(part: _ComparedPairs) -> list["_Proof | None"]:
+    """Return the proofs of pairs; None for a pair that shares nothing."""
+    proofs: list[_Proof | None] = []
+    with single_threaded_opencv():
+        for row, other, may_be_mirrored in part.pairs:
+            tries = (_proof(part, row, other, flag) for flag in (True, False)[1 - int(may_be_mirrored) :])
+            proofs.append(next((each for each in tries if each is not None), None))
+    return proofs
+
+
+def _proof(part: _ComparedPairs, row: int, other: int, is_mirrored: bool) -> "_Proof | None":
+    mine, its = part.keypoints.get((row, False)), part.keypoints.get((other, is_mirrored))
+    if mine is None or its is None or (view := shared_view(mine, its)) is None:
+        return None
+    is_part = view.share >= _ALL and _is_one_of(view.other_box, its.parts)
+    other_is_part = view.other_share >= _ALL and _is_one_of(view.box, mine.parts)
+    return _Proof(view, mine.inner, its.inner, is_mirrored, is_part, other_is_part)
 
 
 @dataclass(frozen=True)

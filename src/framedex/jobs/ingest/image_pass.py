@@ -2,9 +2,10 @@
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, compress, islice
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,9 +14,13 @@ import numpy.typing as npt
 
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
+from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.encoders import decode_side_px
 from framedex.errors import CannotDecode, NotFound, Unavailable
+from framedex.executors import Executor, ResultLost, ThreadExecutor
+from framedex.jobs.ingest.guarded_calls import GuardedCalls
 from framedex.jobs.ingest.image_runs import RUN_LENGTH, ImageLocation, Row, Run, is_long_run, runs
+from framedex.jobs.ingest.pixel_shares import PixelShare, shared_pixels
 from framedex.jobs.ingest.read_ahead import Stream, run_ahead
 from framedex.media.decode import Budget, DecodedImage, HeldOn, PixelBudget
 from framedex.media.files import Reader
@@ -140,6 +145,7 @@ def decode_rows(
     detail: int | None,
     settings: Settings,
     run_length: int = RUN_LENGTH,
+    executor: Executor | None = None,
 ) -> Generator[R | None, None, None]:
     """Yield a result for each row, in the order of the rows, while threads work a limited number of images ahead.
 
@@ -155,6 +161,8 @@ def decode_rows(
         detail: minimum length of the shorter side of an image in pixels; None for full size.
         settings: limits.
         run_length: number of images that one thread decodes in a row; smaller if results are large.
+        executor: its processes decode local images in place of threads; *work* and *failed* are functions of modules
+            then. An image that ends its process each time has failed. None, and threads, for threads.
 
     Yields:
         Results; None at intervals while the next one takes long, so that the caller can check for a stop.
@@ -162,28 +170,95 @@ def decode_rows(
     Raises:
         Unavailable: an object store cannot be reached, or no object could be read; before the last result is yielded.
     """
-    decoder = _RowDecoder(media, work, failed, detail, settings)
-    results = run_ahead(
-        ([run] for run in runs(media, rows, run_length)),
-        is_long=is_long_run,
-        work=decoder.decode_runs,
-        long_work=decoder.decode_frames,
-        threads=decoder.threads,
-        meanwhile=lambda: None,
-    )
-    last: list[R] = []
-    with closing(results):
-        try:
-            for each in results:
-                if each is None:
-                    yield None
-                    continue
-                yield from last
-                last = [each]
-        finally:
-            decoder.stop()
+    places = _Places.of(media)
+    decoder = _RowDecoder(places, work, failed, detail, settings, PixelBudget(settings.pixels_in_flight))
+    with ExitStack() as stack:
+        elsewhere: _Runs[R] | None = None
+        if executor is not None and not isinstance(executor, ThreadExecutor) and not places.is_remote:
+            share = stack.enter_context(shared_pixels(settings, executor))
+            remote = _RemoteRows(places, work, failed, detail, settings, share)
+            elsewhere = _Runs(GuardedCalls(executor, remote, lambda image, reason: failed(image.row, reason)))
+        results = run_ahead(
+            ([run] for run in runs(media, rows, run_length)),
+            is_long=is_long_run,
+            work=decoder.decode_runs,
+            long_work=decoder.decode_frames,
+            threads=decoder.threads if elsewhere is None or executor is None else executor.workers,
+            meanwhile=lambda: None,
+            elsewhere=elsewhere,
+        )
+        last: list[R] = []
+        stack.enter_context(closing(results))
+        stack.callback(decoder.stop)
+        for each in results:
+            if each is None:
+                yield None
+                continue
+            yield from last
+            last = [each]
     decoder.check_any_read()
     yield from last
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places of images, which can be pickled.
+
+    Attributes:
+        of_objects: whether the rows are objects, which are crops of images.
+        roles: the roles that are assumed for reading.
+        is_remote: whether some are in buckets.
+    """
+
+    of_objects: bool
+    roles: tuple[AssumedRole, ...]
+    is_remote: bool
+
+    @classmethod
+    def of(cls, media: Media) -> "_Places":
+        """Return the places of media."""
+        roles = tuple(media.generation.summary.assumed_roles())
+        return cls(media.parents is not None, roles, any(map(is_remote, media.roots)))
+
+
+@dataclass(frozen=True)
+class _RemoteRows(Generic[R]):
+    """A decoder of runs in another process, which is pickled without what it opens there."""
+
+    places: _Places
+    work: Work[R]
+    failed: Failed[R]
+    detail: int | None
+    settings: Settings
+    share: PixelShare
+
+    def __call__(self, run: Run) -> list[R]:
+        """Return the results of a short run."""
+        with single_threaded_opencv():
+            return self._decoder.decode_runs([run])
+
+    @cached_property
+    def _decoder(self) -> "_RowDecoder[R]":
+        return _RowDecoder(self.places, self.work, self.failed, self.detail, self.settings, self.share.budget())
+
+
+class _Runs(Generic[R]):
+    """Short runs, each a chunk of its own, in processes.
+
+    Args:
+        calls: decode a run.
+    """
+
+    def __init__(self, calls: GuardedCalls[ImageLocation, R]) -> None:
+        self._calls = calls
+
+    def submit(self, items: list[Run]) -> "Future[list[R]]":
+        """Return the results of the images, later."""
+        return self._calls.submit(items[0])
+
+    def after_loss(self, items: list[Run], lost: ResultLost) -> list[R]:
+        """Return the results of the images, one of which has ended its process each time."""
+        return self._calls.after_loss(items[0], lost)
 
 
 class _Crops:
@@ -215,17 +290,23 @@ class _RowDecoder(Generic[R]):
         threads: number of images in progress at the same time; more for remote objects, which wait for the network.
     """
 
-    def __init__(self, media: Media, work: Work[R], failed: Failed[R], detail: int | None, settings: Settings) -> None:
-        self._of_objects = media.parents is not None
+    def __init__(
+        self,
+        places: _Places,
+        work: Work[R],
+        failed: Failed[R],
+        detail: int | None,
+        settings: Settings,
+        budget: PixelBudget,
+    ) -> None:
+        self._of_objects = places.of_objects
         self._work, self._failed, self._settings = work, failed, settings
         self._detail = None if self._of_objects else detail  # a crop needs the image at full size
-        roles = media.generation.summary.assumed_roles()
         self._readers: Mapping[AssumedRole | None, Reader] = {
-            role: Reader(settings, role) for role in chain([None], roles)
+            role: Reader(settings, role) for role in chain([None], places.roles)
         }
-        self._budget = PixelBudget(settings.pixels_in_flight)
-        remote = any(map(is_remote, media.roots))
-        self.threads = max(settings.threads, settings.s3_connections if remote else 0)
+        self._budget = budget
+        self.threads = max(settings.threads, settings.s3_connections if places.is_remote else 0)
         self._stopped = threading.Event()
 
     def decode_runs(self, short: list[Run]) -> list[R]:

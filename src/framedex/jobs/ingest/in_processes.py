@@ -8,23 +8,20 @@ a Ray cluster do the same; they read the files at their paths.
 
 import logging
 import os
-import tempfile
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import cv2
 
 from framedex.encoders import Preparation
-from framedex.errors import Unavailable
-from framedex.executors import Executor, ProcessExecutor, ResultLost, open_executor
+from framedex.executors import Executor, ProcessExecutor, open_executor
 from framedex.jobs.ingest.decoding import Decoded, FileDecoder, Places
-from framedex.media.decode import PartOfBudget
+from framedex.jobs.ingest.guarded_calls import GuardedCalls
+from framedex.jobs.ingest.pixel_shares import PixelShare, shared_pixels
 from framedex.media.frame_sampling import EVERY_SECOND
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item
@@ -32,7 +29,6 @@ from framedex.settings import PROCESSES, THREADS, Settings, is_ray
 
 _LOG = logging.getLogger(__name__)
 _WORTH = 2000  # images that are left: with two processes, decoding half of them saves what their start takes
-_KILLED = 9  # SIGKILL, which Windows lacks
 _TRIED = 128  # images that were decoded before: files that are there already, or cannot be read, take no time
 Decode = Callable[[list[Item]], list[Decoded]]
 
@@ -43,17 +39,14 @@ class RemoteDecoder:
 
     Attributes:
         places, preparation, settings, columns: see :class:`FileDecoder`.
-        pixels: the process's share of the limit of decoded pixels.
-        turn: a file, by its path or its name in the machine's folder for temporary files; images with more pixels are
-            decoded one at a time over all processes that share it.
+        share: the process's share of the limit of decoded pixels.
     """
 
     places: Places
     preparation: Preparation
     settings: Settings
     columns: tuple[str, ...]
-    pixels: int
-    turn: str
+    share: PixelShare
 
     def __call__(self, items: list[Item]) -> list[Decoded]:
         """Return the results of images."""
@@ -62,9 +55,8 @@ class RemoteDecoder:
     @cached_property
     def _decoder(self) -> FileDecoder:
         cv2.setNumThreads(1)
-        budget = PartOfBudget(self.pixels, Path(tempfile.gettempdir(), self.turn))
         return FileDecoder(
-            self.places, self.preparation, self.settings, EVERY_SECOND, _has_no_frame, self.columns, budget
+            self.places, self.preparation, self.settings, EVERY_SECOND, _has_no_frame, self.columns, self.share.budget()
         )
 
 
@@ -93,15 +85,11 @@ def decoding(decoder: FileDecoder, settings: Settings, remaining: Callable[[], f
         yield decoder.decode_images, settings.threads
         return
     with ExitStack() as stack:
-        if is_ray(chosen):
-            executor = stack.enter_context(open_executor(settings))
-            turn = f"framedex-turn-{uuid.uuid4().hex}"  # on each machine
-            stack.callback(Path(tempfile.gettempdir(), turn).unlink, missing_ok=True)
-        else:
-            executor = stack.enter_context(ProcessExecutor(settings.processes))
-            turn = str(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="framedex-")), "turn"))
-        pixels = max(settings.pixels_in_flight // executor.workers, 1)
-        remote = RemoteDecoder(decoder.places, decoder.preparation, settings, tuple(decoder.columns), pixels, turn)
+        executor = stack.enter_context(
+            open_executor(settings) if is_ray(chosen) else ProcessExecutor(settings.processes)
+        )
+        share = stack.enter_context(shared_pixels(settings, executor))
+        remote = RemoteDecoder(decoder.places, decoder.preparation, settings, tuple(decoder.columns), share)
         hybrid = _Hybrid(decoder, remote, executor, remaining if chosen is None else None)
         yield hybrid, max(executor.workers, 2)
 
@@ -135,7 +123,8 @@ class _Hybrid:
         processes: Executor,
         remaining: Callable[[], float] | None,
     ) -> None:
-        self._decoder, self._remote, self._processes, self._remaining = decoder, remote, processes, remaining
+        self._decoder, self._processes, self._remaining = decoder, processes, remaining
+        self._calls = GuardedCalls(processes, remote, decoder.broken)
         self._lock, self._decoded, self._has_failed = threading.Lock(), 0, False
         self._started: Future[None] | None = None
 
@@ -152,10 +141,7 @@ class _Hybrid:
         if self._started is None or (self._remaining is not None and not self._is_ready(self._started)):
             return self._decoder.decode_images(items)
         self._started.result()
-        try:
-            return self._processes.call(self._remote, items)
-        except ResultLost as lost:
-            return self._one_by_one(items, lost)
+        return self._calls.call(items)
 
     def _is_worth(self) -> bool:
         if self._remaining is None:
@@ -171,26 +157,3 @@ class _Hybrid:
             _LOG.warning("images are decoded on threads, not in processes: %s", error)
             return False
         return True
-
-    def _one_by_one(self, items: list[Item], lost: ResultLost) -> list[Decoded]:
-        """Return the results of images of which one ends its process: that one is broken.
-
-        Raises:
-            Unavailable: the process was killed from outside, as where memory is short.
-        """
-        if lost.signal == _KILLED:
-            raise Unavailable(f"{lost}; if memory is short, fewer processes need less (FRAMEDEX_PROCESSES)") from lost
-        if len(items) > 1:
-            return [each for item in items for each in self([item])]
-        if not isinstance(self._processes, ProcessExecutor):
-            return self._after_loss(items)
-        return [self._decoder.broken(items[0], f"its decoding ended the process ({lost.how})")]
-
-    def _after_loss(self, items: list[Item]) -> list[Decoded]:
-        """Return the result of an image in a process of this machine, which tells how it ends; a cluster does not.
-
-        Raises:
-            Unavailable: the process was killed from outside.
-        """
-        with ProcessExecutor(1) as process:
-            return _Hybrid(self._decoder, self._remote, process, None)(items)

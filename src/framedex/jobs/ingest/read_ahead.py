@@ -9,11 +9,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.errors import Aborted
+from framedex.executors import ResultLost
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,6 +83,13 @@ class Stream(Generic[R]):
             yield result
 
 
+class Calls(Protocol[T, R]):
+    """Work on chunks of items in processes, as :class:`framedex.jobs.ingest.guarded_calls.GuardedCalls` does it."""
+
+    def submit(self, items: list[T]) -> "Future[list[R]]": ...  # noqa: D102
+    def after_loss(self, items: list[T], lost: ResultLost) -> list[R]: ...  # noqa: D102
+
+
 def run_ahead(
     chunks: Iterator[list[T]],
     *,
@@ -90,6 +98,7 @@ def run_ahead(
     long_work: Callable[[T, Stream[R]], None],
     threads: int,
     meanwhile: Callable[[], None],
+    elsewhere: Calls[T, R] | None = None,
 ) -> Generator[R | None, None, None]:
     """Yield results in the order of the items, while threads work a limited number of chunks ahead.
 
@@ -100,11 +109,12 @@ def run_ahead(
         long_work: puts the results of a long item into its stream.
         threads: number of chunks that are processed at the same time.
         meanwhile: called once, while the threads work on the first chunks.
+        elsewhere: works on chunks in place of the threads, in processes; threads have long items alone then.
 
     Yields:
         Results; None at intervals while the next one takes long, so that the caller can check for a stop.
     """
-    waiting: deque[Future[list[R]] | Stream[R]] = deque()
+    waiting: deque[tuple[Future[list[R]] | Stream[R], list[T]]] = deque()
     started: list[Stream[R]] = []
     with (
         single_threaded_opencv(),
@@ -116,31 +126,40 @@ def run_ahead(
         def hand_over() -> None:
             while len(waiting) < 2 * threads + 2 and (chunk := next(chunks, None)) is not None:
                 if not is_long(chunk[0]):
-                    waiting.append(pool.submit(work, chunk))
+                    waiting.append((pool.submit(work, chunk) if elsewhere is None else elsewhere.submit(chunk), chunk))
                     continue
                 stream = Stream[R]()
                 streams.submit(stream.run, lambda stream, item=chunk[0]: long_work(item, stream))  # type: ignore[misc]
-                waiting.append(stream)
+                waiting.append((stream, chunk))
 
         try:
             hand_over()
             meanwhile()
             while waiting:
-                job = waiting.popleft()
+                job, its_chunk = waiting.popleft()
                 if isinstance(job, Stream):
                     started = [job]
                     yield from job.results()
                 else:
                     started = []
                     yield from _until_done(job)
-                    yield from job.result()
+                    yield from _results(job, its_chunk, elsewhere)
                 hand_over()
         finally:
-            for each in (*started, *waiting):
+            for each in (*started, *(job for job, _ in waiting)):
                 if isinstance(each, Stream):
                     each.stop()
                 else:
                     each.cancel()
+
+
+def _results(job: "Future[list[R]]", chunk: list[T], elsewhere: Calls[T, R] | None) -> list[R]:
+    try:
+        return job.result()
+    except ResultLost as lost:
+        if elsewhere is None:
+            raise
+        return elsewhere.after_loss(chunk, lost)
 
 
 def _until_done(chunk: Future[Any]) -> Iterator[None]:
