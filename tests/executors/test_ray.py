@@ -60,6 +60,7 @@ def test_map__is_that_of_threads_and_processes(executor: RayExecutor) -> None:
             for mine, other in zip(on_ray, others, strict=True):
                 np.testing.assert_array_equal(mine, other, strict=True)
     on_ray[0][:] = 0
+    assert "ray" not in sys.modules  # it is loaded in another process
     assert list(executor.map(work.slow_square, range(30))) == [number**2 for number in range(30)]
     assert list(executor.map(partial(pow, 2), [])) == []
 
@@ -142,28 +143,6 @@ def test_abort__leaves_no_worker_busy(executor: RayExecutor, tmp_path: Path) -> 
     assert len(list(tmp_path.iterdir())) == 2
 
 
-SCRIPT = """
-import sys, framedex
-from framedex.executors import open_executor
-from framedex.settings import Settings
-from tests.executors import work
-open(sys.argv[1], "a").write("begun ")
-with open_executor(Settings(executor="ray")) as executor:
-    print(list(executor.map(work.square, range(5))), "ray" in sys.modules)
-"""
-
-
-@pytest.mark.slow
-def test_program__runs_once(on_ray: None, tmp_path: Path) -> None:
-    """A script without a guard runs once, prints only what it prints, and does not load Ray."""
-    script, marker = tmp_path / "script.py", tmp_path / "marker"
-    script.write_text(SCRIPT)
-    run = subprocess.run(
-        [sys.executable, script, marker], env=environment(), capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    assert (run.stdout, run.stderr, marker.read_text()) == ("[0, 1, 4, 9, 16] False\n", "", "begun ")
-
-
 CONNECTED = """
 import sys, ray
 print("begun")
@@ -186,12 +165,17 @@ print(ray.get(ray.put(5)))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", [False, True])
-def test_program__that_is_connected(ray_address: str, client: bool) -> None:
-    """The cluster that a program has joined itself, also by Ray's client, is used and left as it is; it runs once."""
+def test_program__that_is_connected(ray_address: str, tmp_path: Path, client: bool) -> None:
+    """The cluster that a program has joined itself, also by Ray's client, is used and left as it is; it runs once.
+
+    It is a script without a guard, or a command line.
+    """
+    script = tmp_path / "script.py"
+    script.write_text(CONNECTED)
     with client_server(ray_address) if client else nullcontext(ray_address) as address:
         run = subprocess.run(
-            [sys.executable, "-c", CONNECTED, address], env=environment(), stdout=subprocess.PIPE, text=True,
-            timeout=60, check=True,
+            [sys.executable, *(["-c", CONNECTED] if client else [script]), address], env=environment(),
+            stdout=subprocess.PIPE, text=True, timeout=60, check=True,
         )  # fmt: skip
     assert run.stdout == "begun\n[0, 1, 4]\nTrue\n5\n"
 

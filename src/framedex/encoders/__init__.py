@@ -7,7 +7,14 @@ from framedex.encoders.model_list import ListedModel, listed_model, listed_model
 from framedex.encoders.onnx import OnnxEncoder
 from framedex.encoders.onnx_classifier import OnnxClassifier
 from framedex.encoders.open_clip import OpenClipEncoder
-from framedex.encoders.registry import absolute_name, check_multimodal, choose_encoder, choose_text_encoder, register
+from framedex.encoders.registry import (
+    absolute_name,
+    check_multimodal,
+    choose_encoder,
+    choose_text_encoder,
+    is_loaded_by_name,
+    register,
+)
 from framedex.encoders.scheme import Scheme
 from framedex.encoders.weights import Weighted, check_weights, weights_of
 
@@ -33,6 +40,7 @@ __all__ = [
     "choose_text_encoder",
     "decode_side_px",
     "fetch_model",
+    "is_loaded_by_name",
     "listed_model",
     "listed_models",
     "local_models",

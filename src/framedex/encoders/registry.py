@@ -206,6 +206,14 @@ def automatic(settings: Settings) -> tuple[str, str]:
     return CLIP, "auto: open_clip is installed and the weights are on this machine"
 
 
+def is_loaded_by_name(name: str) -> bool:
+    """Return whether another process can load an encoder by its name: not one that was given or registered in code."""
+    word = name.partition(":")[0]
+    return any(_SCHEMES.get(word) is each for each in _BUILT_IN) or (
+        word not in _SCHEMES and word in ENCODER_PLUGINS.rows()
+    )
+
+
 def _scheme_of(name: str) -> Scheme | None:
     word = name.partition(":")[0]
     # Plugins are loaded only if no built-in or registered scheme has the name.

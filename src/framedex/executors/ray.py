@@ -67,8 +67,8 @@ class RayExecutor(Executor):
         memory: int | None = None,
         gpus: float | None = None,
     ) -> None:
-        _check_installed(address)
         address = address or _present_address()
+        _check_installed(address)
         if address is not None:
             _check_reachable(address)
         variables = {"PYTHONPATH": module_path(), "RAY_USAGE_STATS_ENABLED": "0"}

@@ -3,16 +3,21 @@
 import logging
 import signal
 import sys
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from framedex.encoders import choose_encoder
 from framedex.encoders.gist import Gist
 from framedex.executors import RayExecutor
+from framedex.executors.resources import Need
+from framedex.jobs.ingest.ingest import batch_of
 from framedex.settings import RAY, THREADS, Settings
 from framedex.storage.media_rows import copy_schema
+from tests.encoders.onnx_models import classifier
 from tests.image_files import GREEN, RED, flat, photo, write
 from tests.jobs.fakes import Colours, PortableColours, end_on_green
 from tests.jobs.ingest.test_ingest import rows_of, run
@@ -23,21 +28,21 @@ ON_RAY = Settings(executor=RAY, pixels_in_flight=500_000)  # so that a large ima
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of the chunks that the workers of Ray decoded."""
-    found: list[int] = []
-    call = RayExecutor.call
+def needs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
+    """The functions that workers of Ray ran, with the GPUs that each item needed."""
+    found: list[tuple[str, float]] = []
+    hand_over = RayExecutor._hand_over
 
-    def noted(self: RayExecutor, function: Any, item: Any) -> Any:
-        found.append(len(item))
-        return call(self, function, item)
+    def noted(self: RayExecutor, function: Any, item: Any, need: Need) -> "Future[Any]":
+        found.append((type(function).__name__, need.gpus))
+        return hand_over(self, function, item, need)
 
-    monkeypatch.setattr(RayExecutor, "call", noted)
+    monkeypatch.setattr(RayExecutor, "_hand_over", noted)
     return found
 
 
 @pytest.mark.slow
-def test_rows__are_those_of_threads(on_ray: None, tmp_path: Path, calls: list[int]) -> None:
+def test_rows__are_those_of_threads(on_ray: None, tmp_path: Path, needs: list[tuple[str, float]]) -> None:
     """Every column has the very same values, for a large image and for files that are broken, too."""
     folder = tmp_path / "images"
     for number in range(40):
@@ -50,7 +55,24 @@ def test_rows__are_those_of_threads(on_ray: None, tmp_path: Path, calls: list[in
     )
     decoded = run(folder, tmp_path / "2.lance", encoder=Gist(), settings=ON_RAY, of_copies=COPIES)
     assert rows_of(tmp_path / "2.lance", decoded) == rows_of(tmp_path / "1.lance", on_threads)
-    assert (decoded.rows, sum(calls)) == (43, 43)
+    assert decoded.rows == 43
+    assert set(needs) == {("RemoteDecoder", 0)}
+
+
+@pytest.mark.slow
+def test_model__on_a_gpu(on_ray: None, tmp_path: Path, needs: list[tuple[str, float]]) -> None:
+    """Workers with a GPU load the encoder by its name; batches are in order, files that are broken have no vector."""
+    folder = tmp_path / "images"
+    for number in range(150):
+        write(folder / f"{number:03}.png", flat((number, 250 - number, 40), width=20, height=20))
+    (folder / "077.png").write_bytes(b"no image")
+    encoder, _ = choose_encoder(f"onnx:{classifier(tmp_path / 'model.onnx')}")
+    here = run(folder, tmp_path / "1.lance", encoder=encoder, settings=Settings(executor=THREADS))
+    there = run(folder, tmp_path / "2.lance", encoder=encoder, settings=ON_RAY)
+    assert rows_of(tmp_path / "2.lance", there) == rows_of(tmp_path / "1.lance", here)
+    assert there.rows == 150
+    assert needs.count(("RemoteEncoder", 1)) == -(-150 // batch_of(encoder)) > 1
+    assert {name for name, _ in needs} == {"RemoteDecoder", "RemoteEncoder"}
 
 
 @pytest.mark.slow

@@ -9,8 +9,9 @@ from framedex.core.progress import ShareProgress
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner
 from framedex.jobs.edits.captions import put_model_captions, uncaptioned
+from framedex.jobs.ingest.encoding import check_encoding
 from framedex.jobs.ingest.image_pass import Prediction, run_model
-from framedex.jobs.ingest.ingest import batch_of, check_encoding, vectors_to_arrow
+from framedex.jobs.ingest.ingest import batch_of, vectors_to_arrow
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.media import Media

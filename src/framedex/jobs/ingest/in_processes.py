@@ -17,7 +17,7 @@ from functools import cached_property
 
 import cv2
 
-from framedex.encoders import Preparation
+from framedex.encoders import Preparation, is_loaded_by_name
 from framedex.executors import Executor, ProcessExecutor, open_executor
 from framedex.jobs.ingest.decoding import Decoded, FileDecoder, Places
 from framedex.jobs.ingest.guarded_calls import GuardedCalls
@@ -65,7 +65,26 @@ def _has_no_frame(_item: Item, _number: int) -> bool:
 
 
 @contextmanager
-def decoding(decoder: FileDecoder, settings: Settings, remaining: Callable[[], float]) -> Iterator[tuple[Decode, int]]:
+def cluster_of(decoder: FileDecoder, encoder: str, settings: Settings) -> Iterator[Executor | None]:
+    """Yield the cluster that the settings name; None without one, or if it can neither decode nor encode.
+
+    Args:
+        decoder: decodes images on threads.
+        encoder: the encoder's name.
+        settings: name the executor.
+    """
+    is_of_use = _not_in_processes(decoder) is None or is_loaded_by_name(encoder)
+    if os.name != "posix" or not is_ray(settings.executor) or not is_of_use:
+        yield None
+        return
+    with open_executor(settings) as executor:
+        yield executor
+
+
+@contextmanager
+def decoding(
+    decoder: FileDecoder, settings: Settings, remaining: Callable[[], float], cluster: Executor | None = None
+) -> Iterator[tuple[Decode, int]]:
     """Yield a function that decodes images, and the number of threads that should call it.
 
     By default it decodes on those threads at first. Where many images are left, processes start meanwhile, and decode
@@ -75,6 +94,7 @@ def decoding(decoder: FileDecoder, settings: Settings, remaining: Callable[[], f
         decoder: decodes images on threads.
         settings: choose the executor and its size.
         remaining: returns about how many images are left.
+        cluster: that of the settings, by :func:`cluster_of`.
     """
     chosen = settings.executor
     reason = _not_in_processes(decoder)
@@ -85,9 +105,7 @@ def decoding(decoder: FileDecoder, settings: Settings, remaining: Callable[[], f
         yield decoder.decode_images, settings.threads
         return
     with ExitStack() as stack:
-        executor = stack.enter_context(
-            open_executor(settings) if is_ray(chosen) else ProcessExecutor(settings.processes)
-        )
+        executor = cluster or stack.enter_context(ProcessExecutor(settings.processes))
         share = stack.enter_context(shared_pixels(settings, executor))
         remote = RemoteDecoder(decoder.places, decoder.preparation, settings, tuple(decoder.columns), share)
         hybrid = _Hybrid(decoder, remote, executor, remaining if chosen is None else None)

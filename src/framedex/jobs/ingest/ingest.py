@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.analysis.neighbours import check_vectors
 from framedex.annotations.label_index import Annotations
 from framedex.core.arrays import Vectors
-from framedex.core.counts import counted
 from framedex.encoders import Encoder, Preparation
-from framedex.errors import InvalidEmbedding
+from framedex.executors import Executor
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
 from framedex.jobs.ingest.decoding import (
@@ -26,9 +24,9 @@ from framedex.jobs.ingest.decoding import (
     FileDecoder,
     Places,
     is_video_item,
-    stack_inputs,
 )
-from framedex.jobs.ingest.in_processes import decoding
+from framedex.jobs.ingest.encoding import Group, encoded
+from framedex.jobs.ingest.in_processes import cluster_of, decoding
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import in_chunks, run_ahead
 from framedex.media.files import allowed_folders
@@ -154,9 +152,13 @@ def ingest(
         of_copies.names if of_copies is not None else (),
     )
     meter = _Meter(source, files, progress)
-    with closing(_decoded(files, decoder, settings, meter)) as results:  # this stops the threads, whatever happens
-        for group, video in _grouped(results, meter, batch_of(encoder)):
-            for each, vector in zip(group, _encode(group, encoder), strict=True):
+    with ExitStack() as stack:
+        cluster = stack.enter_context(cluster_of(decoder, encoder.name, settings))
+        decoded = _decoded(files, decoder, settings, meter, cluster)
+        results = stack.enter_context(closing(decoded))  # this stops the threads, whatever happens
+        groups = encoded(_grouped(results, meter, batch_of(encoder)), encoder, settings, cluster, meter.report)
+        for (group, video), vectors in stack.enter_context(closing(groups)):
+            for each, vector in zip(group, vectors, strict=True):
                 writer.add(rows.media(each, vector))
             if video is not None:
                 writer.add_video(rows.video(video), None if video.kept_frames else rows.media(video.file, None))
@@ -168,11 +170,11 @@ def ingest(
 
 
 def _decoded(
-    files: Iterable[Item], decoder: FileDecoder, settings: Settings, meter: "_Meter"
+    files: Iterable[Item], decoder: FileDecoder, settings: Settings, meter: "_Meter", cluster: Executor | None
 ) -> Generator[Decoded | None, None, None]:
     """Yield what is decoded, in the order of the files; None at intervals while it takes long."""
     connections = settings.s3_connections if any(map(is_remote, decoder.places.roots)) else 0
-    with decoding(decoder, settings, meter.remaining) as (decode, threads):
+    with decoding(decoder, settings, meter.remaining, cluster) as (decode, threads):
         # The first files are read and decoded while the table engine loads.
         yield from run_ahead(
             in_chunks(files, _CHUNK, is_video_item),
@@ -216,9 +218,7 @@ class _Meter:
         self._progress(min((self._done + self._part + self._files.passed) / max(self._total, 1), 1.0))
 
 
-def _grouped(
-    decoded: Iterator[Decoded | None], meter: _Meter, batch_size: int
-) -> Iterator[tuple[list[DecodedFile], DecodedVideo | None]]:
+def _grouped(decoded: Iterator[Decoded | None], meter: _Meter, batch_size: int) -> Iterator[Group]:
     """Yield images and frames in batches for the encoder, and each video after its frames."""
     group: list[DecodedFile] = []
     for each in decoded:
@@ -238,36 +238,9 @@ def _grouped(
         yield group, None
 
 
-def _encode(group: list[DecodedFile], encoder: Encoder) -> list[Vectors | None]:
-    """Return the embeddings of files: those of the built-in encoder were computed with the measures."""
-    described = [each.vector for each in group if each.vector is not None]
-    if described:
-        check_encoding(encoder, np.stack(described), len(described))
-    prepared = stack_inputs(group)
-    if prepared is None:
-        return [each.vector for each in group]
-    vectors = iter(check_encoding(encoder, encoder.encode_images(prepared), len(prepared)))
-    return [None if each.prepared is None else next(vectors) for each in group]
-
-
 def batch_of(encoder: Encoder) -> int:
     """Return the batch size of an encoder."""
     return int(getattr(encoder, "batch", _ENCODED))
-
-
-def check_encoding(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
-    """Return the output of an encoder, if its shape and values are valid.
-
-    Raises:
-        InvalidEmbedding: they are not.
-    """
-    if np.shape(vectors) != (count, encoder.dimension):
-        raise InvalidEmbedding(
-            f"encoder {encoder.name!r} returned shape {np.shape(vectors)} for {counted(count, 'images')}; "
-            f"it promises {(count, encoder.dimension)}"
-        )
-    check_vectors(vectors)
-    return vectors
 
 
 _NOT_DESCRIBED = {COPY_DESCRIPTOR: None, PANEL_DESCRIPTORS: None}

@@ -15,8 +15,9 @@ from framedex.core.ids import object_id
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
 from framedex.issue_types import measure_columns
+from framedex.jobs.ingest.encoding import check_encoding
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.jobs.ingest.ingest import batch_of, check_encoding, rows_to_batch
+from framedex.jobs.ingest.ingest import batch_of, rows_to_batch
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.media.decode import DecodedImage
 from framedex.media.row_images import crop_image
