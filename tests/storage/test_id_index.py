@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from framedex.core.ids import media_id
 from framedex.storage import tables
-from framedex.storage.id_index import IdIndex
+from framedex.storage.id_index import GrowingIds, IdIndex
 from framedex.storage.table_versions import Table
+from tests.laws import examples
 
 SCHEMA = pa.schema([pa.field("media_id", pa.string(), nullable=False)])
 # Few halves, so that ids often share one of them, the extremes among them.
@@ -62,3 +63,17 @@ def test_known_ids__of_one_version(tmp_path: Path) -> None:
     versions = [tables.append(path, [batch], SCHEMA) for batch in batches]
     for count, version in enumerate(versions, start=1):
         assert IdIndex(Table(path, version)).contains(ids).tolist() == [place < count for place in range(3)]
+
+
+@examples(40)
+@given(st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=12), max_size=12))
+def test_growing_ids__finds_the_first_that_occurs_twice(batches: list[list[int]]) -> None:
+    """The place of the first id of a batch that is in an earlier batch, or earlier in its own."""
+    growing, known = GrowingIds(), set[int]()
+    for batch in batches:
+        expected = None
+        for place, number in enumerate(batch):
+            if number in known and expected is None:
+                expected = place
+            known.add(number)
+        assert growing.add(pa.array([str(uuid.UUID(int=number << 64)) for number in batch])) == expected

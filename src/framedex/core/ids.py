@@ -5,6 +5,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 
 from framedex.errors import NotFound
 
@@ -36,11 +37,17 @@ def media_id(dataset_id: str, location: str) -> str:
     results in the same id.
     """
     digest = bytearray(
-        hashlib.sha1(uuid.UUID(dataset_id).bytes + location.encode("utf-8", "surrogateescape")).digest()[:16]  # noqa: S324 - RFC 9562
+        hashlib.sha1(_namespace(dataset_id) + location.encode("utf-8", "surrogateescape")).digest()[:16]  # noqa: S324 - RFC 9562
     )
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
-    return str(uuid.UUID(bytes=bytes(digest)))
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+@lru_cache(maxsize=16)
+def _namespace(dataset_id: str) -> bytes:
+    return uuid.UUID(dataset_id).bytes
 
 
 def frame_id(dataset_id: str, location: str, number: int) -> str:

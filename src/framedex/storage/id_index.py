@@ -47,6 +47,27 @@ class IdIndex:
         return positions
 
 
+class GrowingIds:
+    """Ids of rows that come in batches, in 16 bytes each, to find those that occur twice."""
+
+    def __init__(self) -> None:
+        self._parts: list[npt.NDArray[np.uint64]] = []  # each sorted, and less than half as long as the one before
+
+    def add(self, ids: pa.StringArray) -> int | None:
+        """Add ids; return the place in *ids* of the first one that was added before, None if all are new."""
+        halves = id_halves(ids)
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
+        new = halves[order]
+        twice = [order[1:][(new[1:] == new[:-1]).all(axis=1)]]
+        twice += [np.flatnonzero(find_halves(part, halves) >= 0) for part in self._parts]
+        self._parts.append(new)
+        while len(self._parts) > 1 and 2 * len(self._parts[-1]) >= len(self._parts[-2]):
+            both = np.concatenate([self._parts.pop(-2), self._parts.pop()])
+            self._parts.append(both[np.argsort(both[:, 0], kind="stable")])
+        places = np.concatenate(twice)
+        return int(places.min()) if len(places) else None
+
+
 class RowsOfIds:
     """The rows of ids, which are looked up in memory.
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,14 +19,16 @@ from framedex.core.ids import media_id
 from framedex.core.regular_files import engine_file, has_file
 from framedex.core.table_rows import python_values
 from framedex.errors import InvalidEmbedding, InvalidInput
+from framedex.executors import ThreadExecutor
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.storage import tables
-from framedex.storage.id_index import IdIndex
+from framedex.storage.id_index import GrowingIds, IdIndex
 from framedex.storage.media_rows import is_relative, media_schema
 
 _Cells = dict[str, list[Any]]  # the values of columns
 _ROWS = 8192
+_AT_ONCE = 2  # batches that are prepared while one is written
 _UNREADABLE = (OSError, UnicodeDecodeError, pa.ArrowException)
 """Errors that reading a damaged Parquet file raises."""
 _OPTIONAL = ("width", "height", "caption", "label", "labels")
@@ -183,26 +186,39 @@ def ingest_vectors(
     """
     schema = media_schema(source.dimension, of_videos=of_videos)
     rows_read, rows_written, version = 0, checkpoint.rows, checkpoint.version
-    seen: set[str] = set()
-    for batch in source.open():
-        if batch.num_rows == 0:
-            continue
-        cells = _cells(batch, source.name)
-        rows = _to_rows(batch, cells, first_row=rows_read, placement=placement, dataset_id=dataset_id, schema=schema)
-        ids = rows.column("media_id").to_pylist()
-        for offset, identifier in enumerate(ids):
-            if identifier in seen:
-                raise InvalidInput(f"row {rows_read + offset}: the uri {rows.column('path')[offset]} occurs twice")
-            seen.add(identifier)
-        if existing is not None:
-            rows = rows.filter(pa.array(~existing.contains(ids)))
-        if rows.num_rows:
-            version = tables.append(table, [rows], schema)
-            rows_written += rows.num_rows
-            save_checkpoint(Checkpoint(version, rows_written))
-        rows_read += batch.num_rows
-        progress(rows_read / max(source.rows or rows_read, 1))
+    seen = GrowingIds()
+    prepare = partial(_prepare, source.name, placement, dataset_id, schema)
+    with ThreadExecutor(_AT_ONCE) as executor:
+        for rows in executor.map(prepare, _numbered(source.open())):
+            ids = rows.column("media_id")
+            if (twice := seen.add(ids)) is not None:
+                raise InvalidInput(f"row {rows_read + twice}: the uri {rows.column('path')[twice]} occurs twice")
+            some = rows if existing is None else rows.filter(pa.array(~existing.contains(ids.to_pylist())))
+            if some.num_rows:
+                version = tables.append(table, [some], schema)
+                rows_written += some.num_rows
+                save_checkpoint(Checkpoint(version, rows_written))
+            rows_read += rows.num_rows
+            progress(rows_read / max(source.rows or rows_read, 1))
     return Ingested(version, rows_written, 0, rows_read - rows_written)
+
+
+def _numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield (number of the first row, batch) of the batches that have rows."""
+    first_row = 0
+    for batch in batches:
+        if batch.num_rows:
+            yield first_row, batch
+        first_row += batch.num_rows
+
+
+def _prepare(
+    name: str, placement: SourcePlacement, dataset_id: str, schema: pa.Schema, numbered: tuple[int, pa.RecordBatch]
+) -> pa.RecordBatch:
+    """Return the rows of the table for a batch of the source."""
+    first_row, batch = numbered
+    cells = _cells(batch, name)
+    return _to_rows(batch, cells, first_row=first_row, placement=placement, dataset_id=dataset_id, schema=schema)
 
 
 def _cells(batch: pa.RecordBatch, source: str) -> _Cells:
