@@ -81,6 +81,31 @@ def write_tables(targets: Sequence[tuple[str, int]], dimension: int, **_: Any) -
     return {"seconds": 0}
 
 
+def write_kind(kind: str, target: str, rows: int, dimension: int, **_: Any) -> Answer:
+    """Write vectors of a kind to a Parquet file with ``uri`` and ``embedding``."""
+    first = 0
+    with _writer(Path(target), dimension) as writer:
+        for block in _kinds(kind, rows, dimension):
+            writer.write_table(_table(block, first))
+            first += len(block)
+    return {"seconds": 0}
+
+
+def _kinds(kind: str, rows: int, dimension: int) -> Iterator[Vectors]:
+    """Yield vectors: clustered, the same with noise, all equal, of three values, or uniform on the sphere."""
+    random = np.random.default_rng(SEED)
+    values = uniform(3, dimension)
+    for number, block in enumerate(Clustered(rows, dimension).blocks()):
+        if kind == "clustered":
+            yield block
+        elif kind == "noisy":
+            yield unit(block + random.standard_normal(block.shape, dtype=np.float32) / np.sqrt(np.float32(dimension)))
+        elif kind == "uniform":
+            yield uniform(len(block), dimension, seed=number)
+        else:
+            yield values[random.integers(0, 3 if kind == "three" else 1, len(block))]
+
+
 def _batches(vectors: Clustered) -> Iterator[Vectors]:
     yield from vectors.blocks()
 

@@ -20,6 +20,7 @@ TASKS = {
     "embed": "index_inputs",
     "write_vectors": "index_inputs",
     "write_tables": "index_inputs",
+    "write_kind": "index_inputs",
     "write_edits": "index_inputs",
     "write_labelled": "index_inputs",
     "create": "index_framedex",
