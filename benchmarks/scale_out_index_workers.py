@@ -57,8 +57,8 @@ def _family(pid: int) -> list[int]:
     """Return a process, and all that it started."""
     found = [pid]
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            children = Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            children = (thread / "children").read_text().split()
             found += [each for child in children for each in _family(int(child))]
     except OSError:  # it has ended
         pass
