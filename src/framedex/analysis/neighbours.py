@@ -7,6 +7,7 @@ is measured for the requested recall; rows that are far from all that they found
 comparing all pairs, as with directions without any structure, all pairs are compared.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -40,6 +41,14 @@ OVERHEAD = 2.0
 """The cost of small products, sorting and gathering, relative to large products."""
 
 
+CostCheck = Callable[[float], None]
+"""Called with the number of multiply-adds that will be needed; raises if these are too many."""
+
+
+def ignore_cost(_multiply_adds: float) -> None:
+    """Begin, whatever it costs."""
+
+
 def ignore_progress(_share: float) -> None:
     """Ignore the progress."""
 
@@ -69,6 +78,7 @@ def nearest(
     seed: int = 0,
     exact: bool | None = None,
     engine: Products | None = None,
+    check_cost: CostCheck = ignore_cost,
     progress: ShareProgress = ignore_progress,
 ) -> NeighbourGraph:
     """Return the k nearest neighbours of each row, without the row itself.
@@ -87,6 +97,7 @@ def nearest(
         seed: seed of the random sample.
         exact: True compares all pairs, False always uses cells; None selects the cheaper way for the recall.
         engine: computes the matrix products; by default on the GPU if there is one, else on the CPU.
+        check_cost: called before many rows are compared; raises to stop.
         progress: called between blocks.
 
     Raises:
@@ -101,7 +112,9 @@ def nearest(
         return lists.graph(None)
     engine = engine or (best_products() if count > _EXACT_ROWS else CpuProducts())
     if exact is False or (exact is None and count > _EXACT_ROWS):
-        cells = _by_cells(vectors, lists, k, recall, min_similarity, seed, engine, progress, forced=exact is False)
+        cells = _by_cells(
+            vectors, lists, k, recall, min_similarity, seed, engine, check_cost, progress, forced=exact is False
+        )
         if cells is not None:
             return lists.graph(cells)
         progress = _rest(progress, 0.2)
@@ -160,6 +173,7 @@ def _by_cells(
     min_similarity: float,
     seed: int,
     engine: Products,
+    check_cost: CostCheck,
     progress: ShareProgress,
     *,
     forced: bool,
@@ -181,7 +195,9 @@ def _by_cells(
         progress=lambda share: progress(0.1 + 0.1 * share),
     )
     if not forced and OVERHEAD * (cells + reach.n_candidates) > count / 2:
+        check_cost(count / 2 * count * vectors.shape[1])
         return None
+    check_cost(OVERHEAD * (cells + reach.n_candidates) * count * vectors.shape[1])
     of_row, probes = probe_cells(
         vectors,
         centroids,

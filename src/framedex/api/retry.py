@@ -50,7 +50,7 @@ def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
     embedding = EmbeddingConfig.model_validate(config["embedding_config"])
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    return creation_job(context, dataset_id, content, embedding)
+    return creation_job(context, dataset_id, content, embedding, force=config.get("force", False))
 
 
 def _add(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -73,7 +73,11 @@ def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
     return with_job_context(
         context,
         dataset_id,
-        lambda job, progress: reindex(job, progress=progress, measure_images=config.get("measure_images", False)),
+        lambda job, progress: reindex(
+            job.forced() if config.get("force") else job,
+            progress=progress,
+            measure_images=config.get("measure_images", False),
+        ),
         status_shown=DatasetStatus.INDEXING,
         thresholds=config["thresholds"],
     )

@@ -223,6 +223,7 @@ class Workspace(WorkspaceUpkeep):
         scene_changes: bool = False,
         boxes: Any = None,
         class_folders: bool | None = None,
+        force: bool = False,
     ) -> Dataset:
         """Create a dataset of images and videos: read, measure, encode, cluster and compare them.
 
@@ -246,11 +247,14 @@ class Workspace(WorkspaceUpkeep):
                 folder of Pascal VOC or YOLO files, or a list of these; see docs/objects.md.
             class_folders: whether the names of the folders in a folder are the labels of the images in them, and names
                 as ``train`` above them tags. By default they are where nothing else can be meant.
+            force: begin also where the search of neighbours will take longer than the limit of the settings
+                (``index_hours``), as with millions of vectors without clusters.
 
         Raises:
             InvalidInput: the name, the source or another argument cannot be used. No dataset is created.
             Conflict: the name is taken.
-            TaskFailed: another error occurred; only the record of the task remains.
+            TaskFailed: another error occurred, or the search of neighbours would take too long; only the record of the
+                task remains.
             ReadOnly: the workspace was opened read-only.
 
         Examples:
@@ -263,6 +267,7 @@ class Workspace(WorkspaceUpkeep):
         self._check_free(name)
         sampling = Sampling(frames_per_second, scene_changes)
         check_flag("class_folders", class_folders, optional=True)
+        check_flag("force", force)
         content = open_content(source, encoder, self._context.settings, class_folders=class_folders)
         content = content if boxes is None else with_boxes(content, boxes, self._context.settings)
         config = new_embedding_config(content, thresholds, sampling)
@@ -275,12 +280,12 @@ class Workspace(WorkspaceUpkeep):
                 creator_id=self._context.creator_id,
             )
             record = datasets.find_dataset(connection, dataset_id)
-            request = creation_config(content, config)
+            request = creation_config(content, config, force=force)
             task_id = self._context.runner.insert(
                 connection, record, TaskType.DATASET_CREATION, request, created_by=self.user
             )
         with delete_if_stopped(self._context, dataset_id, task_id):
-            job = creation_job(self._context, dataset_id, content, config)
+            job = creation_job(self._context, dataset_id, content, config, force=force)
             task = start_task(self._context.runner, task_id, dataset_id, job)
             if wait:
                 wait_for(task, f"Creating {name!r}")

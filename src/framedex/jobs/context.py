@@ -1,5 +1,6 @@
 """The starting state of a job on a dataset."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -61,6 +62,10 @@ class JobContext:
         summary = self.head.summary.with_roles_of(summary)
         head = self.head.model_copy(update={"tables": {**self.head.tables, **versions}, "summary": summary})
         return replace(self, head=head)
+
+    def forced(self) -> "JobContext":
+        """Return the context of a job that may take any time."""
+        return replace(self, settings=self.settings.model_copy(update={"index_hours": math.inf}))
 
     @property
     def namespace(self) -> str:

@@ -46,7 +46,7 @@ def new_embedding_config(content: Content, thresholds: Sequence[float] | None, s
     )
 
 
-def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, Any] | None:
+def creation_config(content: Content, embedding: EmbeddingConfig, *, force: bool = False) -> dict[str, Any] | None:
     """Return the config of a task that creates a dataset; None if only this process can run the task."""
     if content.config is None:
         return None
@@ -54,12 +54,15 @@ def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, A
         "operation": Operation.CREATE,
         "content": content.config,
         "embedding_config": embedding.model_dump(mode="json"),
+        "force": force,
     }
 
 
-def creation_job(context: Context, dataset_id: str, content: Content, embedding: EmbeddingConfig) -> Job:
-    """Return the job of a task that creates a dataset."""
+def creation_job(
+    context: Context, dataset_id: str, content: Content, embedding: EmbeddingConfig, *, force: bool = False
+) -> Job:
+    """Return the job of a task that creates a dataset; with *force* it may take any time."""
     layout = context.layout
     thumbnails = layout.thumbnails(dataset_id)
     job = JobContext.for_new_dataset(dataset_id, embedding, layout.media(dataset_id), thumbnails, context.settings)
-    return lambda progress: create(content, job, progress=progress)
+    return lambda progress: create(content, job.forced() if force else job, progress=progress)

@@ -286,6 +286,12 @@ class Settings(EnvironmentSettings):
         default=None,
         gt=0,
     )
+    index_hours: float = define(
+        Group.GENERAL,
+        "hours that the search of neighbours may take as it begins, unless it is forced; `inf` for no limit",
+        default=2.0,
+        gt=0,
+    )
     copy_budget_ms: float = define(
         Group.GENERAL,
         "milliseconds of processor time an image for the verification of copies by keypoints, at least 500 for an "

@@ -1,13 +1,16 @@
 """An index by groups has the columns of an index in memory, and leaves no temporary file."""
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from framedex import Aborted
-from framedex.errors import WorkspaceError
+from framedex.analysis import neighbours
+from framedex.errors import InvalidInput, WorkspaceError
 from framedex.jobs.index import indexed_vectors
+from framedex.jobs.index import resources as resources_module
 from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
 from framedex.settings import Settings
@@ -80,6 +83,21 @@ def test_index__by_groups_needs_space(table: Table, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(spill, "_SPARE", 2**60)
     with pytest.raises(WorkspaceError, match=r"the index of 2,\d+ vectors needs .* bytes for temporary files"):
         index(table, CUTS, progress=lambda _stage, _share: None, resources=resources(tmp_path, "threads"))
+
+
+@pytest.mark.parametrize("memory", [SMALL, 2**31])
+def test_index__asks_before_a_long_search(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
+) -> None:
+    """A search that takes longer than the limit does not begin, in memory and by groups; without a limit it does."""
+    monkeypatch.setattr(resources_module, "_CHECKED", 0)
+    monkeypatch.setattr(neighbours, "_EXACT_ROWS", 100)
+    limited = Settings(executor="threads", memory_bytes=memory, index_hours=1e-9)
+    with pytest.raises(InvalidInput, match=r"about 0\.0 hours .* force=True .* more than 1e-09 hours"):
+        index(table, CUTS, progress=lambda _stage, _share: None, resources=IndexResources(limited, tmp_path / "spill"))
+    assert list((tmp_path / "spill").rglob("*")) == []
+    free = limited.model_copy(update={"index_hours": math.inf})
+    index(table, CUTS, progress=lambda _stage, _share: None, resources=IndexResources(free, tmp_path / "spill"))
 
 
 def test_index__in_memory_where_it_fits(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from framedex.analysis.grouped.files import FileVectors, GroupFiles
 from framedex.analysis.grouped.grouping import group_cells
 from framedex.analysis.grouped.steps import FIRST, SECOND, PartSource, Plan, Span
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
-from framedex.analysis.neighbours import DEFAULT_K, DEFAULT_RECALL, OVERHEAD
+from framedex.analysis.neighbours import DEFAULT_K, DEFAULT_RECALL, OVERHEAD, CostCheck, ignore_cost
 from framedex.analysis.products import Survivors
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Vectors
@@ -110,6 +110,7 @@ def nearest_by_groups(
     seed: int = 0,
     sizes: Sizes,
     executor: Executor,
+    check_cost: CostCheck = ignore_cost,
     progress: ShareProgress,
 ) -> tuple[NeighbourGraph, Plan]:
     """Return the k nearest neighbours of each row, as :func:`framedex.analysis.neighbours.nearest` does, and the plan.
@@ -124,10 +125,13 @@ def nearest_by_groups(
         seed: seed of the random samples.
         sizes: sizes of what is in memory at a time.
         executor: runs the steps; its workers open files of the folder.
+        check_cost: called before the rows are compared; raises to stop.
         progress: called between steps; raises to stop.
     """
     runner = StepRunner(executor, progress)
-    plan, cells = _look(_start(source, folder, k, seed, sizes, recall, runner), runner)
+    plan = _start(source, folder, k, seed, sizes, recall, runner)
+    check_cost(_multiply_adds(plan))
+    plan, cells = _look(plan, runner)
     plan = _sort(plan, cells, sizes, runner)
     lists = _compare(plan, runner)
     _complete(plan, lists, runner)
@@ -219,7 +223,7 @@ def _compare(plan: Plan, runner: StepRunner) -> Lists:
     files, groups = plan.files, range(len(plan.order))
     assert plan.centroids is not None, "the cells are known"
     assert plan.reach is not None, "the reach is known"
-    if OVERHEAD * (plan.centroids.n_compared + plan.reach.n_candidates) > files.rows / 2:
+    if _compares_all(plan):
         files.remove_visits(FIRST, len(plan.spans))
         compared = sum(runner.run(partial(steps.join_with_all, plan), groups, 0.35, 0.95))
         lists = Lists.over(files.lists, files.similarity)
@@ -238,6 +242,24 @@ def _compare(plan: Plan, runner: StepRunner) -> Lists:
     runner.all(partial(steps.note_nearest, plan), plan.spans, 0.88, 0.9)
     _offer_all(files, lists, runner.run(partial(steps.step_twice, plan), plan.spans, 0.9, 0.97))
     return lists
+
+
+def _compares_all(plan: Plan) -> bool:
+    """Return whether comparing all rows is cheaper than cells."""
+    return OVERHEAD * _per_row(plan) > plan.files.rows / 2
+
+
+def _per_row(plan: Plan) -> float:
+    """Return the number of centroids and rows that a row is compared with."""
+    assert plan.centroids is not None, "the cells are known"
+    assert plan.reach is not None, "the reach is known"
+    return plan.centroids.n_compared + plan.reach.n_candidates
+
+
+def _multiply_adds(plan: Plan) -> float:
+    """Return about how many multiplications the comparison of all rows takes."""
+    rows = plan.files.rows
+    return rows * plan.files.dimension * (rows if _compares_all(plan) else OVERHEAD * _per_row(plan))
 
 
 def _visit(plan: Plan, lists: Lists, turn: str, runner: StepRunner, start: float, end: float) -> None:

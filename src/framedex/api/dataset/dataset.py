@@ -454,7 +454,12 @@ class Dataset(
         return self.task
 
     def reindex(
-        self, *, thresholds: Sequence[float] | None = None, measure_images: bool = False, wait: bool = True
+        self,
+        *,
+        thresholds: Sequence[float] | None = None,
+        measure_images: bool = False,
+        force: bool = False,
+        wait: bool = True,
     ) -> Task:
         """Rebuild the index: neighbours, clusters, duplicate groups and scores.
 
@@ -466,6 +471,7 @@ class Dataset(
             measure_images: read the images of a table of embeddings, as far as their uris lead to files, and measure
                 their size and quality and find copies as of other datasets. A READY dataset can be reindexed with it,
                 too. Images that cannot be read keep their rows as they are.
+            force: begin also where the search of neighbours will take longer than the limit of the settings.
             wait: return when the task is done, showing progress; else at once.
 
         Raises:
@@ -480,18 +486,26 @@ class Dataset(
             >>> ds
             <framedex.Dataset 'pets': 34 images, 1 video, READY>
         """
+        check_flag("force", force)
         cuts = None if thresholds is None else check_thresholds(thresholds)
         if measure_images:
             check_brings_embeddings(self.embedding_config)
         return self._start(
             TaskType.REINDEX,
-            lambda job, progress: reindex(job, progress=progress, measure_images=measure_images),
+            lambda job, progress: reindex(
+                job.forced() if force else job, progress=progress, measure_images=measure_images
+            ),
             Operation.REINDEX,
             wait=wait,
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None and not measure_images else SETTLED,
             status_shown=DatasetStatus.INDEXING,
             thresholds=cuts,
-            config={"operation": Operation.REINDEX, "thresholds": cuts, "measure_images": measure_images},
+            config={
+                "operation": Operation.REINDEX,
+                "thresholds": cuts,
+                "measure_images": measure_images,
+                "force": force,
+            },
         )
 
     def _start(

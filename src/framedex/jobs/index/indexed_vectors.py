@@ -15,7 +15,7 @@ from framedex.analysis.grouped.neighbours import Sizes, nearest_by_groups, spans
 from framedex.analysis.grouped.steps import Plan, Span
 from framedex.analysis.linkage import DENSE_ROWS, average_linkage, number_by_first_row
 from framedex.analysis.neighbour_lists import NeighbourGraph
-from framedex.analysis.neighbours import nearest, row_keys, unique_keys, unique_rows
+from framedex.analysis.neighbours import CostCheck, ignore_cost, nearest, row_keys, unique_keys, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
@@ -86,14 +86,21 @@ class InMemory(IndexedVectors):
         positions: see :class:`IndexedVectors`.
         vectors: float32, shape (N, D): the vectors of items; they are changed.
         progress: called with the completed share; raises to stop.
+        check_cost: called before many vectors are compared; raises to stop.
     """
 
-    def __init__(self, positions: Positions, vectors: Vectors, progress: ShareProgress) -> None:
+    def __init__(
+        self,
+        positions: Positions,
+        vectors: Vectors,
+        progress: ShareProgress,
+        check_cost: CostCheck = ignore_cost,
+    ) -> None:
         self.positions = positions
         self.first, self.inverse = unique_rows(vectors)
         self._vectors = keep_rows(vectors, self.first)
         self.vectors = VectorsInMemory(self._vectors)
-        self.graph = nearest(self._vectors, k=NEIGHBOURS, progress=progress)
+        self.graph = nearest(self._vectors, k=NEIGHBOURS, check_cost=check_cost, progress=progress)
 
     def clusters(self, thresholds: Sequence[float], progress: ShareProgress) -> Labels:
         """See :meth:`IndexedVectors.clusters`."""
@@ -165,6 +172,7 @@ def indexed_vectors(
 
     Raises:
         WorkspaceError: there is too little space on the disk for temporary files.
+        InvalidInput: it would take longer than the limit of the settings.
     """
     dimension = int(table.schema.field(column).type.list_size)
     needed = _FIXED_BYTES + table.count() * (4 * dimension + _ROW_BYTES)
@@ -172,7 +180,12 @@ def indexed_vectors(
         progress(0.0)
         positions, vectors = table.vectors(column)
         progress(_READ)
-        yield InMemory(positions, vectors, lambda share: progress(_READ + (1 - _READ) * share))
+        yield InMemory(
+            positions,
+            vectors,
+            lambda share: progress(_READ + (1 - _READ) * share),
+            ignore_cost if resources is None else partial(resources.check_cost, dimension=dimension),
+        )
         return
     if column in table.overlay.columns:
         table = Table(table.path, tables.fold_edits(table))
@@ -184,7 +197,8 @@ def indexed_vectors(
             found = nearest_by_groups(
                 StoredVectors(table, unique[0][unique[1]], column=column), folder, k=files.k,
                 sizes=Sizes.within(resources.memory_bytes // (resources.workers + 1), dimension),
-                executor=executor, progress=lambda share: progress(_READ + (1 - _READ) * share),
+                executor=executor, check_cost=partial(resources.check_cost, dimension=dimension),
+                progress=lambda share: progress(_READ + (1 - _READ) * share),
             )  # fmt: skip
             yield ByGroups(table, column, unique, found, executor, resources.memory_bytes // (16 * dimension))
 

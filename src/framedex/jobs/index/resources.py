@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from framedex.analysis.products import best_products, multiply_adds_a_second
 from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.memory import free_memory
+from framedex.errors import InvalidInput
 from framedex.executors import Executor, ProcessExecutor, ThreadExecutor
 from framedex.jobs.context import JobContext
 from framedex.settings import THREADS, Settings
 
+_CHECKED = 1e12  # multiply-adds for each hour of the limit, below which nothing is measured
 _SHARE = 2  # the part of the free memory that an index takes, as its inverse
 
 
@@ -45,6 +48,27 @@ class IndexResources:
     @property
     def _has_threads(self) -> bool:
         return self.settings.executor == THREADS or os.name != "posix"
+
+    def check_cost(self, multiply_adds: float, dimension: int) -> None:
+        """Check that a search will not take longer than the limit of the settings.
+
+        Args:
+            multiply_adds: the number of multiply-adds that it takes.
+            dimension: of the vectors.
+
+        Raises:
+            InvalidInput: it will; the message has the hours.
+        """
+        limit = self.settings.index_hours
+        if multiply_adds < _CHECKED * limit:
+            return
+        hours = multiply_adds / multiply_adds_a_second(best_products(), dimension) / 3600
+        if hours > limit:
+            raise InvalidInput(
+                f"the search of neighbours takes about {hours:,.1f} hours on this machine, as these vectors form "
+                f"hardly any clusters; pass force=True to begin nevertheless, or allow more than {limit:g} hours "
+                "(FRAMEDEX_INDEX_HOURS)"
+            )
 
     @contextmanager
     def executor(self) -> Iterator[Executor]:
