@@ -14,10 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framedex.analysis.grouped.clusters import linkage_by_groups
 from framedex.errors import Aborted, InvalidInput, MissingDependency, Unavailable
 from framedex.executors import ProcessExecutor, RayExecutor, ResultLost, ThreadExecutor, open_executor
 from framedex.executors import ray as ray_module
 from framedex.settings import PROCESSES, Settings, check_executor
+from tests.analysis.arrays import clustered
+from tests.analysis.grouped.searches import by_row, found
 from tests.executors import work
 from tests.executors.ray_cluster import ACCESS, client_server, environment
 
@@ -294,3 +297,20 @@ def test_settings__choose_the_executor(monkeypatch: pytest.MonkeyPatch, caplog: 
     with open_executor(Settings(executor=PROCESSES)) as made:
         assert type(made) is ThreadExecutor
     assert "work is done on threads, not by the executor 'processes'" in caplog.text
+
+
+@pytest.mark.slow
+def test_index__by_groups_is_that_on_threads(executor: RayExecutor, tmp_path: Path) -> None:
+    """Neighbours and clusters of 20,000 vectors are equal bit for bit."""
+    vectors = clustered(20_000, 24, centres=100, spread=0.6)
+    lists, clusters = [], []
+    with ThreadExecutor(2) as threads:
+        for name, each in (("threads", threads), ("ray", executor)):
+            graph, plan = found(vectors, tmp_path / name, each)
+            lists.append(by_row(graph, plan))
+            link = partial(linkage_by_groups, plan, graph, np.ones(len(vectors), np.int64), (0.02, 0.05, 0.1))
+            clusters.append(link(in_memory=0, dense_rows=5000, executor=each, progress=lambda _share: None))
+    np.testing.assert_array_equal(lists[0][0], lists[1][0])
+    np.testing.assert_array_equal(lists[0][1], lists[1][1])
+    np.testing.assert_array_equal(clusters[0], clusters[1])
+    assert len(np.unique(clusters[0][:, 2])) > 20

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, take_rows, tested_rows
 from framedex.analysis.grouped.neighbours import StepRunner, spans_of
-from framedex.analysis.grouped.steps import Plan, compare_visitors, engine_of_worker
+from framedex.analysis.grouped.steps import Plan, compare_visitors, engine_of_worker, nearest_to
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.products import Survivors
 from framedex.analysis.reciprocal import SEARCH_RECALL, Floats, Ints, Means, Rows, Weights
@@ -202,9 +202,9 @@ def find_exact_means(
     """
     start, places = item
     rows = take_rows(plan.files.vectors, places)
-    columns, scores = engine_of_worker().largest(queries, rows, min(k + 1, len(rows)))
-    scores[places[columns] == own[:, None]] = -np.inf
-    return columns + start, scores
+    found = nearest_to(queries, rows, k + 1)
+    found.similarity[(found.rows >= 0) & (places[found.rows] == own[:, None])] = -np.inf
+    return np.where(found.rows < 0, -1, found.rows.astype(np.int64) + start), found.similarity
 
 
 def look_means(

@@ -119,10 +119,20 @@ def vectors_of(source: PartSource, span: Span) -> Vectors:
 def find_exact(plan: Plan, span: Span) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Return (rows, similarities) of the rows of a part that are nearest to the queries, without these themselves."""
     rows = vectors_of(plan.source, span)
-    columns, scores = engine_of_worker().largest(plan.queries, rows, min(plan.files.k + 1, len(rows)))
-    columns = columns + span[0]
-    scores[columns == plan.tested[:, None]] = -np.inf
-    return columns, scores
+    found = nearest_to(plan.queries, rows, plan.files.k + 1)
+    columns = np.where(found.rows < 0, -1, found.rows.astype(np.int64) + span[0])
+    found.similarity[columns == plan.tested[:, None]] = -np.inf
+    return columns, found.similarity
+
+
+def nearest_to(queries: Vectors, rows: Vectors, k: int) -> Lists:
+    """Return the lists of the k rows that are nearest to queries, unordered."""
+    found, engine, own = Lists(len(queries), k), engine_of_worker(), np.arange(len(queries), dtype=np.int32)
+    for start in range(0, len(rows), _QUERIES):
+        ((query, column, score),) = engine.above(queries, rows[start : start + _QUERIES], found.limits, k)
+        found.offer((own[query], (column + start).astype(np.int32), score))
+        found.settle()
+    return found
 
 
 def look(plan: Plan, part: int) -> npt.NDArray[np.int32]:

@@ -196,7 +196,7 @@ def indexed_vectors(
         with spill_folder(resources.spill, files.nbytes, f"the index of {rows:,} vectors") as folder:
             found = nearest_by_groups(
                 StoredVectors(table, unique[0][unique[1]], column=column), folder, k=files.k,
-                sizes=Sizes.within(resources.memory_bytes // (resources.workers + 1), dimension),
+                sizes=Sizes.within(resources.memory_bytes // (executor.workers + 1), dimension),
                 executor=executor, check_cost=partial(resources.check_cost, dimension=dimension),
                 progress=lambda share: progress(_READ + (1 - _READ) * share),
             )  # fmt: skip

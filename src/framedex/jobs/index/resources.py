@@ -1,8 +1,7 @@
 """Resources of an index: how much memory it may take, where its temporary files are, and what runs its steps."""
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from framedex.analysis.products import best_products, multiply_adds_a_second
 from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.memory import free_memory
 from framedex.errors import InvalidInput
-from framedex.executors import Executor, ProcessExecutor, ThreadExecutor
+from framedex.executors import Executor, open_executor
 from framedex.jobs.context import JobContext
-from framedex.settings import THREADS, Settings
+from framedex.settings import PROCESSES, THREADS, Settings
 
 _CHECKED = 1e12  # multiply-adds for each hour of the limit, below which nothing is measured
 _SHARE = 2  # the part of the free memory that an index takes, as its inverse
@@ -40,15 +39,6 @@ class IndexResources:
         """The bytes that the index may take: those of the settings, or a share of what is free."""
         return self.settings.memory_bytes or free_memory() // _SHARE
 
-    @property
-    def workers(self) -> int:
-        """The number of items that run at the same time."""
-        return self.settings.threads if self._has_threads else self.settings.processes
-
-    @property
-    def _has_threads(self) -> bool:
-        return self.settings.executor == THREADS or os.name != "posix"
-
     def check_cost(self, multiply_adds: float, dimension: int) -> None:
         """Check that a search will not take longer than the limit of the settings.
 
@@ -72,10 +62,13 @@ class IndexResources:
 
     @contextmanager
     def executor(self) -> Iterator[Executor]:
-        """Yield an executor with as many workers; threads multiply matrices on one processor each."""
-        if self._has_threads:
-            with single_threaded_blas(), ThreadExecutor(self.workers) as threads:
-                yield threads
-        else:
-            with ProcessExecutor(self.workers) as processes:
-                yield processes
+        """Yield the executor of the settings, by default processes: an index that does not fit into memory is large.
+
+        On threads, matrices are multiplied by one processor each.
+        """
+        settings = self.settings
+        if settings.executor is None:
+            settings = settings.model_copy(update={"executor": PROCESSES})
+        on_threads = single_threaded_blas() if settings.executor == THREADS else nullcontext()
+        with on_threads, open_executor(settings, memory=self.memory_bytes) as executor:
+            yield executor
