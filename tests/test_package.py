@@ -25,7 +25,7 @@ FIELDS = {
 MAY_LOAD = {
     "import framedex": set[str](),
     "import framedex.cli": {"typer"},
-    "import framedex.executors": FIELDS | {"Stemmer"},
+    "import framedex.executors": FIELDS,
     "from framedex.storage.listing import list_workspace": FIELDS | {"greenlet", "sqlalchemy"},
     "from framedex import Workspace": (
         FIELDS | {"PIL", "cv2", "greenlet", "numpy", "pyarrow", "simplejpeg", "sqlalchemy"}
