@@ -311,6 +311,25 @@ def test_stored_vectors__are_those_of_the_table(
         assert stored.take(some)[:, 0].tolist() == [places[row] for row in some]
 
 
+def test_stored_vectors__parts_read_no_row_after_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part has its rows, and the table is not read to its end for them."""
+    monkeypatch.setattr(table_versions, "_BATCH_ROWS", 10)
+    version = tables.append(tmp_path / "t", [vector_batch([[float(row), 1.0, 0.0] for row in range(500)])], VECTORS)
+    read: list[int] = []
+    batches = Table.vector_batches
+
+    def counted(table: Table, column: str, start: int) -> Iterator[pa.RecordBatch]:
+        for batch in batches(table, column, start):
+            read.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(Table, "vector_batches", counted)
+    stored = StoredVectors(Table(tmp_path / "t", version), np.arange(0, 500, 2))
+    part = stored.part(50, 60)
+    assert [row[0] for _, block in part.blocks() for row in block.tolist()] == list(range(100, 120, 2))
+    assert sum(read) <= 40
+
+
 def test_vectors__from_a_row_on(tmp_path: Path) -> None:
     """Rows before the start are left out; a start at the end returns no rows."""
     version = tables.append(

@@ -10,7 +10,7 @@ Most nearest neighbours that are missed so are those of rows far from all others
 further cells: the farther the nearest neighbour that was found, the larger the difference that another one may have.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -46,6 +46,11 @@ class Cells:
     centroids: Vectors
     of_row: npt.NDArray[np.int32]
     reach: float
+
+
+def without_rows(cells: Cells | None) -> Cells | None:
+    """Return the centroids and the reach of cells, without the cells of rows."""
+    return None if cells is None else replace(cells, of_row=np.empty(0, dtype=np.int32))
 
 
 @dataclass(frozen=True)

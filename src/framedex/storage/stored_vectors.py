@@ -45,6 +45,8 @@ class StoredVectors:
         out = np.empty((min(self._block_rows, len(self._positions)), self.dimension), dtype=np.float32)
         first, filled, start = 0, 0, int(self._positions[0])
         for batch in self._table.vector_batches(self._column, start):
+            if first + filled == len(self._positions):  # the rest of the table is not read
+                break
             end = start + batch.num_rows
             content, used = flat(batch.column(0), self.dimension), 0
             positions = self._positions[first + filled : np.searchsorted(self._positions, end)] - start

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.additions import extend, join_clusters, join_groups
+from framedex.analysis.cells import without_rows
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
@@ -126,7 +127,16 @@ def index_added(
     settled = indexed.rows if summary.settled is None else summary.settled
     statistics = codes.names, quality.statistics
     return WrittenIndex(
-        version, finite(defaults), scale, free, settled, extended.graph, sums, quality.agreement, copies, statistics
+        version,
+        finite(defaults),
+        scale,
+        free,
+        settled,
+        without_rows(extended.graph.cells),
+        sums,
+        quality.agreement,
+        copies,
+        statistics,
     )
 
 

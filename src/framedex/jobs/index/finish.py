@@ -91,8 +91,8 @@ def write_rest(indexed: WrittenIndex, table: Path) -> dict[str, int]:
         table: folder of the media table or the table of objects.
     """
     versions = {}
-    if indexed.graph.cells is not None:
-        versions[CELLS] = _replace(_path(table, CELLS), {"centroid": _lists(indexed.graph.cells.centroids)})
+    if indexed.cells is not None:
+        versions[CELLS] = _replace(_path(table, CELLS), {"centroid": _lists(indexed.cells.centroids)})
     if (sums := indexed.sums) is not None and len(sums.keys):
         columns = {"key": pa.array(sums.keys), "weight": pa.array(sums.weights), "sum": _lists(sums.sums)}
         versions[MEANS] = _replace(_path(table, MEANS), columns)

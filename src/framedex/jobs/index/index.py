@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.analysis.cells import Cells, without_rows
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import LabelStatistics, label_quality
-from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.core.progress import Progress, ShareProgress
@@ -61,7 +61,7 @@ class WrittenIndex:
         first_free: by column of clusters and groups: the lowest number that was never used.
         settled: the number of the table's first rows that were grouped by the last rebuild; further rows were added
             later.
-        graph: the neighbour graph, with its cells.
+        cells: the centroids and the reach of the search, without the cells of rows; None if all rows were compared.
         sums: sums of large clusters.
         label_agreement: the share of labels that agree with those of the neighbours; None if there is nothing to
             compare.
@@ -76,7 +76,7 @@ class WrittenIndex:
     uniqueness_scale: float
     first_free: dict[str, int]
     settled: int
-    graph: NeighbourGraph = field(repr=False, compare=False)
+    cells: Cells | None = field(repr=False, compare=False)
     sums: ClusterSums | None = field(default=None, repr=False, compare=False)
     label_agreement: float | None = None
     copies: CopyPairs | None = field(default=None, repr=False, compare=False)
@@ -92,7 +92,7 @@ class WrittenIndex:
             uniqueness_scale=self.uniqueness_scale,
             first_free=self.first_free,
             settled=self.settled,
-            reach=self.graph.cells.reach if self.graph.cells else None,
+            reach=self.cells.reach if self.cells else None,
             label_agreement=self.label_agreement,
         )
 
@@ -169,7 +169,8 @@ def index(
         version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
         progress("writing", 1.0)
         agreement, statistics = judged
-        return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement, copies, statistics)
+        cells = without_rows(graph.cells)  # temporary files are held by nothing that is returned
+        return WrittenIndex(version, finite(defaults), scale, free, count, cells, sums, agreement, copies, statistics)
 
 
 def _graph_results(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.cells import without_rows
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
@@ -122,7 +123,16 @@ def index_removed(
     settled = int(np.count_nonzero(~deleted[: summary.settled]))
     statistics = codes.names, quality.statistics
     return WrittenIndex(
-        version, finite(defaults), scale, free, settled, remaining.graph, sums, quality.agreement, left, statistics
+        version,
+        finite(defaults),
+        scale,
+        free,
+        settled,
+        without_rows(remaining.graph.cells),
+        sums,
+        quality.agreement,
+        left,
+        statistics,
     )
 
 
