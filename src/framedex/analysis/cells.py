@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.products import Products, run_all
-from framedex.core.arrays import Vectors
+from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 
 _CELL_ROWS = 500
@@ -229,6 +229,7 @@ def reach_of(
     *,
     recall: float,
     min_similarity: float = -np.inf,
+    sizes: Floats | None = None,
 ) -> Reach:
     """Return the reach for a recall, from a sample of rows with exact neighbours.
 
@@ -240,6 +241,8 @@ def reach_of(
         rows: the number of rows among which they search.
         recall: requested share of the true neighbours, below 1.
         min_similarity: only neighbours with at least this similarity count.
+        sizes: float32, shape (C,): about the number of rows of each cell; by default estimated from the neighbours,
+            which is too much where there are many more cells than neighbours.
     """
     to_centroids = queries @ centroids.T
     own = to_centroids.max(axis=1, keepdims=True)
@@ -257,7 +260,8 @@ def reach_of(
     ratio = np.where(distance > _SMALL_DISTANCE, difference / np.maximum(distance, _SMALL_DISTANCE), 0)
     per_distance = float(np.quantile(ratio[near], 1 - _FAR_MISSED * missed))
     # The sizes of cells are estimated from the cells of the sample's neighbours.
-    sizes = np.bincount(cell.ravel(), minlength=len(centroids)) * (rows / cell.size)
+    if sizes is None:
+        sizes = np.bincount(cell.ravel(), minlength=len(centroids)) * (rows / cell.size)
 
     def n_candidates(reach: float | Vectors) -> float:
         return float(((to_centroids >= own - reach) * sizes).sum(axis=1).mean())

@@ -24,9 +24,9 @@ from framedex.analysis.grouped.grouping import group_cells
 from framedex.analysis.grouped.steps import FIRST, SECOND, PartSource, Plan, Span
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
 from framedex.analysis.neighbours import DEFAULT_K, DEFAULT_RECALL, OVERHEAD, CostCheck, ignore_cost
-from framedex.analysis.products import Survivors
+from framedex.analysis.products import Products, Survivors
 from framedex.analysis.vector_sources import VectorSource
-from framedex.core.arrays import Vectors
+from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 from framedex.executors import Executor
 
@@ -34,6 +34,7 @@ _CELL_ROWS = 500
 _FLAT_CELLS = 4096  # up to this number, rows are compared with all centroids
 _TAKEN = 65536  # rows that are read by number at a time
 _CHECKED = 65536
+_SIZED = 65536  # rows of which the sizes of cells are estimated
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -158,16 +159,25 @@ def _start(
         centroids = CellCentroids(centroids_of(sample, cells, engine=engine, random=random, progress=find))
     else:
         centroids = find_cell_centroids(sample, cells, engine=engine, random=random, progress=find)
+    sizes_of_cells = _sizes(centroids, sample, count, engine)
     del sample
     tested = tested_rows(count, random)
     queries = _take(source.part(0, count), tested)
     plan = Plan(files, source, spans_of(count, sizes.part_rows), queries, tested).save()
     near, similarity = _exact(plan, runner)
     of_near = assign(_take(source.part(0, count), near.ravel()), centroids.all, engine=engine).reshape(near.shape)
-    reach = reach_of(queries, of_near, similarity, centroids.all, count, recall=recall)
+    reach = reach_of(queries, of_near, similarity, centroids.all, count, recall=recall, sizes=sizes_of_cells)
     distance = np.sqrt(np.maximum(2 - 2 * similarity[:, 0], 0))
     widest = np.maximum(reach.all, reach.per_distance * distance)
     return replace(plan, centroids=with_few_coarse(centroids, queries, widest), reach=reach).save()
+
+
+def _sizes(centroids: CellCentroids, sample: Vectors, count: int, engine: Products) -> Floats:
+    """Return about how many of all rows each cell has, from a sample of them."""
+    some = sample[:: max(1, len(sample) // _SIZED)]
+    cells, _, _ = centroids.near(some, 0.0, engine=engine)
+    found = np.bincount(cells, minlength=len(centroids)) * (count / len(some))
+    return np.asarray(found, dtype=np.float32)
 
 
 def spans_of(count: int, size: int) -> tuple[Span, ...]:
