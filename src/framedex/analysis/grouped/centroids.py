@@ -61,33 +61,32 @@ class CellCentroids:
         own, row, column = np.empty(len(rows), np.int64), [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for start in range(0, len(rows), _BLOCK):
             part = slice(start, start + _BLOCK)
-            scores, cells = self._scores(rows[part])
+            scores, first = self._scores(rows[part])
             some = reach[part] if isinstance(reach, np.ndarray) else reach
-            best, near, place = near_best(scores, some, beyond)
-            own[part] = cells[np.arange(len(cells)), best]
+            best, near, place = near_best(scores.reshape(len(scores), -1), some, beyond)
+            width = scores.shape[2]
+            own[part] = first[np.arange(len(first)), best // width] + best % width
             row.append(near + start)
-            column.append(cells[near, place])
+            column.append(first[near, place // width] + place % width)
         return own, np.concatenate(row), np.concatenate(column)
 
     def _scores(self, rows: Vectors) -> tuple[Vectors, Columns]:
-        """Return the similarities of rows to the cells of their nearest coarse centroids, and the cells' numbers.
+        """Return the similarities of rows to the cells of their nearest coarse centroids, and the first cell of each.
 
-        Both have the shape (R, P · W) for P coarse centroids of at most W cells; similarities are -inf beyond the last
-        cell of a coarse centroid.
+        They have the shapes (R, P, W) and (R, P) for P coarse centroids of at most W cells; similarities are -inf
+        beyond the last cell of a coarse centroid.
         """
         assert self.coarse is not None, "cells are found through coarse centroids"
         assert self.starts is not None, "cells are found through coarse centroids"
         coarse = np.argpartition(-(rows @ self.coarse.T), self.n_coarse - 1, axis=1)[:, : self.n_coarse]
         coarse.sort(axis=1)  # so that of equal scores the first centroid counts
-        width = int(np.diff(self.starts).max())
-        scores = np.full((*coarse.shape, width), -np.inf, dtype=np.float32)
+        scores = np.full((*coarse.shape, int(np.diff(self.starts).max())), -np.inf, dtype=np.float32)
         order, starts = group_rows(coarse.ravel(), len(self.coarse))
         for number in np.flatnonzero(np.diff(starts)).tolist():
             row, place = np.divmod(order[starts[number] : starts[number + 1]], self.n_coarse)
             cells = self.all[self.starts[number] : self.starts[number + 1]]
             scores[row, place, : len(cells)] = rows[row] @ cells.T
-        numbers = self.starts[coarse][:, :, None] + np.arange(width)
-        return scores.reshape(len(rows), -1), numbers.reshape(len(rows), -1)
+        return scores, self.starts[coarse]
 
 
 def find_cell_centroids(
@@ -117,7 +116,7 @@ def find_cell_centroids(
             parts.append(centroids_of(sample[rows], cells, engine=engine, random=random, progress=lambda _share: None))
         progress(0.3 + 0.7 * (number + 1) / n_coarse)
     ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
-    return CellCentroids(np.concatenate(parts), coarse[kept], ends, len(kept))
+    return CellCentroids(np.concatenate(parts), coarse[kept], ends, min(_LEAST, len(kept)))
 
 
 def with_few_coarse(centroids: CellCentroids, queries: Vectors, reach: Vectors) -> CellCentroids:

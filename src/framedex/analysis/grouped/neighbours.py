@@ -32,7 +32,7 @@ from framedex.executors import Executor
 
 _CELL_ROWS = 500
 _FLAT_CELLS = 4096  # up to this number, rows are compared with all centroids
-_TAKEN = 65536  # rows that are read by number at a time
+_TAKEN = 8192  # rows that are read by number at a time
 _CHECKED = 65536
 _SIZED = 65536  # rows of which the sizes of cells are estimated
 T = TypeVar("T")
