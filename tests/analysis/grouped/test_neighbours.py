@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from framedex.analysis.grouped import centroids, neighbours
+from framedex.analysis.grouped.steps import bundles
 from framedex.analysis.neighbours import nearest
 from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.executors import ProcessExecutor, ThreadExecutor
@@ -111,3 +112,11 @@ def test_nearest_by_groups__stops_when_it_is_asked_to(tmp_path: Path) -> None:
                 executor=executor,
                 progress=stop,
             )
+
+
+def test_bundles__of_small_cells() -> None:
+    """Small cells that follow each other are one bundle, larger ones are bundles of their own, empty ones are none."""
+    sizes = [200, 200, 200, 600, 0, 0, 512, 1, 1]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    assert list(bundles(starts)) == [(0, 2), (2, 3), (3, 4), (4, 7), (7, 9)]
+    assert list(bundles(np.zeros(4, np.int64))) == []

@@ -12,6 +12,7 @@ from framedex.core.progress import ShareProgress
 
 _COARSE_ROWS = 256  # of the sample, per coarse centroid
 _BLOCK = 2048
+_FEWEST = 0.25  # of the mean number of rows of a centroid
 _FOUND = 0.998  # share of the centroids within a reach that are found through coarse ones
 _LEAST = 4  # coarse centroids of a row
 _WORTH = 3  # a row is compared with so many times fewer centroids, else with all of them
@@ -117,6 +118,17 @@ def find_cell_centroids(
         progress(0.3 + 0.7 * (number + 1) / n_coarse)
     ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
     return CellCentroids(np.concatenate(parts), coarse[kept], ends, min(_LEAST, len(kept)))
+
+
+def _used_centroids(sample: Vectors, count: int, engine: Products, random: np.random.Generator) -> Vectors:
+    """Return at most *count* centroids, without those that are the nearest of few rows.
+
+    Where a cluster has no structure within, few centroids get most of its rows, and all others a handful.
+    """
+    found = centroids_of(sample, count, engine=engine, random=random, progress=lambda _share: None)
+    rows = np.bincount(assign(sample, found, engine=engine), minlength=count)
+    used = rows >= min(_FEWEST * len(sample) / count, rows.max())
+    return np.ascontiguousarray(found[used])
 
 
 def with_few_coarse(centroids: CellCentroids, queries: Vectors, reach: Vectors) -> CellCentroids:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, take_rows, tested_rows
 from framedex.analysis.grouped.neighbours import StepRunner, spans_of
-from framedex.analysis.grouped.steps import Plan, compare_visitors, engine_of_worker, nearest_to
+from framedex.analysis.grouped.steps import Plan, bundles, compare_visitors, engine_of_worker, nearest_to
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.products import Survivors
 from framedex.analysis.reciprocal import SEARCH_RECALL, Floats, Ints, Means, Rows, Weights
@@ -233,15 +233,12 @@ def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> Survivors:
     visitors, number = np.unique(visits.visitors, return_inverse=True)
     found = Lists(len(visitors), k, min_similarity=floor)
     vectors, engine = plan.files.vectors, engine_of_worker()
-    for (low, high), (start, stop) in zip(
-        pairwise(visits.ends.tolist()), pairwise(visits.starts.tolist()), strict=True
-    ):
-        if low == high or start == stop:
+    for first, last in bundles(visits.starts):
+        members = visits.members[visits.starts[first] : visits.starts[last]]
+        of_bundle = np.unique(number[visits.ends[first] : visits.ends[last]])
+        if not len(of_bundle):
             continue
-        members = visits.members[start:stop]
-        for row, column, score in compare_visitors(
-            vectors, members, visitors, number[low:high], found.limits, k, engine
-        ):
+        for row, column, score in compare_visitors(vectors, members, visitors, of_bundle, found.limits, k, engine):
             foreign = visitors[row] != members[column]
             found.offer((row[foreign], members[column[foreign]], score[foreign]))
     found.settle()

@@ -29,6 +29,7 @@ FIRST, SECOND = "first", "second"
 """The turns of visits."""
 _QUERIES = 4096
 _MEMBERS = 16384  # rows of a cell that are compared at a time
+_BUNDLE_ROWS = 512  # of cells that are compared together
 _STEP_ROWS = 2048
 Span = tuple[int, int]
 """The first one of some rows, and the end."""
@@ -211,21 +212,40 @@ def visit_group(plan: Plan, turn: str, group: int) -> tuple[Survivors, int]:
     found = Lists(len(visitors), files.k)
     found.limits = files.limits[visitors]
     known, vectors, engine = files.lists, files.vectors, engine_of_worker()
+    starts = grouping.cell_starts[grouping.group_cells[group] : grouping.group_cells[group + 1] + 1]
     ends = np.searchsorted(cells, np.arange(grouping.group_cells[group], grouping.group_cells[group + 1] + 1))
-    for cell, (low, high) in zip(grouping.cells(group), pairwise(ends.tolist()), strict=True):
-        start, stop = grouping.cell_starts[cell : cell + 2].tolist()
-        if low == high or start == stop:
+    for first, last in bundles(starts):
+        start, stop = int(starts[first]), int(starts[last])
+        visitors_of_bundle = np.unique(number[ends[first] : ends[last]])
+        if not len(visitors_of_bundle):
             continue
         for row, column, score in compare_visitors(
-            vectors, range(start, stop), visitors, number[low:high], found.limits, files.k, engine
+            vectors, range(start, stop), visitors, visitors_of_bundle, found.limits, files.k, engine
         ):
             other = column + np.int32(start)
             new = (known[visitors[row]] != other[:, None]).all(axis=1) & (visitors[row] != other)
             found.offer((row[new], other[new], score[new]))
-        found.n_comparisons += (high - low) * (stop - start)
+        found.n_comparisons += len(visitors_of_bundle) * (stop - start)
     found.settle()
     row, column = np.nonzero(found.rows >= 0)
     return (visitors[row], found.rows[row, column], found.similarity[row, column]), found.n_comparisons
+
+
+def bundles(starts: npt.NDArray[np.int64]) -> Iterator[Span]:
+    """Yield (first, end) of consecutive cells that are compared together: small ones, or a single larger one.
+
+    Small cells that lie near each other have mostly the same visitors, and to read these takes longer than to compare
+    them.
+
+    Args:
+        starts: int64, shape (C + 1,): where the rows of each cell begin, and the end.
+    """
+    first, count = 0, len(starts) - 1
+    while first < count:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + _BUNDLE_ROWS, side="right")) - 1)
+        if starts[last] > starts[first]:
+            yield first, last
+        first = last
 
 
 def compare_visitors(
