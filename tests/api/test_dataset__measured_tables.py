@@ -110,4 +110,6 @@ def test_reindex__measure_images_on_the_command_line(
     assert exit_.value.code == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("table: 2 images indexed in ")
-    assert out[1] == ("1 image could not be read to be measured; values of before are kept, without a copy descriptor")
+    assert out[1] == (
+        "1 image could not be read to be measured; its row keeps the values it had, without a copy descriptor"
+    )

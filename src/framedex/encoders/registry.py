@@ -207,7 +207,16 @@ def automatic(settings: Settings) -> tuple[str, str]:
 
 
 def is_loaded_by_name(name: str) -> bool:
-    """Return whether another process can load an encoder by its name: not one that was given or registered in code."""
+    """Return whether another process can load an encoder by its name: not one that was given or registered in code.
+
+    Args:
+        name: the name, such as ``gist`` or ``clip:ViT-B-32``.
+
+    Examples:
+        >>> from framedex.encoders import is_loaded_by_name
+        >>> is_loaded_by_name("gist")
+        True
+    """
     word = name.partition(":")[0]
     return any(_SCHEMES.get(word) is each for each in _BUILT_IN) or (
         word not in _SCHEMES and word in ENCODER_PLUGINS.rows()

@@ -294,7 +294,8 @@ def _outcome(indexed: WrittenIndex) -> str:
     """Return the message of a successful task."""
     if not indexed.unread:
         return DONE
-    unread = f"{counted(indexed.unread, 'images')} could not be read to be measured; values of before are kept"
+    kept = "its row keeps the values it had" if indexed.unread == 1 else "their rows keep the values they had"
+    unread = f"{counted(indexed.unread, 'images')} could not be read to be measured; {kept}"
     return f"{DONE}; {unread}{', without a copy descriptor' if indexed.undescribed else ''}"
 
 
