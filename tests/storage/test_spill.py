@@ -1,5 +1,6 @@
 """Temporary files are gone after success, failure and the end of the process, and are not begun without space."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -23,10 +24,10 @@ with spill_folder(Path(sys.argv[1]), 0, "a test") as folder:
 """
 
 
-def _fail_within(parent: Path) -> None:
+def _fail_within(parent: Path, error: Exception) -> None:
     with spill_folder(parent, 10, "a test") as folder:
         (folder / "file").touch()
-        raise ZeroDivisionError
+        raise error
 
 
 def test_spill_folder__is_gone_after_the_block(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_spill_folder__is_gone_after_the_block(tmp_path: Path) -> None:
         assert remove_spills(tmp_path / "spill") == 0
         assert (folder / "file").exists()
     with pytest.raises(ZeroDivisionError):
-        _fail_within(tmp_path / "spill")
+        _fail_within(tmp_path / "spill", ZeroDivisionError())
     assert list((tmp_path / "spill").iterdir()) == []
 
 
@@ -48,6 +49,15 @@ def test_spill_folder__needs_space(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(WorkspaceError, match=r"the index needs 1,\d+,\d+,\d+ bytes .* 1,048,576,000 are free"):
         begins.__enter__()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_spill_folder__that_is_full(tmp_path: Path) -> None:
+    """A disk that is full within the block is an error of ours; other errors stay as they are."""
+    for code, kind in ((errno.ENOSPC, WorkspaceError), (errno.EIO, OSError)):
+        with pytest.raises(kind) as caught:
+            _fail_within(tmp_path, OSError(code, os.strerror(code)))
+        assert (type(caught.value) is WorkspaceError) == (code == errno.ENOSPC)
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="other systems have no such locks")

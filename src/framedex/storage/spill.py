@@ -1,5 +1,6 @@
 """Folders of temporary files of tasks that need more than memory. They are removed also after a process was killed."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 from framedex.core.file_locks import is_locked, locked
 from framedex.errors import WorkspaceError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _SPARE = 256 * 2**20  # bytes that are left on the disk for all else, such as the commit
 
 
@@ -25,7 +27,7 @@ def spill_folder(parent: Path, needed: int, purpose: str) -> Iterator[Path]:
         purpose: what they are for, in words.
 
     Raises:
-        WorkspaceError: there is too little space on the disk.
+        WorkspaceError: there is too little space on the disk, before the block or within it.
     """
     remove_spills(parent)
     parent.mkdir(parents=True, exist_ok=True)
@@ -40,6 +42,10 @@ def spill_folder(parent: Path, needed: int, purpose: str) -> Iterator[Path]:
         try:
             folder.mkdir()
             yield folder
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            raise WorkspaceError(f"{purpose} has no space for temporary files in {parent}: {error.strerror}") from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             _lock(folder).unlink(missing_ok=True)

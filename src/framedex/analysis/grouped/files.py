@@ -13,6 +13,7 @@ from framedex.core.arrays import Vectors
 
 Places = npt.NDArray[np.integer]
 _BLOCK_ROWS = 16384
+_VISITS = 32  # of a row, for which there must be space
 _NOTED = 10  # nearest neighbours of a row that are kept apart, see CellJoin.two_steps
 
 
@@ -37,8 +38,8 @@ class GroupFiles:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the files of rows."""
-        return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4)
+        """The bytes of the files of rows, and of visits as far as they are usual."""
+        return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4 + 8 * _VISITS)
 
     def create(self) -> None:
         """Make the files, and reserve their bytes.
