@@ -17,7 +17,7 @@ from framedex.settings import Settings
 from framedex.storage import spill
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
 from framedex.storage.table_versions import Table
-from tests.analysis.arrays import clustered
+from tests.analysis.arrays import clustered, uniform
 from tests.jobs.fakes import StopAt
 from tests.jobs.index.test_index import CUTS, build
 
@@ -83,6 +83,21 @@ def test_index__by_groups_needs_space(table: Table, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(spill, "_SPARE", 2**60)
     with pytest.raises(WorkspaceError, match=r"the index of 2,\d+ vectors needs .* bytes for temporary files"):
         index(table, CUTS, progress=lambda _stage, _share: None, resources=resources(tmp_path, "threads"))
+
+
+@pytest.mark.parametrize("values", [1, 3])
+def test_index__of_few_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: int) -> None:
+    """Where nearly all vectors are equal, the few distinct ones are compared in memory."""
+    monkeypatch.setattr(indexed_vectors, "DENSE_ROWS", 100)
+    monkeypatch.setattr(indexed_vectors, "nearest_by_groups", None)
+    vectors = uniform(values, 24)[np.arange(3000) % values]
+    table = build(tmp_path / "media.lance", list(vectors))
+    written = index(table, CUTS, progress=lambda _stage, _share: None, resources=resources(tmp_path, "threads"))
+    columns = Table(table.path, written.version).scan([CLUSTERS[0], *DUPLICATES]).read_all()
+    for name in columns.column_names:
+        first = 1 if name in CLUSTERS else 0
+        assert columns[name].to_pylist() == [first + row % values for row in range(3000)], name
+    assert not (tmp_path / "spill").exists()
 
 
 @pytest.mark.parametrize("memory", [SMALL, 2**31])

@@ -247,7 +247,7 @@ def near_duplicates(table: Table, copies: CopyPairs, cannot_link: Sequence[Posit
         rows: the ascending rows to group; those without a copy descriptor are in no group.
     """
     described, vectors = read_descriptors(table, rows)
-    index_of_rows = InMemory(rows[described], vectors, lambda _share: None)
+    index_of_rows = InMemory.of(rows[described], vectors, lambda _share: None)
     groups, similarity = _near_duplicates(table, copies, cannot_link, index_of_rows)
     return scatter(groups, described, len(rows)), np.nan_to_num(scatter(similarity, described, len(rows)), nan=-1)
 

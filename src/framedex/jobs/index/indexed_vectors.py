@@ -12,7 +12,7 @@ from framedex.analysis.cluster_means import ClusterSums, cluster_sums
 from framedex.analysis.grouped.clusters import linkage_by_groups
 from framedex.analysis.grouped.files import FileVectors, GroupFiles
 from framedex.analysis.grouped.neighbours import Sizes, nearest_by_groups, spans_of
-from framedex.analysis.grouped.steps import Plan, Span
+from framedex.analysis.grouped.steps import Plan, Span, vectors_of
 from framedex.analysis.linkage import DENSE_ROWS, average_linkage, number_by_first_row
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import CostCheck, ignore_cost, nearest, row_keys, unique_keys, unique_rows
@@ -35,6 +35,8 @@ _READ = 0.1  # share of the progress for reading the vectors
 _KEY_ROWS = 131_072  # rows whose keys are computed at a time
 
 Labels = npt.NDArray[np.int32]
+Unique = tuple[Positions, Positions, Positions]
+"""(positions, first, inverse), as in :class:`IndexedVectors`; distinct vectors are in the order of first items."""
 
 
 class IndexedVectors(ABC):
@@ -83,24 +85,27 @@ class InMemory(IndexedVectors):
     """An index of vectors that are all in memory.
 
     Args:
-        positions: see :class:`IndexedVectors`.
-        vectors: float32, shape (N, D): the vectors of items; they are changed.
+        unique: the positions, the first items and the inverse, as in :class:`IndexedVectors`.
+        vectors: float32, shape (M, D): the distinct vectors.
         progress: called with the completed share; raises to stop.
         check_cost: called before many vectors are compared; raises to stop.
     """
 
     def __init__(
-        self,
-        positions: Positions,
-        vectors: Vectors,
-        progress: ShareProgress,
-        check_cost: CostCheck = ignore_cost,
+        self, unique: Unique, vectors: Vectors, progress: ShareProgress, check_cost: CostCheck = ignore_cost
     ) -> None:
-        self.positions = positions
-        self.first, self.inverse = unique_rows(vectors)
-        self._vectors = keep_rows(vectors, self.first)
-        self.vectors = VectorsInMemory(self._vectors)
-        self.graph = nearest(self._vectors, k=NEIGHBOURS, check_cost=check_cost, progress=progress)
+        self.positions, self.first, self.inverse = unique
+        self._vectors = vectors
+        self.vectors = VectorsInMemory(vectors)
+        self.graph = nearest(vectors, k=NEIGHBOURS, check_cost=check_cost, progress=progress)
+
+    @classmethod
+    def of(
+        cls, positions: Positions, vectors: Vectors, progress: ShareProgress, check_cost: CostCheck = ignore_cost
+    ) -> "InMemory":
+        """Return the index of the vectors of items: float32, shape (N, D), which are changed."""
+        first, inverse = unique_rows(vectors)
+        return cls((positions, first, inverse), keep_rows(vectors, first), progress, check_cost)
 
     def clusters(self, thresholds: Sequence[float], progress: ShareProgress) -> Labels:
         """See :meth:`IndexedVectors.clusters`."""
@@ -128,7 +133,7 @@ class ByGroups(IndexedVectors):
         self,
         table: Table,
         column: str,
-        unique: tuple[Positions, Positions, Positions],
+        unique: Unique,
         found: tuple[NeighbourGraph, Plan],
         executor: Executor,
         in_memory: int,
@@ -175,38 +180,43 @@ def indexed_vectors(
         InvalidInput: it would take longer than the limit of the settings.
     """
     dimension = int(table.schema.field(column).type.list_size)
-    needed = _FIXED_BYTES + table.count() * (4 * dimension + _ROW_BYTES)
-    if resources is None or needed <= resources.memory_bytes or table.count() <= DENSE_ROWS:
+    check_cost = ignore_cost if resources is None else partial(resources.check_cost, dimension=dimension)
+
+    def comparing(share: float) -> None:
+        progress(_READ + (1 - _READ) * share)
+
+    if resources is None or _fits(table.count(), dimension, resources):
         progress(0.0)
         positions, vectors = table.vectors(column)
         progress(_READ)
-        yield InMemory(
-            positions,
-            vectors,
-            lambda share: progress(_READ + (1 - _READ) * share),
-            ignore_cost if resources is None else partial(resources.check_cost, dimension=dimension),
-        )
+        yield InMemory.of(positions, vectors, comparing, check_cost)
         return
     if column in table.overlay.columns:
         table = Table(table.path, tables.fold_edits(table))
     with resources.executor() as executor:
         unique = _unique(table, column, executor, lambda share: progress(_READ * share))
         rows = len(unique[1])
+        stored = StoredVectors(table, unique[0][unique[1]], column=column)
+        if _fits(rows, dimension, resources):  # most of the vectors are equal
+            yield InMemory(unique, vectors_of(stored, (0, rows)), comparing, check_cost)
+            return
         files = GroupFiles(resources.spill, rows, dimension, min(NEIGHBOURS, rows - 1))
         with spill_folder(resources.spill, files.nbytes, f"the index of {rows:,} vectors") as folder:
             found = nearest_by_groups(
-                StoredVectors(table, unique[0][unique[1]], column=column), folder, k=files.k,
+                stored, folder, k=files.k,
                 sizes=Sizes.within(resources.memory_bytes // (executor.workers + 1), dimension),
-                executor=executor, check_cost=partial(resources.check_cost, dimension=dimension),
-                progress=lambda share: progress(_READ + (1 - _READ) * share),
+                executor=executor, check_cost=check_cost, progress=comparing,
             )  # fmt: skip
             yield ByGroups(table, column, unique, found, executor, resources.memory_bytes // (16 * dimension))
 
 
-def _unique(
-    table: Table, column: str, executor: Executor, progress: ShareProgress
-) -> tuple[Positions, Positions, Positions]:
-    """Return (positions, first, inverse) of the vectors of a table, as in :class:`IndexedVectors`."""
+def _fits(rows: int, dimension: int, resources: IndexResources) -> bool:
+    """Return whether the index of some vectors fits into memory."""
+    return rows <= DENSE_ROWS or _FIXED_BYTES + rows * (4 * dimension + _ROW_BYTES) <= resources.memory_bytes
+
+
+def _unique(table: Table, column: str, executor: Executor, progress: ShareProgress) -> Unique:
+    """Return which vectors of a table are equal."""
     spans = spans_of(table.count(), _KEY_ROWS)
     positions, keys = [], []
     for done, (some, its_keys) in enumerate(
