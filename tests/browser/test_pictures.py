@@ -146,6 +146,7 @@ def test_searches__by_meaning_and_with_a_dropped_image(tmp_path: Path, open_page
             page.locator("search").dispatch_event("drop", {"dataTransfer": transfer})
             expect(page).to_have_url(re.compile("like="))
             _shows(page, [row["caption"] or row["image_filename"] for row in like])
+            page.close()  # before its service ends, which it asks again and again
 
 
 _DROP = """(content) => {

@@ -37,15 +37,15 @@ PROGRAM = f"""
 import sys, time
 from pathlib import Path
 from framedex.cli import main
-from framedex.jobs.ingest import ingest
+from framedex.jobs.ingest import encoding, ingest
 
 ingest._ENCODED = ingest._COMMITTED = {STEP}
-gate, report, encode = sys.argv.pop(1), ingest._Meter.report, ingest._encode
+gate, report, encode = sys.argv.pop(1), ingest._Meter.report, encoding._vectors
 read = []
 
-def count(group, encoder):
+def count(group, encoder, vectors):
     read.extend(group)
-    return encode(group, encoder)
+    return encode(group, encoder, vectors)
 
 def report_and_wait(meter):
     report(meter)
@@ -53,7 +53,7 @@ def report_and_wait(meter):
         report(meter)  # raises once the task is to stop
         time.sleep(0.01)
 
-ingest._encode, ingest._Meter.report = count, report_and_wait
+encoding._vectors, ingest._Meter.report = count, report_and_wait
 try:
     main()
 finally:

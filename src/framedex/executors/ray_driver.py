@@ -5,7 +5,6 @@ or ends, also if it is killed, this one ends its work and the cluster that it ha
 """
 
 import contextlib
-import fcntl
 import os
 import queue
 import shutil
@@ -24,6 +23,7 @@ from typing import Any
 import ray
 import ray.exceptions
 
+from framedex.core.file_locks import is_locked, locked
 from framedex.errors import Unavailable
 from framedex.executors.base import ATTEMPTS
 from framedex.executors.interpreters import ONE_THREAD, module_path
@@ -31,7 +31,7 @@ from framedex.executors.ray_clusters import RayCluster
 from framedex.executors.ray_worker import run_item
 from framedex.executors.resources import Capacity, Need
 
-_FOLDER = "framedex-ray-"
+_FOLDER, _LOCK = "framedex-ray-", "lock"
 _LONGEST = 16  # characters of a folder for temporary files: names of sockets within have 107 at most
 _FINEST = 4  # decimal places of numbers of processors and GPUs, of which Ray has no more
 _KILLED = 9
@@ -73,8 +73,7 @@ def _temporary_folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix=f".{_FOLDER}", dir=place))
     folder = place / made.name.removeprefix(".")
     try:
-        with (made / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # before others see the folder
+        with locked(made / _LOCK):  # before others see the folder
             made.rename(folder)
             yield folder
     finally:
@@ -82,15 +81,14 @@ def _temporary_folder() -> Iterator[Path]:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove the folder of a process that was killed: nobody has its lock.
+    """Remove the folder of a process that was killed: nobody has its lock. Those of other users stay.
 
     Raises:
-        OSError: somebody has it, or it belongs to another user.
+        OSError: it cannot be looked at.
     """
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+    if hasattr(os, "getuid") and (folder.is_symlink() or folder.stat().st_uid != os.getuid()):
         return
-    with (folder / "lock").open("r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if (folder / _LOCK).exists() and not is_locked(folder / _LOCK):
         shutil.rmtree(folder, ignore_errors=True)
 
 
