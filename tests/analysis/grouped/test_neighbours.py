@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from framedex.analysis.grouped import centroids, neighbours
-from framedex.analysis.grouped.steps import bundles
+from framedex.analysis.grouped.steps import bundles, sort_lists
 from framedex.analysis.neighbours import nearest
 from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.executors import ProcessExecutor, ThreadExecutor
@@ -120,3 +120,18 @@ def test_bundles__of_small_cells() -> None:
     starts = np.concatenate([[0], np.cumsum(sizes)])
     assert list(bundles(starts)) == [(0, 2), (2, 3), (3, 4), (4, 7), (7, 9)]
     assert list(bundles(np.zeros(4, np.int64))) == []
+
+
+def test_sort_lists__may_run_again(tmp_path: Path) -> None:
+    """The last step changes no file, so that a worker may be lost in the middle of it."""
+    with ThreadExecutor(2) as executor:
+        _, plan = found(VECTORS, tmp_path / "files", executor)
+    files, random = plan.files, np.random.default_rng(0)
+    order = random.permuted(np.tile(np.arange(10), (ROWS, 1)), axis=1)
+    lists, similarity = (np.take_along_axis(np.array(each), order, axis=1) for each in (files.lists, files.similarity))
+    expected = np.array(files.lists[:1500])
+    files.lists[:], files.similarity[:] = lists, similarity
+    for _ in range(2):
+        np.testing.assert_array_equal(sort_lists(plan, (0, 1500))[0], expected)
+    np.testing.assert_array_equal(files.lists, lists)
+    np.testing.assert_array_equal(files.similarity, similarity)

@@ -101,7 +101,7 @@ class GroupFiles:
 
     @property
     def cell(self) -> npt.NDArray[np.int32]:
-        """int32, shape (N,): the cell of each row, by row before the rows are sorted, by place afterwards."""
+        """int32, shape (N,): the cell of each row, by place."""
         return self._open("cell")
 
     @property

@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, take_rows, tested_rows
 from framedex.analysis.grouped.neighbours import StepRunner, spans_of
-from framedex.analysis.grouped.steps import Plan, bundles, compare_visitors, engine_of_worker, nearest_to
+from framedex.analysis.grouped.steps import (
+    Plan,
+    bundles,
+    compare_visitors,
+    engine_of_worker,
+    nearer,
+    nearest_to,
+    none_near,
+)
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.products import Survivors
 from framedex.analysis.reciprocal import SEARCH_RECALL, Floats, Ints, Means, Rows, Weights
@@ -91,7 +99,7 @@ class GroupSearch:
         lists = Lists(len(rows), k, min_similarity=self._floor)
         position = np.full(count, -1, dtype=np.int32)
         position[rows] = np.arange(len(rows), dtype=np.int32)
-        items = _rounds(self._plan, means.places, self._cell, query, cell)
+        items = _visits(self._plan, means.places, self._cell, query, cell)
         at = np.full(self._plan.files.rows, -1, dtype=np.int32)
         at[means.places] = np.arange(count, dtype=np.int32)
         for place, other, score in self._runner.each(
@@ -126,14 +134,13 @@ class GroupSearch:
         assert plan.centroids is not None, "the cells are known"
         tested = tested_rows(count, self._random)
         queries = means.of(tested)
-        near, scores = np.empty((len(tested), 0), np.int64), np.empty((len(tested), 0), np.float32)
+        found = none_near(len(tested))
         spans = spans_of(count, _LOOKED)
         step = partial(find_exact_means, queries, means.places[tested], k, plan)
         items = ((start, means.places[start:stop]) for start, stop in spans)
-        for rows, similarity in self._runner.each(step, items, len(spans), lambda _share: None):
-            near, scores = np.concatenate([near, rows], axis=1), np.concatenate([scores, similarity], axis=1)
-            keep = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-            near, scores = np.take_along_axis(near, keep, axis=1), np.take_along_axis(scores, keep, axis=1)
+        for some in self._runner.each(step, items, len(spans), lambda _share: None):
+            found = nearer(found, some, k)
+        near, scores = found
         cell = assign(means.of(near.ravel()), plan.centroids.all, engine=engine_of_worker()).reshape(near.shape)
         measured = reach_of(
             queries, cell, scores, plan.centroids.all, count, recall=SEARCH_RECALL, min_similarity=self._floor
@@ -158,7 +165,7 @@ class Visits:
     ends: npt.NDArray[np.int64]
 
 
-def _rounds(
+def _visits(
     plan: Plan,
     places: npt.NDArray[np.int32],
     cell_of_place: npt.NDArray[np.int32],

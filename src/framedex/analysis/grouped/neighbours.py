@@ -132,12 +132,13 @@ def nearest_by_groups(
     runner = StepRunner(executor, progress)
     plan = _start(source, folder, k, seed, sizes, recall, runner)
     check_cost(_multiply_adds(plan))
-    plan, cells = _look(plan, runner)
-    plan = _sort(plan, cells, sizes, runner)
+    plan = _sort(plan, _look(plan, runner), sizes, runner)
     lists = _compare(plan, runner)
     _complete(plan, lists, runner)
-    runner.all(partial(steps.sort_lists, plan), plan.spans, 0.98, 1.0)
     files, grouping = plan.files, plan.order
+    ordered = runner.run(partial(steps.sort_lists, plan), plan.spans, 0.98, 1.0)
+    for (start, stop), (rows, similarity) in zip(plan.spans, ordered, strict=True):
+        files.lists[start:stop], files.similarity[start:stop] = rows, similarity
     assert plan.centroids is not None, "the cells are known"
     assert plan.reach is not None, "the reach is known"
     found = Cells(plan.centroids.all[grouping.order], np.asarray(files.cell), plan.reach.closest)
@@ -195,19 +196,15 @@ def _take(source: VectorSource, rows: npt.NDArray[np.int64]) -> Vectors:
 
 def _exact(plan: Plan, runner: StepRunner) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Return (rows, similarities) of the exact neighbours of the tested rows: shape (T, k)."""
-    near = np.empty((len(plan.tested), 0), np.int64)
-    scores = np.empty((len(plan.tested), 0), np.float32)
-    for rows, similarity in runner.run(partial(steps.find_exact, plan), plan.spans, 0.05, 0.1):
-        near, scores = np.concatenate([near, rows], axis=1), np.concatenate([scores, similarity], axis=1)
-        keep = np.argsort(-scores, axis=1, kind="stable")[:, : plan.files.k]
-        near, scores = np.take_along_axis(near, keep, axis=1), np.take_along_axis(scores, keep, axis=1)
-    return near, scores
+    near = steps.none_near(len(plan.tested))
+    for found in runner.run(partial(steps.find_exact, plan), plan.spans, 0.05, 0.1):
+        near = steps.nearer(near, found, plan.files.k)
+    return near
 
 
-def _look(plan: Plan, runner: StepRunner) -> tuple[Plan, npt.NDArray[np.int32]]:
-    """Return the plan, and the cell of each row, as the cells were found."""
-    cells = runner.all(partial(steps.look, plan), range(len(plan.spans)), 0.1, 0.25)
-    return plan, np.concatenate(cells)
+def _look(plan: Plan, runner: StepRunner) -> npt.NDArray[np.int32]:
+    """Return the cell of each row, as the cells were found."""
+    return np.concatenate(runner.all(partial(steps.look, plan), range(len(plan.spans)), 0.1, 0.25))
 
 
 def _sort(plan: Plan, cells: npt.NDArray[np.int32], sizes: Sizes, runner: StepRunner) -> Plan:

@@ -21,6 +21,7 @@ from framedex.analysis.grouped.centroids import CellCentroids
 from framedex.analysis.grouped.files import GroupFiles
 from framedex.analysis.grouped.grouping import Grouping
 from framedex.analysis.neighbour_lists import Lists, missing_directions, sorted_lists
+from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Vectors
@@ -136,6 +137,23 @@ def nearest_to(queries: Vectors, rows: Vectors, k: int) -> Lists:
     return found
 
 
+Nearest = tuple[npt.NDArray[np.int64], Vectors]
+"""(rows, similarities) of the nearest rows to some queries: shape (T, k), or more while they are collected."""
+
+
+def nearer(one: Nearest, other: Nearest, k: int) -> Nearest:
+    """Return the k nearest rows of both."""
+    near = np.concatenate([one[0], other[0]], axis=1)
+    scores = np.concatenate([one[1], other[1]], axis=1)
+    keep = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(near, keep, axis=1), np.take_along_axis(scores, keep, axis=1)
+
+
+def none_near(queries: int) -> Nearest:
+    """Return no rows for a number of queries."""
+    return np.empty((queries, 0), np.int64), np.empty((queries, 0), np.float32)
+
+
 def look(plan: Plan, part: int) -> npt.NDArray[np.int32]:
     """Return the cell of each row of a part, and write which other cells the rows probe."""
     assert plan.centroids is not None, "the cells are known"
@@ -182,19 +200,15 @@ def join_group(plan: Plan, group: int) -> int:
     lists = Lists(len(vectors), files.k)
     members = [np.arange(low, high, dtype=np.int32) for low, high in pairwise(starts.tolist())]
     join = CellJoin(vectors, members, lists, engine_of_worker())
-    join.within(ignore)
+    join.within(ignore_progress)
     visitors, cells = files.visits(FIRST, len(plan.spans), group)
     own = (visitors >= places.start) & (visitors < places.stop)
     _, ends = group_rows(cells[own] - grouping.group_cells[group], len(members))
-    join.probe(CellProbes(visitors[own] - places.start, ends), ignore)
+    join.probe(CellProbes(visitors[own] - places.start, ends), ignore_progress)
     files.lists[places] = np.where(lists.rows < 0, -1, lists.rows + places.start)
     files.similarity[places] = lists.similarity
     files.limits[places] = lists.similarity.min(axis=1, initial=np.inf)
     return lists.n_comparisons
-
-
-def ignore(_share: float) -> None:
-    """Ignore the progress within an item."""
 
 
 def visit_group(plan: Plan, turn: str, group: int) -> tuple[Survivors, int]:
@@ -349,8 +363,12 @@ def step_twice(plan: Plan, span: Span) -> Survivors:
     return row, other, score
 
 
-def sort_lists(plan: Plan, span: Span) -> None:
-    """Sort the lists of some rows by similarity."""
+def sort_lists(plan: Plan, span: Span) -> tuple[npt.NDArray[np.int32], Vectors]:
+    """Return the lists of some rows, sorted by similarity, and the similarities.
+
+    The caller writes them: a worker that is lost between two writes would leave a list whose parts do not belong
+    together, and its successor would sort that.
+    """
     files, part = plan.files, slice(*span)
     rows, similarity = sorted_lists(files.lists[part], files.similarity[part], files.row)
-    files.lists[part], files.similarity[part] = rows, np.maximum(similarity, -1)
+    return rows, np.maximum(similarity, -1)

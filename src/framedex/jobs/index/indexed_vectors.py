@@ -195,19 +195,21 @@ def indexed_vectors(
         table = Table(table.path, tables.fold_edits(table))
     with resources.executor() as executor:
         unique = _unique(table, column, executor, lambda share: progress(_READ * share))
-        rows = len(unique[1])
-        stored = StoredVectors(table, unique[0][unique[1]], column=column)
-        if _fits(rows, dimension, resources):  # most of the vectors are equal
-            yield InMemory(unique, vectors_of(stored, (0, rows)), comparing, check_cost)
-            return
-        files = GroupFiles(resources.spill, rows, dimension, min(NEIGHBOURS, rows - 1))
-        with spill_folder(resources.spill, files.nbytes, f"the index of {rows:,} vectors") as folder:
-            found = nearest_by_groups(
-                stored, folder, k=files.k,
-                sizes=Sizes.within(resources.memory_bytes // (executor.workers + 1), dimension),
-                executor=executor, check_cost=check_cost, progress=comparing,
-            )  # fmt: skip
-            yield ByGroups(table, column, unique, found, executor, resources.memory_bytes // (16 * dimension))
+    rows = len(unique[1])
+    stored = StoredVectors(table, unique[0][unique[1]], column=column)
+    if _fits(rows, dimension, resources):  # most of the vectors are equal
+        yield InMemory(unique, vectors_of(stored, (0, rows)), comparing, check_cost)
+        return
+    files = GroupFiles(resources.spill, rows, dimension, min(NEIGHBOURS, rows - 1))
+    # The workers end before the folder is removed, so that none writes into it meanwhile.
+    spilling = spill_folder(resources.spill, files.nbytes, f"the index of {rows:,} vectors")
+    with spilling as folder, resources.executor() as executor:
+        found = nearest_by_groups(
+            stored, folder, k=files.k,
+            sizes=Sizes.within(resources.memory_bytes // (executor.workers + 1), dimension),
+            executor=executor, check_cost=check_cost, progress=comparing,
+        )  # fmt: skip
+        yield ByGroups(table, column, unique, found, executor, resources.memory_bytes // (16 * dimension))
 
 
 def _fits(rows: int, dimension: int, resources: IndexResources) -> bool:
