@@ -101,11 +101,14 @@ def test_widget__events_and_edits(own_dataset: Dataset, show: Callable[..., tupl
     page, view = show(widget)
     first = view.get_by_role("gridcell").first
     expect(first).to_have_accessible_name(re.compile("animals"))
+    own_dataset.where(~vql.tags("basket")).tag("seen")
+    changed = view.get_by_text("This dataset has changed.")
+    expect(changed).to_be_visible()
+    view.get_by_role("button", name="Show", exact=True).click()
+    expect(changed).to_have_count(0)
     first.click()
     page.keyboard.press("x")
     eventually(page, lambda: own_dataset.basket.count() == 1)
-    own_dataset.where(~vql.tags("basket")).tag("seen")
-    expect(view.get_by_text("This dataset has changed.")).to_be_visible()
 
 
 def test_widget__traits_both_ways(dataset: Dataset, show: Callable[..., tuple[Page, Locator]]) -> None:

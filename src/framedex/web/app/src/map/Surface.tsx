@@ -319,11 +319,14 @@ function useGestures(view: { current: HTMLDivElement | null }, gestures: Gesture
     const element = view.current!;
     const pointers = new Map<number, Point>();
     let travelled = 0;
+    let onName = false;
     const placeOf = (event: MouseEvent): Point => {
       const box = element.getBoundingClientRect();
       return [event.clientX - box.left, event.clientY - box.top];
     };
     const isOnMap = (event: Event): boolean => event.target instanceof HTMLCanvasElement;
+    // A gesture may begin on a name, which lies over the map; a click there is the name's own.
+    const isOnName = (event: Event): boolean => (event.target as Element).closest(".map-names") !== null;
     const wheel = (event: WheelEvent): void => {
       const { size, motion } = latest.current;
       event.preventDefault();
@@ -331,8 +334,9 @@ function useGestures(view: { current: HTMLDivElement | null }, gestures: Gesture
       motion.now(zoomed(motion.aim, size.peek(), steps, ...placeOf(event)));
     };
     const down = (event: PointerEvent): void => {
-      if (!isOnMap(event) || event.button !== 0) return;
-      element.setPointerCapture(event.pointerId);
+      onName = isOnName(event);
+      if (!(onName || isOnMap(event)) || event.button !== 0) return;
+      if (!onName) element.setPointerCapture(event.pointerId);
       const at = placeOf(event);
       pointers.set(event.pointerId, at);
       travelled = 0;
@@ -341,6 +345,7 @@ function useGestures(view: { current: HTMLDivElement | null }, gestures: Gesture
     const move = (event: PointerEvent): void => {
       const { camera, size, drawing, motion, look } = latest.current;
       const at = placeOf(event);
+      if (event.buttons === 0) pointers.delete(event.pointerId); // let go elsewhere
       const before = pointers.get(event.pointerId);
       if (!before) {
         const isOver = isOnMap(event) && !drawing.peek();
@@ -350,6 +355,8 @@ function useGestures(view: { current: HTMLDivElement | null }, gestures: Gesture
       const [other] = [...pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
       pointers.set(event.pointerId, at);
       travelled += Math.hypot(at[0] - before[0], at[1] - before[1]);
+      if (travelled < CLICK_PX && onName) return;
+      element.setPointerCapture(event.pointerId); // also what began on a name, which may go away
       const line = drawing.peek()?.line;
       if (line) drawing.value = { box: null, line: [...line, at] };
       else if (other) {
@@ -362,7 +369,7 @@ function useGestures(view: { current: HTMLDivElement | null }, gestures: Gesture
       if (!pointers.delete(event.pointerId)) return;
       const line = latest.current.drawing.peek()?.line;
       if (line) latest.current.finish(line);
-      else if (travelled < CLICK_PX && event.type === "pointerup") latest.current.open();
+      else if (travelled < CLICK_PX && !onName && event.type === "pointerup") latest.current.open();
     };
     const leave = (): void => void latest.current.look(0, 0, 0);
     element.addEventListener("wheel", wheel, { passive: false });
