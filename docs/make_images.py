@@ -335,5 +335,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     if not _SAME_BITS.items() <= os.environ.items():
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | _SAME_BITS)  # read where BLAS is loaded
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | _SAME_BITS)  # noqa: S606  # BLAS reads it once
     main()
