@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,7 +39,8 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Messag
 
         state: Any = SimpleNamespace(stopping=stopping, embedders=())
         layer = RequestMiddleware(cut_off, state, lambda _method, _route, status, _s: statuses.append(status))
-        asyncio.run(layer(dict(SCOPE), receive, send))
+        with ThreadPoolExecutor(1) as thread:  # this one may have the loop of a browser
+            thread.submit(asyncio.run, layer(dict(SCOPE), receive, send)).result()
         return sent, statuses
 
     return answer
