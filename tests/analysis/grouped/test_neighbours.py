@@ -7,7 +7,8 @@ import pytest
 
 from framedex.analysis.grouped import centroids, neighbours
 from framedex.analysis.grouped.steps import bundles, sort_lists
-from framedex.analysis.neighbours import nearest
+from framedex.analysis.neighbours import ignore_progress, nearest
+from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.executors import ProcessExecutor, ThreadExecutor
 from tests.analysis.arrays import clustered, uniform, unit
@@ -45,6 +46,24 @@ def test_nearest_by_groups__is_the_same_with_any_executor(tmp_path: Path) -> Non
     for rows, similarity in results[1:]:
         np.testing.assert_array_equal(rows, results[0][0])
         np.testing.assert_array_equal(similarity, results[0][1])
+
+
+def test_centroids__of_a_cluster_without_structure() -> None:
+    """Centroids that hardly any row has as its nearest one are left out: all rows would visit them."""
+    random = np.random.default_rng(7)
+    wide = random.standard_normal((3, 64)).repeat([100, 100, 6000], axis=0)
+    rows = unit((wide + 0.3 * random.standard_normal(wide.shape)).astype(np.float32))
+    found = centroids.find_cell_centroids(
+        rows, 200, engine=CpuProducts(), random=np.random.default_rng(0), progress=ignore_progress
+    )
+    assert found.coarse is not None
+    assert found.starts is not None
+    of_coarse = (rows @ found.coarse.T).argmax(axis=1)
+    for number in range(len(found.coarse)):
+        own = rows[of_coarse == number]
+        sizes = np.bincount((own @ found.all[slice(*found.starts[number : number + 2])].T).argmax(axis=1))
+        assert sizes.min() >= min(len(rows) / 200 / 5, sizes.max())
+    assert len(found) < 190
 
 
 def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ def find_cell_centroids(
         if len(rows):
             kept.append(number)
             cells = max(1, round(count * len(rows) / len(sample)))
-            parts.append(centroids_of(sample[rows], cells, engine=engine, random=random, progress=lambda _share: None))
+            parts.append(_used_centroids(sample[rows], cells, engine, random))
         progress(0.3 + 0.7 * (number + 1) / n_coarse)
     ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
     return CellCentroids(np.concatenate(parts), coarse[kept], ends, min(_LEAST, len(kept)))
