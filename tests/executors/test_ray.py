@@ -228,6 +228,22 @@ def test_cluster__of_its_own(tmp_path: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_cluster__whose_connected_process_is_killed() -> None:
+    """Items fail at once, and no process and no folder of the cluster is left after a few seconds, agents included."""
+    with RayExecutor(workers=1) as own:
+        assert own.call(work.square, 3) == 9
+        folder, started = own._folder, descendants(own._process.pid)
+        assert folder is not None
+        assert any(b"agent" in Path(f"/proc/{each}/cmdline").read_bytes() for each in started)
+        own._process.kill()
+        with pytest.raises(Unavailable, match="has ended"):
+            own.call(work.slow_square, 3)
+        until(lambda: not any(map(is_running, started)), 15)
+        until(lambda: not folder.exists())
+
+
 def _is_open_in(folder: Path, pids: list[int]) -> bool:
     """Return whether one of some processes has a file of a folder open."""
     for pid in pids:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from framedex.executors.base import Executor, ResultLost
 from framedex.executors.functions import SentFunctions
 from framedex.executors.interpreters import module_path, start_interpreter
 from framedex.executors.ray_clusters import RayCluster
+from framedex.executors.ray_folders import remove_cluster
 from framedex.executors.resources import Capacity, Need
 
 T = TypeVar("T")
@@ -81,12 +83,13 @@ class RayExecutor(Executor):
         self._functions, self._sent = SentFunctions(self._forget), set[int]()
         self._items = dict[int, "_RayFuture"]()
         self._ended: str | None = None  # why it takes no items
-        self.capacity = self._connect(RayCluster(address, workers, gpus, memory))
+        self.capacity, self._folder = self._connect(RayCluster(address, workers, gpus, memory))
         self.workers = max(1, int(self.capacity.cpus))
         self._receiving = threading.Thread(target=self._receive, name="framedex-ray", daemon=True)
         self._receiving.start()
 
-    def _connect(self, cluster: RayCluster) -> Capacity:
+    def _connect(self, cluster: RayCluster) -> tuple[Capacity, Path | None]:
+        """Return what the cluster has, and the folder of one that was started."""
         place = f"the Ray cluster at {cluster.address}" if cluster.address else "Ray"
         verb = "reached" if cluster.address else "started"
         try:
@@ -99,7 +102,7 @@ class RayExecutor(Executor):
             self._process.kill()
             self._process.wait()
             raise
-        if isinstance(answer, Capacity):
+        if isinstance(answer, tuple):
             return answer
         self._process.kill()  # its threads end with it, as do the parts of a cluster that it has started
         self._process.wait()
@@ -155,6 +158,8 @@ class RayExecutor(Executor):
         for each in waiting:
             with suppress(InvalidStateError):
                 each.set_exception(Unavailable(self._ended))
+        if self._process.wait() and self._folder is not None:  # it was killed, or has crashed
+            remove_cluster(self._folder)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

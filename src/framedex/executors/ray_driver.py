@@ -7,9 +7,7 @@ or ends, also if it is killed, this one ends its work and the cluster that it ha
 import contextlib
 import os
 import queue
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,16 +21,14 @@ from typing import Any
 import ray
 import ray.exceptions
 
-from framedex.core.file_locks import is_locked, locked
 from framedex.errors import Unavailable
 from framedex.executors.base import ATTEMPTS
 from framedex.executors.interpreters import ONE_THREAD, module_path
 from framedex.executors.ray_clusters import RayCluster
+from framedex.executors.ray_folders import cluster_folder
 from framedex.executors.ray_worker import run_item
 from framedex.executors.resources import Capacity, Need
 
-_FOLDER, _LOCK = "framedex-ray-", "lock"
-_LONGEST = 16  # characters of a folder for temporary files: names of sockets within have 107 at most
 _FINEST = 4  # decimal places of numbers of processors and GPUs, of which Ray has no more
 _KILLED = 9
 _CONNECT_S = 15.0  # for which a connection may still be made after the other process has ended
@@ -45,11 +41,12 @@ _Message = tuple[tuple[Any, ...], bytes]
 
 
 @contextmanager
-def _connected(cluster: RayCluster) -> Iterator[None]:
-    """Start or join a cluster; leave it at the end, which ends one that was started."""
+def _connected(cluster: RayCluster) -> Iterator[Path | None]:
+    """Start or join a cluster, and yield the folder of one that was started; leave it at the end, or end it then."""
+    folder = None
     with ExitStack() as stack:
         if cluster.address is None:
-            folder = stack.enter_context(_temporary_folder())
+            folder = stack.enter_context(cluster_folder())
             ray.init(
                 address="local", num_cpus=cluster.workers, num_gpus=cluster.gpus, include_dashboard=False,
                 log_to_driver=False, _memory=cluster.memory, _temp_dir=str(folder), _node_ip_address="127.0.0.1",
@@ -59,37 +56,7 @@ def _connected(cluster: RayCluster) -> Iterator[None]:
             variables = {**ONE_THREAD, "PYTHONPATH": module_path()}
             ray.init(address=cluster.address, log_to_driver=False, runtime_env={"env_vars": variables})
         stack.callback(ray.shutdown)
-        yield
-
-
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Yield a folder that is removed at the end, or by another of these processes if this one is killed."""
-    base = tempfile.gettempdir()
-    place = Path(base if len(base) <= _LONGEST else "/tmp")  # noqa: S108 - our folder in it is our user's alone
-    for each in place.glob(f"{_FOLDER}*"):
-        with contextlib.suppress(OSError):  # also those of other users
-            _remove_unused(each)
-    made = Path(tempfile.mkdtemp(prefix=f".{_FOLDER}", dir=place))
-    folder = place / made.name.removeprefix(".")
-    try:
-        with locked(made / _LOCK):  # before others see the folder
-            made.rename(folder)
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_unused(folder: Path) -> None:
-    """Remove the folder of a process that was killed: nobody has its lock. Those of other users stay.
-
-    Raises:
-        OSError: it cannot be looked at.
-    """
-    if hasattr(os, "getuid") and (folder.is_symlink() or folder.stat().st_uid != os.getuid()):
-        return
-    if (folder / _LOCK).exists() and not is_locked(folder / _LOCK):
-        shutil.rmtree(folder, ignore_errors=True)
+        yield folder
 
 
 def _machines() -> list[dict[str, float]]:
@@ -237,12 +204,12 @@ def run_driver(connection: Connection) -> None:
         cluster: RayCluster = connection.recv()
         threading.Thread(target=receive, daemon=True).start()
         try:
-            stack.enter_context(_connected(cluster))
+            folder = stack.enter_context(_connected(cluster))
         except Exception as error:  # Ray raises what its parts raise
             connection.send(f"{type(error).__name__}: {_first_line(error)}")
             return
         is_connected.set()
-        connection.send(_capacity())
+        connection.send((_capacity(), folder))
         _serve(messages, _Work(connection))
 
 
