@@ -35,6 +35,9 @@ ClassFoldersOption = Annotated[
         help="Whether folders are classes, as train/cat/1.jpg; by default where nothing else can be meant.",
     ),
 ]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Begin also where the search of neighbours will take hours.")
+]
 _SHOWN_PROBLEMS = 5
 
 
@@ -53,6 +56,7 @@ def create(
     ] = False,
     boxes: BoxesOption = None,
     class_folders: ClassFoldersOption = None,
+    force: ForceOption = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,6 +71,7 @@ def create(
             scene_changes=scene_changes,
             boxes=boxes or None,
             class_folders=class_folders,
+            force=force,
         )
         seconds = time.perf_counter() - start
         if as_json:
@@ -206,6 +211,7 @@ def reindex(
     measure_images: Annotated[
         bool, typer.Option("--measure-images", help="Read the images of a table of embeddings, and measure them.")
     ] = False,
+    force: ForceOption = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -213,7 +219,7 @@ def reindex(
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
-        task = dataset.reindex(thresholds=threshold or None, measure_images=measure_images)
+        task = dataset.reindex(thresholds=threshold or None, measure_images=measure_images, force=force)
         seconds = time.perf_counter() - start
         info, config = dataset.info, dataset.embedding_config
         if as_json:

@@ -56,8 +56,8 @@ class IndexResources:
         if hours > limit:
             raise InvalidInput(
                 f"the search of neighbours takes about {hours:,.1f} hours on this machine, as these vectors form "
-                f"hardly any clusters; pass force=True to begin nevertheless, or allow more than {limit:g} hours "
-                "(FRAMEDEX_INDEX_HOURS)"
+                f"hardly any clusters; pass force=True (--force) to begin nevertheless, or allow more than {limit:g} "
+                "hours (FRAMEDEX_INDEX_HOURS)"
             )
 
     @contextmanager
