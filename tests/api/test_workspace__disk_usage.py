@@ -123,6 +123,7 @@ def test_disk_usage__images(workspace: Workspace, folder: Path) -> None:
     contents = [encode(photo(500 + number)) for number in range(2)]
     dataset.add_media(files=[(f"{n}.png", data) for n, data in enumerate(contents)], auto_reindex=True)
     dataset.tag(dataset.where([]), "x")
+    dataset.map()
     sizes = [len(dataset.thumbnail(each)) for each in dataset.to_arrow(["media_id"])["media_id"].to_pylist()]
     orphan = workspace.path / "datasets" / "00000000-0000-4000-8000-000000000000"
     orphan.mkdir()
@@ -132,6 +133,7 @@ def test_disk_usage__images(workspace: Workspace, folder: Path) -> None:
     assert parts["uploads"] >= sum(map(len, contents))
     assert parts["thumbnails"] == sum(sizes) + 16 * len(sizes)  # each with its checksum
     assert parts["other tables"] > 0
+    assert parts["maps"] > 0
     assert parts_of(usage, None)["deleted datasets"] == 777
     assert usage.by_part["deleted datasets"] == 777
     assert usage.total_bytes == sum(usage.by_part.values())
@@ -157,8 +159,11 @@ def test_disk_usage__of_work_under_way(workspace: Workspace, folder: Path) -> No
     home = workspace.path / "datasets" / dataset.id / "media.lance"
     home.mkdir(parents=True, exist_ok=True)
     (home / "begun").write_bytes(bytes(999))
+    spill = workspace.path / "cache" / "spill" / dataset.id
+    spill.mkdir(parents=True, exist_ok=True)
+    (spill / "vectors").write_bytes(bytes(1001))
     usage = workspace.disk_usage()
-    assert parts_of(usage, "new") == {"work under way": 999}
+    assert parts_of(usage, "new") == {"work under way": 2000}
     assert usage.freeable_bytes == 0
     gate.opened.set()
     assert dataset.task is not None

@@ -25,9 +25,9 @@ from framedex.storage.table_names import MEDIA
 EMBEDDINGS, INDEX, COLUMNS, REMNANTS = "embeddings", "index columns", "other columns", "deleted rows"
 TABLES, SNAPSHOTS, OLD, WORK = "other tables", "snapshots", "old versions", "work under way"
 UPLOADS, THUMBNAILS, CATALOG, ORPHANS = "uploads", "thumbnails", "catalog", "deleted datasets"
-TEXTS, VECTORS = "text index", "vector index"
+TEXTS, VECTORS, MAPS = "text index", "vector index", "maps"
 PARTS = (
-    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, TEXTS, VECTORS, SNAPSHOTS, WORK, OLD, ORPHANS,
+    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, TEXTS, VECTORS, MAPS, SNAPSHOTS, WORK, OLD, ORPHANS,
     CATALOG,
 )  # fmt: skip
 FREEABLE = (OLD, ORPHANS)
@@ -78,8 +78,9 @@ class DiskUsage:
         - ``uploads``;
         - ``thumbnails``;
         - ``text index`` and ``vector index``, for searches;
+        - ``maps``;
         - ``snapshots``: data that only snapshots reference;
-        - ``work under way``: data of running tasks, and checkpoints for retries;
+        - ``work under way``: data of running tasks, their temporary files, and checkpoints for retries;
         - ``old versions``: superseded data, deleted when no reader may need it;
         - ``deleted datasets``;
         - ``catalog``, with the marker of the workspace and the manifests of the datasets.
@@ -217,8 +218,10 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
         counter.add_all(layout.texts(entities), TEXTS)
         counter.add_all(layout.captions(entities), VECTORS)
         counter.add_all(layout.vectors(entities), VECTORS)
+        counter.add_all(layout.maps(entities), MAPS)
     counter.add_all(layout.anchors(dataset_id), VECTORS)
     counter.add_all(layout.keypoints(dataset_id), VECTORS)
+    counter.add_all(layout.spill / dataset_id, WORK)
 
 
 def _classified(path: Path, retained: RetainedStates) -> tuple[dict[str, str], dict[str, DataFile]]:
