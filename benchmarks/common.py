@@ -55,6 +55,13 @@ PINS = {
     ),
     "faiss-cpu": ("faiss-cpu==1.15.1", "numpy==2.4.6", "scipy==1.17.1"),
     "hdbscan": ("hdbscan==0.8.44", "joblib==1.6.0", "numpy==2.4.6", "scikit-learn==1.9.1", "scipy==1.17.1"),
+    "fast-hdbscan": (
+        "fast-hdbscan==0.3.4",
+        "numba==0.68.1",
+        "numpy==2.4.6",
+        "scikit-learn==1.9.1",
+        "scipy==1.17.1",
+    ),
     "cleanlab": ("cleanlab==2.9.0", "numpy==2.4.6", "pandas==3.1.1", "scikit-learn==1.9.1", "scipy==1.17.1"),
     "lancedb": ("lancedb==0.40.0", "numpy==2.4.6"),
     "chromadb": ("chromadb==1.5.9", "numpy==2.4.6"),

@@ -60,6 +60,7 @@ TOOLS = {
     "faiss": Tool("FAISS + components", "faiss", "faiss-cpu", _EVER, {}),
     "fastdup": Tool("fastdup", "fastdup", "fastdup", _EVER, {}),
     "hdbscan": Tool("HDBSCAN", "hdbscan", "hdbscan", 50_000, {}),
+    "fast-hdbscan": Tool("fast_hdbscan", "fast_hdbscan", "fast-hdbscan", _EVER, {}),
 }
 USUAL = ("framedex", "sklearn", "faiss", "fastdup", "hdbscan")
 

@@ -34,6 +34,7 @@ TASKS = {
     "mislabels": "index_framedex",
     "sklearn": "index_tools",
     "hdbscan": "index_tools",
+    "fast_hdbscan": "index_tools",
     "faiss": "index_tools",
     "fastdup": "index_tools",
     "fastdup_images": "index_tools",
