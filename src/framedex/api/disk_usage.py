@@ -27,8 +27,8 @@ TABLES, SNAPSHOTS, OLD, WORK = "other tables", "snapshots", "old versions", "wor
 UPLOADS, THUMBNAILS, CATALOG, ORPHANS = "uploads", "thumbnails", "catalog", "deleted datasets"
 TEXTS, VECTORS, MAPS = "text index", "vector index", "maps"
 PARTS = (
-    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, TEXTS, VECTORS, MAPS, SNAPSHOTS, WORK, OLD, ORPHANS,
-    CATALOG,
+    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, TEXTS, VECTORS, MAPS, SNAPSHOTS, WORK, OLD,
+    ORPHANS, CATALOG,
 )  # fmt: skip
 FREEABLE = (OLD, ORPHANS)
 _ROW_TABLES = (MEDIA, OBJECTS)  # tables with embeddings and index columns

@@ -316,12 +316,9 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
         centroids: float32, shape (C, D): the centroids of the graph's cells; None if all rows were compared.
         reach: the reach of the cells.
     """
-    columns_read = indexed_columns() - {*_LISTS}
-    names = [name for name in index_schema().names if name in columns_read]
-    rows_read = table.scan(names).read_all()
-    rows = len(rows_read) - rows_read.column(CLUSTERS[0]).null_count
-    rows_read = rows_read.slice(0, rows)
-    columns = {name: _values(rows_read.column(name)) for name in names}
+    rows, columns = _read_indexed(
+        table, [name for name in index_schema().names if name in indexed_columns() - {*_LISTS}]
+    )
     numbers = RowNumbers.of(table.overlay)
     original, cell = numbers.rows(columns.pop("original")), columns.pop("cell")
     first = np.flatnonzero(original == np.arange(rows))
@@ -331,6 +328,22 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
     graph = NeighbourGraph(*_read_lists(table, row_of, len(first), numbers), cells)
     positions = np.flatnonzero(original >= 0)
     return IndexedRows(rows, positions, graph, first, row_of[original[positions]].astype(np.int64), columns)
+
+
+def _read_indexed(table: Table, names: Sequence[str]) -> tuple[int, Columns]:
+    """Return the number of indexed rows, and their columns: -1 or NaN for null; the table is read in parts."""
+    columns: Columns = {
+        name: np.empty(table.count(), table.schema.field(name).type.to_pandas_dtype()) for name in names
+    }
+    rows = 0
+    for batch in table.scan(names):
+        indexed = len(batch) - batch.column(names.index(CLUSTERS[0])).null_count
+        for name, values in zip(names, batch.columns, strict=True):
+            columns[name][rows : rows + indexed] = _values(values)[:indexed]
+        rows += indexed
+        if indexed < len(batch):  # the others were appended
+            break
+    return rows, {name: values[:rows] for name, values in columns.items()}
 
 
 def read_neighbours(table: Table) -> tuple[npt.NDArray[np.int32], Positions, Positions, Positions]:
@@ -373,7 +386,7 @@ def _read_lists(
 _LISTS = ("neighbours", "neighbour_similarity")
 
 
-def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+def _values(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """Return the values of a column, with -1 or NaN for null."""
     missing = np.nan if pa.types.is_floating(column.type) else -1
     return np.asarray(column.fill_null(missing).to_numpy())
