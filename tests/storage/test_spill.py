@@ -53,10 +53,12 @@ def test_spill_folder__needs_space(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_spill_folder__that_is_full(tmp_path: Path) -> None:
     """A disk that is full within the block is an error of ours; other errors stay as they are."""
-    for code, kind in ((errno.ENOSPC, WorkspaceError), (errno.EIO, OSError)):
-        with pytest.raises(kind) as caught:
-            _fail_within(tmp_path, OSError(code, os.strerror(code)))
-        assert (type(caught.value) is WorkspaceError) == (code == errno.ENOSPC)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    of_numpy = OSError("Not enough free space to write 24 bytes after offset 128")
+    for error, is_full in ((full, True), (of_numpy, True), (OSError(errno.EIO, os.strerror(errno.EIO)), False)):
+        with pytest.raises(WorkspaceError if is_full else OSError) as caught:
+            _fail_within(tmp_path, error)
+        assert (type(caught.value) is WorkspaceError) == is_full
         assert list(tmp_path.iterdir()) == []
 
 

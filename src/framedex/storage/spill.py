@@ -43,9 +43,11 @@ def spill_folder(parent: Path, needed: int, purpose: str) -> Iterator[Path]:
             folder.mkdir()
             yield folder
         except OSError as error:
-            if error.errno not in _FULL:
+            is_of_numpy = error.errno is None and "free space" in str(error)  # which counts what it has written
+            if error.errno not in _FULL and not is_of_numpy:
                 raise
-            raise WorkspaceError(f"{purpose} has no space for temporary files in {parent}: {error.strerror}") from error
+            reason = error.strerror or error
+            raise WorkspaceError(f"{purpose} has no space for temporary files in {parent}: {reason}") from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             _lock(folder).unlink(missing_ok=True)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from framedex.analysis.grouped import centroids, neighbours
-from framedex.analysis.grouped.steps import bundles, sort_lists
+from framedex.analysis.grouped.files import GroupFiles
+from framedex.analysis.grouped.neighbours import StepRunner
+from framedex.analysis.grouped.steps import Plan, bundles, sort_lists
 from framedex.analysis.neighbours import ignore_progress, nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory
@@ -46,6 +48,35 @@ def test_nearest_by_groups__is_the_same_with_any_executor(tmp_path: Path) -> Non
     for rows, similarity in results[1:]:
         np.testing.assert_array_equal(rows, results[0][0])
         np.testing.assert_array_equal(similarity, results[0][1])
+
+
+def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no space for all visits, they are made in rounds, whose files stay small, with the same lists."""
+    rounds, most = [0, 0], [0, 0]
+    visit = neighbours._visit
+
+    def counted(number: int) -> None:
+        def counting(plan: Plan, turn: str, sources: range, runner: StepRunner, start: float, end: float) -> int:
+            rounds[number] += 1
+            size = sum(each.stat().st_size for each in plan.files.folder.glob(f"{turn}-*[0-9].npy"))
+            most[number] = max(most[number], size)
+            return visit(plan, turn, sources, runner, start, end)
+
+        monkeypatch.setattr(neighbours, "_visit", counting)
+
+    results = []
+    monkeypatch.setattr(neighbours, "_GROUPS", 2)
+    with ThreadExecutor(1) as executor:
+        for number, visits in enumerate((100, 1)):
+            counted(number)
+            monkeypatch.setattr(GroupFiles, "most_visits", visits * ROWS)
+            results.append(lists_by_groups(VECTORS, tmp_path / str(number), executor))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-6)
+    assert rounds[0] == 2
+    assert rounds[1] > 4
+    assert most[1] < most[0] / 2
+    assert [each.name for each in (tmp_path / "1").glob("*.npy")] == []
 
 
 def test_centroids__of_a_cluster_without_structure() -> None:

@@ -13,7 +13,9 @@ from framedex.core.arrays import Vectors
 
 Places = npt.NDArray[np.integer]
 _BLOCK_ROWS = 16384
-_VISITS = 32  # of a row, for which there must be space
+_VISIT_BYTES = 8
+_VISITS_SHARE = 16  # the part of the bytes of vectors that visits may take, as its inverse
+_LEAST_VISITS = 8  # of a row, for which there is space where vectors are short
 _NOTED = 10  # nearest neighbours of a row that are kept apart, see CellJoin.two_steps
 
 
@@ -38,8 +40,13 @@ class GroupFiles:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the files of rows, and of visits as far as they are usual."""
-        return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4 + 8 * _VISITS)
+        """The bytes of all files."""
+        return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4) + _VISIT_BYTES * self.most_visits
+
+    @property
+    def most_visits(self) -> int:
+        """The number of visits for which there is space at a time."""
+        return self.rows * max(4 * self.dimension // _VISITS_SHARE // _VISIT_BYTES, _LEAST_VISITS)
 
     def create(self) -> None:
         """Make the files, and reserve their bytes.
@@ -114,24 +121,12 @@ class GroupFiles:
         """int32, shape (N,): the place of each row."""
         return self._open("place")
 
-    def write_probes(self, part: int, probes: npt.NDArray[np.int32]) -> None:
-        """Write which rows of a part, by number in the part, probe which cells: int32, shape (2, P)."""
-        np.save(self._path(f"probes-{part}.npy"), probes)
-
-    def probes(self, part: int) -> npt.NDArray[np.int32]:
-        """Return the rows of a part that probe cells, and the cells: int32, shape (2, P)."""
-        return np.asarray(np.load(self._path(f"probes-{part}.npy")))
-
-    def remove_probes(self, part: int) -> None:
-        """Remove the probes of a part."""
-        self._path(f"probes-{part}.npy").unlink(missing_ok=True)
-
-    def write_visits(self, turn: str, part: int, places: Places, groups: Places, cells: Places, count: int) -> None:
-        """Write which places visit which cells, as found in one part of the rows.
+    def write_visits(self, turn: str, source: int, places: Places, groups: Places, cells: Places, count: int) -> None:
+        """Write which rows of a group visit which cells.
 
         Args:
             turn: the name of the turn.
-            part: the number of the part.
+            source: the group.
             places: shape (V,): the visiting rows.
             groups: shape (V,): the groups of the cells.
             cells: shape (V,): the cells.
@@ -141,27 +136,27 @@ class GroupFiles:
         starts = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(np.bincount(groups, minlength=count), out=starts[1:])
         visits = np.stack([places[order], cells[order]]).astype(np.int32)
-        np.save(self._path(f"{turn}-{part}.npy"), visits)
-        np.save(self._path(f"{turn}-{part}-starts.npy"), starts)
+        np.save(self._path(f"{turn}-{source}.npy"), visits)
+        np.save(self._path(f"{turn}-{source}-starts.npy"), starts)
 
-    def visits(self, turn: str, parts: int, group: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return (places, cells) of the visits to the cells of a group, sorted by cell and then by place."""
+    def visits(self, turn: str, sources: range, group: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return (places, cells) of the visits of some groups to the cells of one, by cell and then by place."""
         found = []
-        for part in range(parts):
-            starts = np.load(self._path(f"{turn}-{part}-starts.npy"), mmap_mode="r")
+        for source in sources:
+            starts = np.load(self._path(f"{turn}-{source}-starts.npy"), mmap_mode="r")
             low, high = int(starts[group]), int(starts[group + 1])
             if high > low:
-                found.append(np.array(np.load(self._path(f"{turn}-{part}.npy"), mmap_mode="r")[:, low:high]))
+                found.append(np.array(np.load(self._path(f"{turn}-{source}.npy"), mmap_mode="r")[:, low:high]))
         if not found:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         places, cells = np.concatenate(found, axis=1)
         order = np.lexsort((places, cells))
         return places[order], cells[order]
 
-    def remove_visits(self, turn: str, parts: int) -> None:
-        """Remove the visits of a turn."""
-        for part in range(parts):
-            for name in (f"{turn}-{part}.npy", f"{turn}-{part}-starts.npy"):
+    def remove_visits(self, turn: str, sources: range) -> None:
+        """Remove the visits of some groups."""
+        for source in sources:
+            for name in (f"{turn}-{source}.npy", f"{turn}-{source}-starts.npy"):
                 self._path(name).unlink(missing_ok=True)
 
 

@@ -35,6 +35,7 @@ _FLAT_CELLS = 4096  # up to this number, rows are compared with all centroids
 _TAKEN = 8192  # rows that are read by number at a time
 _CHECKED = 65536
 _SIZED = 65536  # rows of which the sizes of cells are estimated
+_GROUPS = 8  # of a round at least; rounds decide how products are rounded, so they do not depend on the workers
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -204,7 +205,7 @@ def _exact(plan: Plan, runner: StepRunner) -> tuple[npt.NDArray[np.int64], Vecto
 
 def _look(plan: Plan, runner: StepRunner) -> npt.NDArray[np.int32]:
     """Return the cell of each row, as the cells were found."""
-    return np.concatenate(runner.all(partial(steps.look, plan), range(len(plan.spans)), 0.1, 0.25))
+    return np.concatenate(runner.all(partial(steps.look, plan), range(len(plan.spans)), 0.1, 0.2))
 
 
 def _sort(plan: Plan, cells: npt.NDArray[np.int32], sizes: Sizes, runner: StepRunner) -> Plan:
@@ -218,37 +219,64 @@ def _sort(plan: Plan, cells: npt.NDArray[np.int32], sizes: Sizes, runner: StepRu
     place[row] = np.arange(len(row), dtype=np.int32)
     files.row[:], files.place[:] = row, place
     files.cell[:] = np.repeat(np.arange(count, dtype=np.int32), np.diff(grouping.cell_starts))
-    items = [(part, place[low:high], cells[low:high]) for part, (low, high) in enumerate(plan.spans)]
-    runner.all(partial(steps.sort_part, plan), items, 0.25, 0.35)
-    for part in range(len(plan.spans)):
-        files.remove_probes(part)
+    items = [(part, place[low:high]) for part, (low, high) in enumerate(plan.spans)]
+    runner.all(partial(steps.sort_part, plan), items, 0.2, 0.3)
     return plan
 
 
 def _compare(plan: Plan, runner: StepRunner) -> Lists:
     """Compare the rows; return their lists."""
-    files, groups = plan.files, range(len(plan.order))
     assert plan.centroids is not None, "the cells are known"
-    assert plan.reach is not None, "the reach is known"
+    files, groups = plan.files, range(len(plan.order))
     if _compares_all(plan):
-        files.remove_visits(FIRST, len(plan.spans))
-        compared = sum(runner.run(partial(steps.join_with_all, plan), groups, 0.35, 0.95))
+        compared = sum(runner.run(partial(steps.join_with_all, plan), groups, 0.3, 0.95))
         lists = Lists.over(files.lists, files.similarity)
-        lists.n_comparisons = compared
-        return lists
-    compared = sum(runner.run(partial(steps.join_group, plan), groups, 0.35, 0.55))
-    lists = Lists.over(files.lists, files.similarity)
-    lists.n_comparisons = compared + files.rows * plan.centroids.n_compared
-    _visit(plan, lists, FIRST, runner, 0.55, 0.65)
-    files.remove_visits(FIRST, len(plan.spans))
-    far = runner.all(partial(steps.look_further, plan), groups, 0.65, 0.75)
-    lists.n_comparisons += sum(rows for rows, _ in far) * plan.centroids.n_compared
-    _visit(plan, lists, SECOND, runner, 0.75, 0.85)
-    files.remove_visits(SECOND, len(groups))
-    _offer_all(files, lists, runner.run(partial(steps.share_lists, plan), plan.spans, 0.85, 0.88))
-    runner.all(partial(steps.note_nearest, plan), plan.spans, 0.88, 0.9)
-    _offer_all(files, lists, runner.run(partial(steps.step_twice, plan), plan.spans, 0.9, 0.97))
+    else:
+        compared = files.rows * plan.centroids.n_compared
+        compared += _in_rounds(plan, FIRST, steps.join_group, runner, 0.3, 0.65)
+        compared += _in_rounds(plan, SECOND, steps.look_further, runner, 0.65, 0.85)
+        lists = Lists.over(files.lists, files.similarity)
+        _offer_all(files, lists, runner.run(partial(steps.share_lists, plan), plan.spans, 0.85, 0.88))
+        runner.all(partial(steps.note_nearest, plan), plan.spans, 0.88, 0.9)
+        _offer_all(files, lists, runner.run(partial(steps.step_twice, plan), plan.spans, 0.9, 0.97))
+    lists.n_comparisons += compared
     return lists
+
+
+def _in_rounds(
+    plan: Plan, turn: str, step: Callable[[Plan, int], tuple[int, int]], runner: StepRunner, start: float, end: float
+) -> int:
+    """Run a step for all groups, and let the rows that it sends to other groups visit them; return the comparisons.
+
+    They visit whenever there is no space for the visits of further groups.
+
+    Args:
+        plan: the plan.
+        turn: the name of the turn.
+        step: writes visits of a group; returns the numbers of comparisons and of visits.
+        runner: runs the steps.
+        start: the share of the whole search that is done.
+        end: the share that is done afterwards.
+    """
+    files, groups, some = plan.files, len(plan.order), _GROUPS
+    compared = done = first = waiting = 0
+
+    def share(done: float, visited: float) -> float:
+        return start + (end - start) * (done + visited) / (2 * groups)
+
+    while done < groups:
+        chunk = range(done, min(done + some, groups))
+        for comparisons, visits in runner.run(partial(step, plan), chunk, share(done, first), share(chunk.stop, first)):
+            compared, waiting = compared + comparisons, waiting + visits
+        done = chunk.stop
+        # Groups differ, so what half of the space suffices for is written next.
+        some = int((files.most_visits - waiting) / (2 * max(1.0, waiting / (done - first))))
+        if some < _GROUPS or done == groups:
+            shares = share(done, first), share(done, done)
+            compared += _visit(plan, turn, range(first, done), runner, *shares)
+            files.remove_visits(turn, range(first, done))
+            first, waiting, some = done, 0, max(_GROUPS, chunk.stop - chunk.start)
+    return compared
 
 
 def _compares_all(plan: Plan) -> bool:
@@ -269,14 +297,17 @@ def _multiply_adds(plan: Plan) -> float:
     return rows * plan.files.dimension * (rows if _compares_all(plan) else OVERHEAD * _per_row(plan))
 
 
-def _visit(plan: Plan, lists: Lists, turn: str, runner: StepRunner, start: float, end: float) -> None:
-    """Offer the candidates of all visits of a turn to the lists."""
-    step = partial(steps.visit_group, plan, turn)
-    for candidates, compared in runner.run(step, range(len(plan.order)), start, end):
+def _visit(plan: Plan, turn: str, sources: range, runner: StepRunner, start: float, end: float) -> int:
+    """Let rows of some groups visit all groups; add what they find to their lists, and return the comparisons."""
+    files, compared = plan.files, 0
+    lists = Lists.over(files.lists, files.similarity)
+    step = partial(steps.visit_group, plan, turn, sources)
+    for candidates, comparisons in runner.run(step, range(len(plan.order)), start, end):
         lists.offer(candidates)
-        lists.n_comparisons += compared
+        compared += comparisons
     lists.settle()
-    plan.files.limits[:] = lists.limits
+    files.limits[:] = lists.limits
+    return compared
 
 
 def _offer_all(files: GroupFiles, lists: Lists, candidates: Iterable[Survivors]) -> None:

@@ -155,73 +155,91 @@ def none_near(queries: int) -> Nearest:
 
 
 def look(plan: Plan, part: int) -> npt.NDArray[np.int32]:
-    """Return the cell of each row of a part, and write which other cells the rows probe."""
+    """Return the cell of each row of a part."""
     assert plan.centroids is not None, "the cells are known"
-    assert plan.reach is not None, "the reach is known"
     content = vectors_of(plan.source, plan.spans[part])
-    own, row, cell = plan.centroids.near(content, plan.reach.all, engine=engine_of_worker())
-    plan.files.write_probes(part, np.stack([row, cell]).astype(np.int32))
-    return own.astype(np.int32)
+    return plan.centroids.near(content, 0.0, engine=engine_of_worker())[0].astype(np.int32)
 
 
-def sort_part(plan: Plan, item: tuple[int, npt.NDArray[np.int32], npt.NDArray[np.int32]]) -> int:
-    """Write the vectors of a part of the rows to their places, and the visits of these rows; return their number.
-
-    A row visits further cells beyond the reach until they have some rows more than it has neighbours.
+def sort_part(plan: Plan, item: tuple[int, npt.NDArray[np.int32]]) -> None:
+    """Write the vectors of a part of the rows to their places.
 
     Args:
         plan: the plan.
-        item: the number of the part, the places of its rows, and their cells as they were found.
+        item: the number of the part, and the places of its rows.
     """
-    part, places, own = item
-    assert plan.centroids is not None, "the cells are known"
-    files, grouping, min_rows = plan.files, plan.order, 4 * plan.files.k
-    content = vectors_of(plan.source, plan.spans[part])
+    part, places = item
+    content, vectors = vectors_of(plan.source, plan.spans[part]), plan.files.vectors
     order = np.argsort(places)
-    vectors = files.vectors
     for start in range(0, len(order), _QUERIES):
         some = order[start : start + _QUERIES]
         vectors[places[some]] = content[some]
-    row, cell = files.probes(part)
-    sizes = np.diff(grouping.cell_starts)[grouping.rank]
-    more = further_probes(content, plan.centroids.all, own, row, cell, sizes, min_rows, engine_of_worker())
-    row, cell = np.concatenate([row, more[0]]), np.concatenate([cell, more[1]])
-    positions = grouping.rank[cell]
-    files.write_visits(FIRST, part, places[row], grouping.group_of(positions), positions, len(grouping))
-    return len(row)
 
 
-def join_group(plan: Plan, group: int) -> int:
-    """Write the lists of a group's rows, among the rows of the group; return the number of computed similarities."""
+def join_group(plan: Plan, group: int) -> tuple[int, int]:
+    """Write the lists of a group's rows, among the rows of the group, and their visits to cells of other groups.
+
+    Returns:
+        The number of computed similarities, and the number of visits.
+    """
     files, grouping = plan.files, plan.order
-    places = grouping.places(group)
+    places, cells = grouping.places(group), grouping.cells(group)
     vectors = take_rows(files.vectors, places)
-    starts = grouping.cell_starts[grouping.group_cells[group] : grouping.group_cells[group + 1] + 1] - places.start
+    starts = grouping.cell_starts[cells.start : cells.stop + 1] - places.start
     lists = Lists(len(vectors), files.k)
     members = [np.arange(low, high, dtype=np.int32) for low, high in pairwise(starts.tolist())]
     join = CellJoin(vectors, members, lists, engine_of_worker())
     join.within(ignore_progress)
-    visitors, cells = files.visits(FIRST, len(plan.spans), group)
-    own = (visitors >= places.start) & (visitors < places.stop)
-    _, ends = group_rows(cells[own] - grouping.group_cells[group], len(members))
-    join.probe(CellProbes(visitors[own] - places.start, ends), ignore_progress)
+    row, cell = _probes(plan, vectors, np.asarray(files.cell[places]))
+    own = (cell >= cells.start) & (cell < cells.stop)
+    order, ends = group_rows(cell[own] - cells.start, len(members))
+    join.probe(CellProbes(row[own][order].astype(np.int32), ends), ignore_progress)
     files.lists[places] = np.where(lists.rows < 0, -1, lists.rows + places.start)
     files.similarity[places] = lists.similarity
     files.limits[places] = lists.similarity.min(axis=1, initial=np.inf)
-    return lists.n_comparisons
+    row, cell = row[~own], cell[~own]
+    files.write_visits(FIRST, group, row + places.start, grouping.group_of(cell), cell, len(grouping))
+    return lists.n_comparisons + len(vectors) * _n_compared(plan), len(row)
 
 
-def visit_group(plan: Plan, turn: str, group: int) -> tuple[Survivors, int]:
-    """Return the candidates that visitors of a group find in its cells, and the number of computed similarities.
+def _n_compared(plan: Plan) -> int:
+    assert plan.centroids is not None, "the cells are known"
+    return plan.centroids.n_compared
 
-    In the first turn, the group's own rows are no visitors: they were compared before.
+
+def _probes(
+    plan: Plan, vectors: Vectors, own: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return (rows, cells) of the cells that rows of a group probe beside their own, by the positions of cells.
+
+    A row probes further cells beyond the reach until they have some rows more than it has neighbours.
+    """
+    assert plan.centroids is not None, "the cells are known"
+    assert plan.reach is not None, "the reach is known"
+    grouping, engine = plan.order, engine_of_worker()
+    nearest, row, cell = plan.centroids.near(vectors, plan.reach.all, engine=engine)
+    # Of cells that are equally near, rounding may take another one for the nearest than it did before.
+    present = grouping.order[own]
+    others = np.flatnonzero(nearest != present)
+    row, cell = np.concatenate([row, others]), np.concatenate([cell, nearest[others]])
+    kept = cell != present[row]
+    row, cell = row[kept], cell[kept]
+    sizes = np.diff(grouping.cell_starts)[grouping.rank]
+    more = further_probes(vectors, plan.centroids.all, present, row, cell, sizes, 4 * plan.files.k, engine)
+    return np.concatenate([row, more[0]]), grouping.rank[np.concatenate([cell, more[1]])]
+
+
+def visit_group(plan: Plan, turn: str, sources: range, group: int) -> tuple[Survivors, int]:
+    """Return the candidates that rows of some groups find in the cells of one, and the number of similarities.
+
+    Args:
+        plan: the plan.
+        turn: the name of the turn.
+        sources: the groups of the visitors.
+        group: the group that is visited.
     """
     files, grouping = plan.files, plan.order
-    places = grouping.places(group)
-    visiting, cells = files.visits(turn, len(plan.spans) if turn == FIRST else len(grouping), group)
-    if turn == FIRST:
-        foreign = (visiting < places.start) | (visiting >= places.stop)
-        visiting, cells = visiting[foreign], cells[foreign]
+    visiting, cells = files.visits(turn, sources, group)
     visitors, number = np.unique(visiting, return_inverse=True)
     found = Lists(len(visitors), files.k)
     found.limits = files.limits[visitors]
@@ -293,10 +311,10 @@ def compare_visitors(
 
 
 def look_further(plan: Plan, group: int) -> tuple[int, int]:
-    """Write which cells rows of a group visit that are far from their nearest neighbour; return their numbers.
+    """Write which cells rows of a group visit that are far from their nearest neighbour.
 
     Returns:
-        The number of such rows, and the number of their visits.
+        The number of computed similarities, and the number of visits.
     """
     assert plan.centroids is not None, "the cells are known"
     assert plan.reach is not None, "the reach is known"
@@ -315,7 +333,7 @@ def look_further(plan: Plan, group: int) -> tuple[int, int]:
         cells.append(grouping.rank[cell])
     row, cell = np.concatenate(rows), np.concatenate(cells)
     files.write_visits(SECOND, group, row, grouping.group_of(cell), cell, len(grouping))
-    return len(far), len(row)
+    return len(far) * _n_compared(plan), len(row)
 
 
 def join_with_all(plan: Plan, group: int) -> int:
