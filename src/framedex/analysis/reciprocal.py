@@ -26,6 +26,7 @@ from framedex.core.progress import ShareProgress
 
 _BYTES = 1 << 19  # of vectors multiplied at a time; they stay in the processor's cache
 _ENTRIES = 1 << 16  # of lists handled at a time
+_AHEAD = 32  # times as many vectors are expected to be read next
 _SLOW = 0.9  # lists become longer if more than this share of the clusters remains
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
 
@@ -75,10 +76,23 @@ class Means(ABC):
     def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
         """Return what stores the means of a slice of merged pairs as those of the first cluster of each pair."""
 
+    @abstractmethod
+    def expect(self, rows: Rows) -> None:
+        """Prepare to return the means of clusters, some ten thousand at most, which are read next."""
+
+    def _parts(self, rows: Rows, others: Rows) -> Iterator[slice]:
+        """Yield slices of pairs of clusters that fit into the buffers."""
+        size = len(self._buffers[0])
+        for part in slices(len(rows), size):
+            if part.start % (_AHEAD * size) == 0:
+                for each in (rows, others):
+                    self.expect(each[part.start : part.start + _AHEAD * size])
+            yield part
+
     def products(self, rows: Rows, others: Rows) -> Floats:
         """Return the similarities of pairs of clusters; pairs with the same first cluster should be consecutive."""
         out = np.empty(len(rows), dtype=np.float32)
-        for part in slices(len(rows), len(self._buffers[0])):
+        for part in self._parts(rows, others):
             row = rows[part]
             first = np.diff(row, prepend=-1) != 0
             one, other = (each[: len(row)] for each in self._buffers)
@@ -91,7 +105,7 @@ class Means(ABC):
         total = self.weights[keep] + self.weights[gone]
         share = (self.weights[gone] / total).astype(np.float32)[:, None]
         put = self._put(keep, gone)
-        for part in slices(len(keep), len(self._buffers[0])):
+        for part in self._parts(keep, gone):
             one, other = (
                 self.of(each[part], buffer[: len(each[part])])
                 for each, buffer in zip((keep, gone), self._buffers, strict=True)
@@ -133,6 +147,9 @@ class MeanVectors(Means):
             out[:] = self.vectors[given]
         out[merged] = self._merged[place[merged]]
         return out
+
+    def expect(self, rows: Rows) -> None:
+        """See :meth:`Means.expect`: they are in memory."""
 
     def kept(self, rows: Rows) -> "MeanVectors":
         """See :meth:`Means.kept`."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.grouped.files import PlaceReader
 from framedex.analysis.grouped.means import GroupSearch, StoredMeans
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan
@@ -54,8 +55,6 @@ def linkage_by_groups(
     check_cuts(cuts)
     floor, count = floor_of(cuts), len(weights)
     search = GroupSearch(plan, floor=floor, seed=seed, runner=StepRunner(executor, progress))
-    means = StoredMeans(plan, np.arange(count, dtype=np.int32), weights.astype(np.float64))
-    clusters = ClusterLists(means, graph, floor=floor, search=search)
 
     def read_if_few(clusters: ClusterLists) -> None:
         means = clusters.means
@@ -63,8 +62,11 @@ def linkage_by_groups(
             read = MeanVectors(means.of(np.arange(len(means))), means.weights)
             clusters.use(read, search_in_memory(floor, seed, None))
 
-    merges = merge_by_lists(clusters, dense_rows, progress, after=read_if_few)
-    rest = clusters.means.of(np.arange(len(clusters)))
+    with PlaceReader(plan.files) as reader:
+        means = StoredMeans(reader, np.arange(count, dtype=np.int32), weights.astype(np.float64))
+        clusters = ClusterLists(means, graph, floor=floor, search=search)
+        merges = merge_by_lists(clusters, dense_rows, progress, after=read_if_few)
+        rest = clusters.means.of(np.arange(len(clusters)))
     merges.append(link_rest(clusters.names, rest, clusters.means.weights, floor, lambda _share: None))
     progress(1.0)
     return cut(merges, cuts, count)

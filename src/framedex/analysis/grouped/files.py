@@ -1,9 +1,11 @@
 """Files of an index that is computed by groups: vectors sorted by cell, neighbour lists, and visits."""
 
+import mmap
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,8 @@ _BLOCK_ROWS = 16384
 _VISIT_BYTES = 8
 _VISITS_SHARE = 16  # the part of the bytes of vectors that visits may take, as its inverse
 _LEAST_VISITS = 8  # of a row, for which there is space where vectors are short
+_READERS = 8  # threads that request vectors
+_FEW = 512  # vectors that are read without a request
 _NOTED = 10  # nearest neighbours of a row that are kept apart, see CellJoin.two_steps
 
 
@@ -83,8 +87,22 @@ class GroupFiles:
 
     @property
     def vectors(self) -> Vectors:
-        """float32, shape (N, D): the vectors, by place."""
-        return self._open("vectors")
+        """float32, shape (N, D): the vectors, by place, for reading single ones; see :meth:`part`.
+
+        The system reads nothing else then, where it would read megabytes around a row that is not in memory.
+        """
+        with self._path("vectors").open("r+b") as file:
+            content = mmap.mmap(file.fileno(), 0)
+        if hasattr(mmap, "MADV_RANDOM"):
+            content.madvise(mmap.MADV_RANDOM)
+        return np.frombuffer(content, dtype=np.float32).reshape(self.rows, self.dimension)
+
+    def part(self, start: int, stop: int) -> Vectors:
+        """Return consecutive vectors in memory: float32, shape (R, D)."""
+        width = 4 * self.dimension
+        rows = max(0, min(stop, self.rows) - start)
+        found = np.fromfile(self._path("vectors"), np.float32, rows * self.dimension, offset=start * width)
+        return found.reshape(rows, self.dimension)
 
     @property
     def lists(self) -> npt.NDArray[np.int32]:
@@ -160,6 +178,47 @@ class GroupFiles:
                 self._path(name).unlink(missing_ok=True)
 
 
+class PlaceReader:
+    """Reader of the vectors of files, by place; used in a ``with`` statement.
+
+    Single vectors are requested by several threads: a disk answers many requests in hardly more time than one.
+
+    Args:
+        files: the files.
+    """
+
+    def __init__(self, files: GroupFiles) -> None:
+        self.files, self.vectors = files, files.vectors
+        self._values = self.vectors.reshape(-1)
+        self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="framedex-files")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    def request(self, places: Places) -> None:
+        """Request the vectors of some thousand places, which are read next."""
+        if len(places) < _FEW:
+            return
+        first = places.astype(np.int64) * self.files.dimension
+        ends = (0, self.files.dimension - 1)  # a vector may lie on two pages
+        list(
+            self._threads.map(
+                self._values.take, [part for end in ends for part in np.array_split(first + end, _READERS)]
+            )
+        )
+
+    def take(self, places: Places | range) -> Vectors:
+        """Return vectors in memory: float32, shape (R, D)."""
+        if isinstance(places, range):
+            return self.files.part(places.start, places.stop)
+        self.request(places)
+        return take_rows(self.vectors, places)
+
+
 class FileVectors:
     """Source of the vectors of files, by place.
 
@@ -181,7 +240,7 @@ class FileVectors:
     def blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield blocks of some thousand rows."""
         for start in range(0, len(self), _BLOCK_ROWS):
-            yield start, take_rows(self._files.vectors, slice(start, start + _BLOCK_ROWS))
+            yield start, self._files.part(start, start + _BLOCK_ROWS)
 
     def take(self, rows: Places) -> Vectors:
         """Return rows as float32."""

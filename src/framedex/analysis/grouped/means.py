@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, take_rows, tested_rows
+from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, tested_rows
+from framedex.analysis.grouped.files import PlaceReader
 from framedex.analysis.grouped.neighbours import StepRunner, spans_of
 from framedex.analysis.grouped.steps import (
     Plan,
@@ -35,15 +36,15 @@ class StoredMeans(Means):
     """Means in the file of vectors, each at the place of a row of its cluster; merges overwrite them.
 
     Args:
-        plan: has the file.
+        reader: reads the file.
         places: int32, shape (A,): the place of each cluster.
         weights: float64, shape (A,): the number of items of each cluster.
     """
 
-    def __init__(self, plan: Plan, places: npt.NDArray[np.int32], weights: Weights) -> None:
-        super().__init__(weights, plan.files.dimension)
-        self.places, self._plan = places, plan
-        self._vectors = plan.files.vectors
+    def __init__(self, reader: PlaceReader, places: npt.NDArray[np.int32], weights: Weights) -> None:
+        super().__init__(weights, reader.files.dimension)
+        self.places, self._reader = places, reader
+        self._vectors = reader.vectors
         self.has_moved = np.zeros(len(places), dtype=bool)
 
     def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
@@ -52,9 +53,13 @@ class StoredMeans(Means):
             out = np.empty((len(rows), self.dimension), dtype=np.float32)
         return np.take(self._vectors, self.places[rows], axis=0, out=out, mode="clip")
 
+    def expect(self, rows: Rows) -> None:
+        """See :meth:`Means.expect`."""
+        self._reader.request(self.places[rows])
+
     def kept(self, rows: Rows) -> "StoredMeans":
         """See :meth:`Means.kept`."""
-        kept = StoredMeans(self._plan, self.places[rows], self.weights[rows])
+        kept = StoredMeans(self._reader, self.places[rows], self.weights[rows])
         kept.has_moved = self.has_moved[rows]
         return kept
 
@@ -208,7 +213,8 @@ def find_exact_means(
         item: the number of the first cluster of the span, and the places of its clusters.
     """
     start, places = item
-    rows = take_rows(plan.files.vectors, places)
+    with PlaceReader(plan.files) as reader:
+        rows = reader.take(places)
     found = nearest_to(queries, rows, k + 1)
     found.similarity[(found.rows >= 0) & (places[found.rows] == own[:, None])] = -np.inf
     return np.where(found.rows < 0, -1, found.rows.astype(np.int64) + start), found.similarity
@@ -227,7 +233,9 @@ def look_means(
         places: shape (A,): the places of the means.
     """
     assert plan.centroids is not None, "the cells are known"
-    content, engine = take_rows(plan.files.vectors, places), engine_of_worker()
+    engine = engine_of_worker()
+    with PlaceReader(plan.files) as reader:
+        content = reader.take(places)
     own, row, cell = plan.centroids.near(content, reach, engine=engine)
     more = further_probes(content, plan.centroids.all, own, row, cell, sizes, min_rows, engine)
     row, cell = np.concatenate([row, more[0]]), np.concatenate([cell, more[1]])
@@ -239,15 +247,16 @@ def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> Survivors:
     """Return (place, other place, similarity) of the nearest clusters that visitors of a group find in its cells."""
     visitors, number = np.unique(visits.visitors, return_inverse=True)
     found = Lists(len(visitors), k, min_similarity=floor)
-    vectors, engine = plan.files.vectors, engine_of_worker()
-    for first, last in bundles(visits.starts):
-        members = visits.members[visits.starts[first] : visits.starts[last]]
-        of_bundle = np.unique(number[visits.ends[first] : visits.ends[last]])
-        if not len(of_bundle):
-            continue
-        for row, column, score in compare_visitors(vectors, members, visitors, of_bundle, found.limits, k, engine):
-            foreign = visitors[row] != members[column]
-            found.offer((row[foreign], members[column[foreign]], score[foreign]))
+    engine = engine_of_worker()
+    with PlaceReader(plan.files) as reader:
+        for first, last in bundles(visits.starts):
+            members = visits.members[visits.starts[first] : visits.starts[last]]
+            of_bundle = np.unique(number[visits.ends[first] : visits.ends[last]])
+            if not len(of_bundle):
+                continue
+            for row, column, score in compare_visitors(reader, members, visitors, of_bundle, found.limits, k, engine):
+                foreign = visitors[row] != members[column]
+                found.offer((row[foreign], members[column[foreign]], score[foreign]))
     found.settle()
     row, column = np.nonzero(found.rows >= 0)
     return visitors[row], found.rows[row, column], found.similarity[row, column]

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cell_join import CellJoin, compare_two_steps, nearest_listed
-from framedex.analysis.cells import CellProbes, Reach, further_probes, group_rows, take_rows
+from framedex.analysis.cells import CellProbes, Reach, further_probes, group_rows
 from framedex.analysis.grouped.centroids import CellCentroids
-from framedex.analysis.grouped.files import GroupFiles
+from framedex.analysis.grouped.files import GroupFiles, PlaceReader
 from framedex.analysis.grouped.grouping import Grouping
 from framedex.analysis.neighbour_lists import Lists, missing_directions, sorted_lists
 from framedex.analysis.neighbours import ignore_progress
@@ -184,7 +184,7 @@ def join_group(plan: Plan, group: int) -> tuple[int, int]:
     """
     files, grouping = plan.files, plan.order
     places, cells = grouping.places(group), grouping.cells(group)
-    vectors = take_rows(files.vectors, places)
+    vectors = files.part(places.start, places.stop)
     starts = grouping.cell_starts[cells.start : cells.stop + 1] - places.start
     lists = Lists(len(vectors), files.k)
     members = [np.arange(low, high, dtype=np.int32) for low, high in pairwise(starts.tolist())]
@@ -243,21 +243,22 @@ def visit_group(plan: Plan, turn: str, sources: range, group: int) -> tuple[Surv
     visitors, number = np.unique(visiting, return_inverse=True)
     found = Lists(len(visitors), files.k)
     found.limits = files.limits[visitors]
-    known, vectors, engine = files.lists, files.vectors, engine_of_worker()
+    known, engine = files.lists, engine_of_worker()
     starts = grouping.cell_starts[grouping.group_cells[group] : grouping.group_cells[group + 1] + 1]
     ends = np.searchsorted(cells, np.arange(grouping.group_cells[group], grouping.group_cells[group + 1] + 1))
-    for first, last in bundles(starts):
-        start, stop = int(starts[first]), int(starts[last])
-        visitors_of_bundle = np.unique(number[ends[first] : ends[last]])
-        if not len(visitors_of_bundle):
-            continue
-        for row, column, score in compare_visitors(
-            vectors, range(start, stop), visitors, visitors_of_bundle, found.limits, files.k, engine
-        ):
-            other = column + np.int32(start)
-            new = (known[visitors[row]] != other[:, None]).all(axis=1) & (visitors[row] != other)
-            found.offer((row[new], other[new], score[new]))
-        found.n_comparisons += len(visitors_of_bundle) * (stop - start)
+    with PlaceReader(files) as reader:
+        for first, last in bundles(starts):
+            start, stop = int(starts[first]), int(starts[last])
+            visitors_of_bundle = np.unique(number[ends[first] : ends[last]])
+            if not len(visitors_of_bundle):
+                continue
+            for row, column, score in compare_visitors(
+                reader, range(start, stop), visitors, visitors_of_bundle, found.limits, files.k, engine
+            ):
+                other = column + np.int32(start)
+                new = (known[visitors[row]] != other[:, None]).all(axis=1) & (visitors[row] != other)
+                found.offer((row[new], other[new], score[new]))
+            found.n_comparisons += len(visitors_of_bundle) * (stop - start)
     found.settle()
     row, column = np.nonzero(found.rows >= 0)
     return (visitors[row], found.rows[row, column], found.similarity[row, column]), found.n_comparisons
@@ -281,7 +282,7 @@ def bundles(starts: npt.NDArray[np.int64]) -> Iterator[Span]:
 
 
 def compare_visitors(
-    vectors: Vectors,
+    reader: PlaceReader,
     members: npt.NDArray[np.int32] | range,
     visitors: npt.NDArray[np.int32],
     numbers: npt.NDArray[np.int64],
@@ -292,7 +293,7 @@ def compare_visitors(
     """Yield (visitor's number, member's number, similarity) above the visitors' limits, for visitors of one cell.
 
     Args:
-        vectors: float32, shape (N, D), by place.
+        reader: reads the vectors.
         members: the places of the members of the cell.
         visitors: int32, shape (V,): the places of visitors.
         numbers: int64: the numbers of those that visit the cell, among all visitors.
@@ -301,11 +302,10 @@ def compare_visitors(
         engine: computes the matrix products.
     """
     for first in range(0, len(members), _MEMBERS):
-        part = members[first : first + _MEMBERS]
-        content = take_rows(vectors, slice(part.start, part.stop) if isinstance(part, range) else part)
+        content = reader.take(members[first : first + _MEMBERS])
         for start in range(0, len(numbers), _QUERIES):
             some = numbers[start : start + _QUERIES]
-            queries = take_rows(vectors, visitors[some])
+            queries = reader.take(visitors[some])
             ((row, column, score),) = engine.above(queries, content, limits[some], k + 1)
             yield some[row], (column + first).astype(np.int32), score
 
@@ -325,10 +325,10 @@ def look_further(plan: Plan, group: int) -> tuple[int, int]:
     far = np.flatnonzero(further > reach.all)
     rows: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     cells: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    vectors = files.part(places.start, places.stop)
     for start in range(0, len(far), _QUERIES):
         some = far[start : start + _QUERIES]
-        content = take_rows(files.vectors, some + places.start)
-        _, row, cell = plan.centroids.near(content, further[some], engine=engine_of_worker(), beyond=reach.all)
+        _, row, cell = plan.centroids.near(vectors[some], further[some], engine=engine_of_worker(), beyond=reach.all)
         rows.append(some[row] + places.start)
         cells.append(grouping.rank[cell])
     row, cell = np.concatenate(rows), np.concatenate(cells)
@@ -339,14 +339,15 @@ def look_further(plan: Plan, group: int) -> tuple[int, int]:
 def join_with_all(plan: Plan, group: int) -> int:
     """Write the lists of a group's rows, among all rows; return the number of computed similarities."""
     files, places, engine = plan.files, plan.order.places(group), engine_of_worker()
-    vectors, own = files.vectors, np.arange(places.start, places.stop, dtype=np.int32)
+    own = np.arange(places.start, places.stop, dtype=np.int32)
     found = Lists(len(own), files.k)
-    for row, other, score in compare_visitors(
-        vectors, range(files.rows), own, np.arange(len(own)), found.limits, files.k, engine
-    ):
-        foreign = own[row] != other
-        found.offer((row[foreign], other[foreign], score[foreign]))
-        found.settle()
+    with PlaceReader(files) as reader:
+        for row, other, score in compare_visitors(
+            reader, range(files.rows), own, np.arange(len(own)), found.limits, files.k, engine
+        ):
+            foreign = own[row] != other
+            found.offer((row[foreign], other[foreign], score[foreign]))
+            found.settle()
     files.lists[places], files.similarity[places], files.limits[places] = found.rows, found.similarity, found.limits
     return len(own) * files.rows
 
