@@ -19,6 +19,7 @@ import pyarrow as pa
 from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table
+from framedex.storage.fragments import Fragment
 from framedex.storage.overlay import CONFIG_KEY, REMOVED, ROW_NUMBERS, Values
 from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.table_versions import ROW_ID, Table, keep_edited
@@ -43,15 +44,56 @@ def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> 
     import lance
 
     reader = pa.RecordBatchReader.from_batches(schema, batches)
-    if not path.exists():
+    table = _completed(path, schema)
+    if table is None:
         return int(lance.write_dataset(reader, str(path), schema=schema, mode="create").version)
+    return int(lance.write_dataset(reader, table, schema=schema, mode="append").version)
+
+
+def _completed(path: Path, schema: pa.Schema) -> Any:
+    """Return the table at *path* with all columns of a schema; None if there is none.
+
+    Columns that it lacked are null in its rows.
+    """
+    import lance
+
+    if not path.exists():
+        return None
     try:
         table = lance.dataset(str(path))
     except ValueError:  # a folder without a version, as a killed process leaves it
-        return int(lance.write_dataset(reader, str(path), schema=schema, mode="create").version)
+        return None
     if missing := [field for field in schema if field.name not in table.schema.names]:
         table.add_columns(pa.schema(missing))
-    return int(lance.write_dataset(reader, table, schema=schema, mode="append").version)
+    return table
+
+
+@engine_call
+@on_table("write")
+def ensure_table(path: Path, schema: pa.Schema) -> int:
+    """Create the table at *path* without rows if it is missing, or add the columns that it lacks; return its version.
+
+    Fragments with these columns can be written beside it then.
+    """
+    import lance
+
+    table = _completed(path, schema)
+    if table is None:
+        nothing = pa.RecordBatchReader.from_batches(schema, [])
+        table = lance.write_dataset(nothing, str(path), schema=schema, mode="create")
+    return int(table.version)
+
+
+@engine_call
+@on_table("write")
+def append_fragments(path: Path, fragments: Sequence[Fragment]) -> int:
+    """Append the rows of fragments to the table at *path*, in their order; return its new version."""
+    import lance
+    from lance.fragment import FragmentMetadata
+
+    table = lance.dataset(str(path))
+    operation = lance.LanceOperation.Append([FragmentMetadata.from_json(each.metadata) for each in fragments])
+    return int(lance.LanceDataset.commit(table, operation, read_version=table.version).version)
 
 
 @engine_call
