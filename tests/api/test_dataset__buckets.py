@@ -199,7 +199,7 @@ def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
 @pytest.mark.slow
 def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the connection breaks for good, the task fails, nothing is committed, and a retry works."""
-    monkeypatch.setattr("framedex.jobs.ingest.ingest._CHUNK", 4)  # so that most are still to be read
+    monkeypatch.setattr("framedex.jobs.ingest.ingest.CHUNK", 4)  # so that most are still to be read
     put(service, "cut-off", 70)
     dataset = far(s3_connections=1)
     gate = Gate()

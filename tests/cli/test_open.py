@@ -40,12 +40,12 @@ from framedex.cli import main
 from framedex.jobs.ingest import encoding, ingest
 
 ingest._ENCODED = ingest._COMMITTED = {STEP}
-gate, report, encode = sys.argv.pop(1), ingest._Meter.report, encoding._vectors
+gate, report, encode = sys.argv.pop(1), ingest._Meter.report, encoding.file_vectors
 read = []
 
-def count(group, encoder, vectors):
-    read.extend(group)
-    return encode(group, encoder, vectors)
+def count(files, encoder, vectors):
+    read.extend(files)
+    return encode(files, encoder, vectors)
 
 def report_and_wait(meter):
     report(meter)
@@ -53,7 +53,7 @@ def report_and_wait(meter):
         report(meter)  # raises once the task is to stop
         time.sleep(0.01)
 
-encoding._vectors, ingest._Meter.report = count, report_and_wait
+encoding.file_vectors, ingest._Meter.report = count, report_and_wait
 try:
     main()
 finally:

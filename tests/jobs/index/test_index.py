@@ -11,7 +11,7 @@ import pytest
 from framedex.errors import Aborted
 from framedex.issue_types import issue_types
 from framedex.jobs.index.index import index
-from framedex.jobs.ingest.ingest import rows_to_batch
+from framedex.jobs.ingest.rows import rows_to_batch
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema, media_schema

@@ -48,14 +48,14 @@ def folder(tmp_path: Path) -> Path:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ids of processes that have worked, in the order of the chunks."""
     found: list[int] = []
-    call = ProcessExecutor.call
+    run = ProcessExecutor._run
 
     def noted(self: ProcessExecutor, function: Any, item: Any) -> Any:
-        result = call(self, function, item)
+        result = run(self, function, item)
         found.extend(self.pids)
         return result
 
-    monkeypatch.setattr(ProcessExecutor, "call", noted)
+    monkeypatch.setattr(ProcessExecutor, "_run", noted)
     return found
 
 
@@ -82,17 +82,21 @@ def test_few_images__start_no_process(folder: Path, tmp_path: Path, started: lis
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("encoder", [Gist, PortableColours])
 def test_many_images__start_processes(
-    folder: Path, tmp_path: Path, started: list[int], monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, started: list[int], monkeypatch: pytest.MonkeyPatch, encoder: Any
 ) -> None:
-    """By default, processes start after a number of images, and the rows are in order."""
+    """By default, processes start after a number of images; the rows are in order, and those of threads."""
     monkeypatch.setattr(in_processes, "_WORTH", 1000)
     for number in range(1000, 3000):
         (folder / f"{number}.jpg").hardlink_to(folder / "001.jpg")
-    ingested = run(folder, tmp_path / "media.lance", encoder=PortableColours(), settings=Settings(processes=2))
+    ingested = run(folder, tmp_path / "media.lance", encoder=encoder(), settings=Settings(processes=2))
     assert started
-    names = [row["path"] for row in rows_of(tmp_path / "media.lance", ingested)]
+    rows = rows_of(tmp_path / "media.lance", ingested)
+    names = [row["path"] for row in rows]
     assert (len(names), names) == (2045, sorted(names))
+    values = [{**row, "path": None, "media_id": None} for row in rows[45:]]
+    assert values == values[:1] * 2000
 
 
 def test_encoder__of_this_process(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,7 @@ from framedex.errors import Aborted, NotFound
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest import changed_files as news
 from framedex.jobs.ingest import ingest as ingest_module
+from framedex.jobs.ingest.in_processes import CHUNK
 from framedex.jobs.ingest.ingest import Ingested, ingest
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.sources import open_source
@@ -299,7 +300,7 @@ def test_look_ahead__is_bounded(folder: Path, table: Path) -> None:
     for number in range(600):
         write(folder / f"{number:03}.png", flat(RED, width=2, height=2))
     threads = 2
-    bound = ingest_module._CHUNK * (2 * threads + 3) + ingest_module._ENCODED
+    bound = CHUNK * (2 * threads + 3) + ingest_module._ENCODED
     encoder, ahead, beyond, most = Colours(), threading.Event(), threading.Event(), 0
 
     def on_prepare(prepared: int) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.jobs.ingest.ingest import lists_to_arrow, vectors_to_arrow
+from framedex.jobs.ingest.rows import lists_to_arrow, vectors_to_arrow
 from tests.laws import examples
 
 _NUMBERS = st.floats(width=32, allow_nan=False)

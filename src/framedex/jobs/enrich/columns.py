@@ -11,7 +11,8 @@ from framedex.enrichers import Captioner
 from framedex.jobs.edits.captions import put_model_captions, uncaptioned
 from framedex.jobs.ingest.encoding import check_encoding
 from framedex.jobs.ingest.image_pass import Prediction, run_model
-from framedex.jobs.ingest.ingest import batch_of, vectors_to_arrow
+from framedex.jobs.ingest.ingest import batch_of
+from framedex.jobs.ingest.rows import vectors_to_arrow
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.media import Media

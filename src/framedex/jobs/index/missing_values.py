@@ -20,8 +20,8 @@ from framedex.issue_types import measure_columns
 from framedex.issue_types.size import ODD_ASPECT_RATIO
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.jobs.ingest.ingest import lists_to_arrow, vectors_to_arrow
 from framedex.jobs.ingest.measuring import measure_image
+from framedex.jobs.ingest.rows import lists_to_arrow, vectors_to_arrow
 from framedex.media.decode import DecodedImage
 from framedex.storage import tables
 from framedex.storage.media import Media

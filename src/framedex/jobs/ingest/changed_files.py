@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from framedex.annotations.label_index import Annotations
@@ -47,7 +47,8 @@ class ExistingRows:
 class ChangedFiles:
     """Files of a source that are new or have changed, in the source's order. They can be iterated once.
 
-    A known file that may not be read any more counts as unchanged.
+    They have the labels and captions of the annotations beside those of the source. A known file that may not be read
+    any more counts as unchanged.
 
     Attributes:
         present: number of files so far that the dataset already has.
@@ -76,7 +77,7 @@ class ChangedFiles:
 
     def _changed(self, group: list[Item]) -> Iterator[Item]:
         if self._existing.media is None and self._existing.videos is None:
-            yield from group
+            yield from map(self._annotated, group)
             return
         ids = [self._placement.of(item).media_id(self._dataset_id, item.path) for item in group]
         media, videos = (_row_numbers(existing, ids) for existing in (self._existing.media, self._existing.videos))
@@ -85,11 +86,17 @@ class ChangedFiles:
             if is_video_item(item):
                 existing, row, resumed = self._existing.videos, row_of_video, self._existing.resumed_videos
             if existing is None or row < 0 or self._has_changed(item, existing, row):
-                yield item
+                yield self._annotated(item)
                 continue
             self.present += row < len(existing) - resumed
             self.passed += weight(self._source, item)
             self._annotations.find(item.path)  # so that its annotation does not count as unmatched
+
+    def _annotated(self, item: Item) -> Item:
+        labels, caption = self._annotations.find(item.path)
+        if not labels and caption is None:
+            return item
+        return replace(item, labels=tuple(dict.fromkeys(item.labels + labels)), caption=item.caption or caption)
 
     def _has_changed(self, item: Item, existing: IdIndex, row: int) -> bool:
         """Return whether a file differs from its row: by size and time, and by hash if only the time differs.

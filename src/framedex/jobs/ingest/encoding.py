@@ -1,11 +1,11 @@
 """Embeddings of decoded images in batches: by the encoder of this process, or on the GPUs of a cluster."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,23 @@ from framedex.errors import InvalidEmbedding, Unavailable
 from framedex.executors import POLL_S, Executor, ResultLost
 from framedex.jobs.ingest.decoding import DecodedFile, DecodedVideo, stack_inputs
 from framedex.settings import Settings
+from framedex.storage.fragments import Fragment
 
-Group = tuple[list[DecodedFile], DecodedVideo | None]
-"""A batch of images and frames, and the video that ends with them."""
+
+class EncoderBatch(NamedTuple):
+    """A batch of images and frames, and what comes after them.
+
+    Attributes:
+        files: the images and frames.
+        video: the video that ends with them.
+        fragment: rows that a worker has written.
+    """
+
+    files: list[DecodedFile]
+    video: DecodedVideo | None = None
+    fragment: Fragment | None = None
+
+
 _AHEAD = 2  # batches a GPU
 
 
@@ -46,12 +60,12 @@ class RemoteEncoder:
 
 
 def encoded(
-    groups: Iterable[Group],
+    groups: Iterable[EncoderBatch],
     encoder: Encoder,
     settings: Settings,
     executor: Executor | None,
     meanwhile: Callable[[], None],
-) -> Generator[tuple[Group, list[Vectors | None]], None, None]:
+) -> Generator[tuple[EncoderBatch, list[Vectors | None]], None, None]:
     """Yield groups with the vectors of their files, in order; None for a file without one.
 
     A few batches are on the way to GPUs at the same time, if there are any.
@@ -69,19 +83,19 @@ def encoded(
     """
     if executor is None or executor.capacity.gpus < 1 or not is_loaded_by_name(encoder.name):
         for group in groups:
-            inputs = stack_inputs(group[0])
-            yield group, _vectors(group[0], encoder, None if inputs is None else encoder.encode_images(inputs))
+            inputs = stack_inputs(group.files)
+            yield group, file_vectors(group.files, encoder, None if inputs is None else encoder.encode_images(inputs))
         return
     remote, ahead = RemoteEncoder(encoder.name, settings), _AHEAD * int(executor.capacity.gpus)
-    waiting = deque[tuple[Group, Future[Vectors] | None]]()
+    waiting = deque[tuple[EncoderBatch, Future[Vectors] | None]]()
 
-    def first() -> tuple[Group, list[Vectors | None]]:
+    def first() -> tuple[EncoderBatch, list[Vectors | None]]:
         group, future = waiting.popleft()
-        return group, _vectors(group[0], encoder, None if future is None else _result(future, meanwhile))
+        return group, file_vectors(group.files, encoder, None if future is None else _result(future, meanwhile))
 
     try:
         for group in groups:
-            inputs = stack_inputs(group[0])
+            inputs = stack_inputs(group.files)
             waiting.append((group, None if inputs is None else executor.submit(remote, inputs, gpus=1)))
             while len(waiting) > ahead:
                 yield first()
@@ -102,15 +116,26 @@ def _result(future: "Future[Vectors]", meanwhile: Callable[[], None]) -> Vectors
         raise Unavailable(f"images cannot be encoded on the GPUs of the cluster: {lost}") from lost
 
 
-def _vectors(group: list[DecodedFile], encoder: Encoder, vectors: Vectors | None) -> list[Vectors | None]:
-    """Return the embeddings of files: those of the built-in encoder were computed with the measures."""
-    described = [each.vector for each in group if each.vector is not None]
+def file_vectors(
+    files: Sequence[DecodedFile], encoder: Encoder, vectors: Vectors | None = None
+) -> list[Vectors | None]:
+    """Return the embeddings of files; None for a file without one.
+
+    Args:
+        files: the files; the embeddings of the built-in encoder were computed with their measures.
+        encoder: the encoder.
+        vectors: what another encoder returned for those that have an input: float32, shape (N, D).
+
+    Raises:
+        InvalidEmbedding: an embedding is invalid.
+    """
+    described = [each.vector for each in files if each.vector is not None]
     if described:
         check_encoding(encoder, np.stack(described), len(described))
     if vectors is None:
-        return [each.vector for each in group]
-    checked = iter(check_encoding(encoder, vectors, sum(each.prepared is not None for each in group)))
-    return [None if each.prepared is None else next(checked) for each in group]
+        return [each.vector for each in files]
+    checked = iter(check_encoding(encoder, vectors, sum(each.prepared is not None for each in files)))
+    return [None if each.prepared is None else next(checked) for each in files]
 
 
 def check_encoding(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:

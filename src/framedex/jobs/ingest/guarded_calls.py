@@ -12,6 +12,16 @@ R = TypeVar("R")
 _KILLED = 9  # SIGKILL, which Windows lacks
 
 
+def check_not_killed(lost: ResultLost) -> None:
+    """Check that a process has ended by itself, so that an item can be the reason.
+
+    Raises:
+        Unavailable: it was killed from outside, as where memory is short.
+    """
+    if lost.signal == _KILLED:
+        raise Unavailable(f"{lost}; if memory is short, fewer processes need less (FRAMEDEX_PROCESSES)") from lost
+
+
 class GuardedCalls(Generic[T, R]):
     """Calls of a function on lists of items.
 
@@ -47,8 +57,7 @@ class GuardedCalls(Generic[T, R]):
         Raises:
             Unavailable: the process was killed from outside, as where memory is short.
         """
-        if lost.signal == _KILLED:
-            raise Unavailable(f"{lost}; if memory is short, fewer processes need less (FRAMEDEX_PROCESSES)") from lost
+        check_not_killed(lost)
         if len(items) > 1:
             return [each for item in items for each in self.call([item])]
         if not isinstance(self._executor, ProcessExecutor):  # a cluster does not show how a process has ended

@@ -29,6 +29,7 @@ from framedex.settings import PROCESSES, THREADS, Settings, is_ray
 
 _LOG = logging.getLogger(__name__)
 _WORTH = 2000  # images that are left: with two processes, decoding half of them saves what their start takes
+CHUNK = 16  # images that are decoded by one call: enough to make its cost negligible
 _TRIED = 128  # images that were decoded before: files that are there already, or cannot be read, take no time
 Decode = Callable[[list[Item]], list[Decoded]]
 
@@ -47,6 +48,11 @@ class RemoteDecoder:
     settings: Settings
     columns: tuple[str, ...]
     share: PixelShare
+
+    @classmethod
+    def of(cls, decoder: FileDecoder, share: PixelShare) -> "RemoteDecoder":
+        """Return what decodes in other processes as a decoder does in this one."""
+        return cls(decoder.places, decoder.preparation, decoder.settings, tuple(decoder.columns), share)
 
     def __call__(self, items: list[Item]) -> list[Decoded]:
         """Return the results of images."""
@@ -73,7 +79,7 @@ def cluster_of(decoder: FileDecoder, encoder: str, settings: Settings) -> Iterat
         encoder: the encoder's name.
         settings: name the executor.
     """
-    is_of_use = _not_in_processes(decoder) is None or is_loaded_by_name(encoder)
+    is_of_use = not_in_processes(decoder) is None or is_loaded_by_name(encoder)
     if os.name != "posix" or not is_ray(settings.executor) or not is_of_use:
         yield None
         return
@@ -97,7 +103,7 @@ def decoding(
         cluster: that of the settings, by :func:`cluster_of`.
     """
     chosen = settings.executor
-    reason = _not_in_processes(decoder)
+    reason = not_in_processes(decoder)
     if reason and chosen not in (None, THREADS):
         where = "in processes" if chosen == PROCESSES else f"by the executor {chosen!r}"
         _LOG.warning("images are decoded on threads, not %s: %s", where, reason)
@@ -107,12 +113,12 @@ def decoding(
     with ExitStack() as stack:
         executor = cluster or stack.enter_context(ProcessExecutor(settings.processes))
         share = stack.enter_context(shared_pixels(settings, executor))
-        remote = RemoteDecoder(decoder.places, decoder.preparation, settings, tuple(decoder.columns), share)
-        hybrid = _Hybrid(decoder, remote, executor, remaining if chosen is None else None)
-        yield hybrid, max(executor.workers, 2)
+        calls = GuardedCalls(executor, RemoteDecoder.of(decoder, share), decoder.broken)
+        start = LateStart(executor, remaining if chosen is None else None)
+        yield _Hybrid(decoder, calls, start), max(executor.workers, 2)
 
 
-def _not_in_processes(decoder: FileDecoder) -> str | None:
+def not_in_processes(decoder: FileDecoder) -> str | None:
     """Return why images cannot be decoded in processes, or need not be; None if they can."""
     if os.name != "posix":
         return "this system starts processes in another way"
@@ -123,28 +129,63 @@ def _not_in_processes(decoder: FileDecoder) -> str | None:
     return None
 
 
+class LateStart:
+    """The start of workers once they are worth it; used by several threads at once.
+
+    Args:
+        executor: has the workers.
+        remaining: returns about how many images are left, which may be worth the start; None to wait for the workers.
+    """
+
+    def __init__(self, executor: Executor, remaining: Callable[[], float] | None) -> None:
+        self._executor, self._remaining = executor, remaining
+        self._lock, self._decoded, self._has_failed = threading.Lock(), 0, False
+        self._started: Future[None] | None = None
+
+    def is_ready(self, count: int) -> bool:
+        """Return whether workers can take images; if they cannot be started, this process goes on.
+
+        Args:
+            count: the number of images that are decoded next, by the workers or by this process.
+
+        Raises:
+            Unavailable: there are no workers, and they were to be waited for.
+        """
+        with self._lock:
+            if self._started is None and self._is_worth():
+                self._started = self._executor.start()
+            self._decoded += count
+            started = self._started
+        if started is None or (self._remaining is not None and not started.done()):
+            return False
+        error = started.exception()
+        if error is None:
+            return True
+        if self._remaining is None:
+            raise error
+        with self._lock:
+            if not self._has_failed:
+                _LOG.warning("images are decoded on threads, not in processes: %s", error)
+            self._has_failed, self._started = True, None
+        return False
+
+    def _is_worth(self) -> bool:
+        if self._remaining is None:
+            return True
+        return not self._has_failed and self._decoded >= _TRIED and self._remaining() >= _WORTH
+
+
 class _Hybrid:
     """Decoding on the calling threads, and in processes once these are worth their start.
 
     Args:
         decoder: decodes on the calling thread.
-        remote: decodes in processes.
-        processes: the processes, or other workers.
-        remaining: returns about how many images are left, which may be worth the start of processes; None to wait for
-            the processes.
+        calls: decode in processes, or other workers.
+        start: starts these.
     """
 
-    def __init__(
-        self,
-        decoder: FileDecoder,
-        remote: RemoteDecoder,
-        processes: Executor,
-        remaining: Callable[[], float] | None,
-    ) -> None:
-        self._decoder, self._processes, self._remaining = decoder, processes, remaining
-        self._calls = GuardedCalls(processes, remote, decoder.broken)
-        self._lock, self._decoded, self._has_failed = threading.Lock(), 0, False
-        self._started: Future[None] | None = None
+    def __init__(self, decoder: FileDecoder, calls: GuardedCalls[Item, Decoded], start: LateStart) -> None:
+        self._decoder, self._calls, self._start = decoder, calls, start
 
     def __call__(self, items: list[Item]) -> list[Decoded]:
         """Return the results of images.
@@ -152,26 +193,4 @@ class _Hybrid:
         Raises:
             Unavailable: there are no processes, and they were to be waited for; or they are killed again and again.
         """
-        with self._lock:
-            if self._started is None and self._is_worth():
-                self._started = self._processes.start()
-            self._decoded += len(items)
-        if self._started is None or (self._remaining is not None and not self._is_ready(self._started)):
-            return self._decoder.decode_images(items)
-        self._started.result()
-        return self._calls.call(items)
-
-    def _is_worth(self) -> bool:
-        if self._remaining is None:
-            return True
-        return not self._has_failed and self._decoded >= _TRIED and self._remaining() >= _WORTH
-
-    def _is_ready(self, started: "Future[None]") -> bool:
-        """Return whether processes can take images; if they cannot be started, threads go on."""
-        if not started.done():
-            return False
-        if (error := started.exception()) is not None:
-            self._has_failed, self._started = True, None
-            _LOG.warning("images are decoded on threads, not in processes: %s", error)
-            return False
-        return True
+        return self._calls.call(items) if self._start.is_ready(len(items)) else self._decoder.decode_images(items)

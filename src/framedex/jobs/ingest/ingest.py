@@ -7,46 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.annotations.label_index import Annotations
-from framedex.core.arrays import Vectors
 from framedex.encoders import Encoder, Preparation
 from framedex.executors import Executor
-from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
-from framedex.jobs.ingest.decoding import (
-    Decoded,
-    DecodedFile,
-    DecodedVideo,
-    FileDecoder,
-    Places,
-    is_video_item,
-)
-from framedex.jobs.ingest.encoding import Group, encoded
-from framedex.jobs.ingest.in_processes import cluster_of, decoding
+from framedex.jobs.ingest.decoding import Decoded, DecodedFile, DecodedVideo, FileDecoder, Places, is_video_item
+from framedex.jobs.ingest.encoding import EncoderBatch, encoded
+from framedex.jobs.ingest.in_processes import CHUNK, cluster_of, decoding
+from framedex.jobs.ingest.parts import RowTarget, part_writing
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import in_chunks, run_ahead
+from framedex.jobs.ingest.rows import IngestedRows, rows_to_batch
 from framedex.media.files import allowed_folders
 from framedex.media.frame_sampling import EVERY_SECOND, Sampling
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables, videos
+from framedex.storage.fragments import Fragment, write_fragment
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import (
-    COPY_DESCRIPTOR,
-    PANEL_DESCRIPTORS,
-    VIDEO,
-    VIDEO_FRAME,
-    media_schema,
-    text_of_path,
-    time_of_ns,
-)
+from framedex.storage.media_rows import media_schema
 
-_CHUNK = 16  # files per future: enough to make its cost negligible
 _ENCODED = 32  # default batch size of encoders
 _COMMITTED = 8192  # maximum rows per table version
 _COMMITTED_S = 20.0  # maximum time between table versions: the work that a crash can lose
@@ -139,10 +122,8 @@ def ingest(
     """
     existing_rows = ExistingRows(existing, existing_videos, checkpoint.rows, checkpoint.video_rows)
     files = ChangedFiles(source, annotations, dataset_id, placement, existing_rows, allowed_folders(settings))
-    writer = _Writer(
-        table, media_schema(encoder.dimension, of_videos=of_videos, of_copies=of_copies), checkpoint, save_checkpoint
-    )
-    rows = _Rows(annotations, dataset_id, placement)
+    schema = media_schema(encoder.dimension, of_videos=of_videos, of_copies=of_copies)
+    writer, rows = _Writer(table, schema, checkpoint, save_checkpoint), IngestedRows(dataset_id, placement)
     decoder = FileDecoder(
         Places.of(source),
         Preparation.of(encoder),
@@ -154,14 +135,17 @@ def ingest(
     meter = _Meter(source, files, progress)
     with ExitStack() as stack:
         cluster = stack.enter_context(cluster_of(decoder, encoder.name, settings))
-        decoded = _decoded(files, decoder, settings, meter, cluster)
+        target = RowTarget(table, schema, rows, encoder)
+        decoded = _decoded(files, decoder, settings, meter, cluster, target)
         results = stack.enter_context(closing(decoded))  # this stops the threads, whatever happens
         groups = encoded(_grouped(results, meter, batch_of(encoder)), encoder, settings, cluster, meter.report)
-        for (group, video), vectors in stack.enter_context(closing(groups)):
+        for (group, video, fragment), vectors in stack.enter_context(closing(groups)):
             for each, vector in zip(group, vectors, strict=True):
                 writer.add(rows.media(each, vector))
             if video is not None:
                 writer.add_video(rows.video(video), None if video.kept_frames else rows.media(video.file, None))
+            if fragment is not None:
+                writer.add_fragment(fragment)
             writer.flush_if_due()
             meter.report()
     decoder.reader.check_any_read()
@@ -170,14 +154,24 @@ def ingest(
 
 
 def _decoded(
-    files: Iterable[Item], decoder: FileDecoder, settings: Settings, meter: "_Meter", cluster: Executor | None
-) -> Generator[Decoded | None, None, None]:
-    """Yield what is decoded, in the order of the files; None at intervals while it takes long."""
+    files: Iterable[Item],
+    decoder: FileDecoder,
+    settings: Settings,
+    meter: "_Meter",
+    cluster: Executor | None,
+    target: RowTarget,
+) -> Generator[Decoded | Fragment | None, None, None]:
+    """Yield what is decoded or written by workers, in the order of the files; None at intervals while it takes long."""
     connections = settings.s3_connections if any(map(is_remote, decoder.places.roots)) else 0
-    with decoding(decoder, settings, meter.remaining, cluster) as (decode, threads):
+    with ExitStack() as stack:
+        parts = stack.enter_context(part_writing(decoder, settings, cluster, target, meter.unread))
+        if parts is not None:
+            yield from parts.results(files)
+            return
+        decode, threads = stack.enter_context(decoding(decoder, settings, meter.remaining, cluster))
         # The first files are read and decoded while the table engine loads.
         yield from run_ahead(
-            in_chunks(files, _CHUNK, is_video_item),
+            in_chunks(files, CHUNK, is_video_item),
             is_long=is_video_item,
             work=decode,
             long_work=decoder.decode_video,
@@ -200,9 +194,11 @@ class _Meter:
         self._total = sum(weight(source, item) for item in source.items())
         self._done = self._part = 0.0
 
-    def count(self, decoded_item: Decoded) -> None:
-        """Count a decoded image, frame or video."""
-        if isinstance(decoded_item, DecodedVideo):
+    def count(self, decoded_item: Decoded | Fragment) -> None:
+        """Count a decoded image, frame or video, or the images of a fragment."""
+        if isinstance(decoded_item, Fragment):
+            self._done += decoded_item.rows
+        elif isinstance(decoded_item, DecodedVideo):
             self._done, self._part = self._done + weight(self._source, decoded_item.file.item), 0.0
         elif decoded_item.frame_number is None:
             self._done += 1
@@ -211,114 +207,42 @@ class _Meter:
 
     def remaining(self) -> float:
         """Return about how many images are left, as far as is known: some may be there already."""
-        return self._total - self._done - self._files.passed
+        return self.unread() - self._done
+
+    def unread(self) -> float:
+        """Return about how many images this run has read or will read."""
+        return self._total - self._files.passed
 
     def report(self) -> None:
         """Report the share that is done."""
         self._progress(min((self._done + self._part + self._files.passed) / max(self._total, 1), 1.0))
 
 
-def _grouped(decoded: Iterator[Decoded | None], meter: _Meter, batch_size: int) -> Iterator[Group]:
-    """Yield images and frames in batches for the encoder, and each video after its frames."""
+def _grouped(decoded: Iterator[Decoded | Fragment | None], meter: _Meter, batch_size: int) -> Iterator[EncoderBatch]:
+    """Yield images and frames in batches for the encoder, each video after its frames, and fragments in their place."""
     group: list[DecodedFile] = []
     for each in decoded:
         if each is None:
             meter.report()
             continue
         meter.count(each)
-        if isinstance(each, DecodedVideo):
-            yield group, each
-            group = []
-            continue
-        group.append(each)
-        if len(group) == batch_size:
-            yield group, None
-            group = []
+        if isinstance(each, DecodedFile):
+            group.append(each)
+            if len(group) < batch_size:
+                continue
+            yield EncoderBatch(group)
+        elif isinstance(each, DecodedVideo):
+            yield EncoderBatch(group, video=each)
+        else:
+            yield EncoderBatch(group, fragment=each)
+        group = []
     if group:
-        yield group, None
+        yield EncoderBatch(group)
 
 
 def batch_of(encoder: Encoder) -> int:
     """Return the batch size of an encoder."""
     return int(getattr(encoder, "batch", _ENCODED))
-
-
-_NOT_DESCRIBED = {COPY_DESCRIPTOR: None, PANEL_DESCRIPTORS: None}
-
-
-class _Rows:
-    """Rows of decoded files.
-
-    Args:
-        annotations: labels and captions by file name.
-        dataset_id: the dataset.
-        placement: source root and batch of the files.
-    """
-
-    def __init__(self, annotations: Annotations, dataset_id: str, placement: SourcePlacement) -> None:
-        self._annotations, self._dataset_id, self._placement = annotations, dataset_id, placement
-        self._measures = measure_columns()
-
-    def id_of(self, item: Item, frame_number: int | None = None) -> str:
-        """Return the id of an image, a video, or a frame."""
-        placement = self._placement.of(item)
-        if frame_number is None:
-            return placement.media_id(self._dataset_id, item.path)
-        return placement.frame_id(self._dataset_id, item.path, frame_number)
-
-    def media(self, decoded: DecodedFile, vector: Vectors | None) -> dict[str, Any]:
-        """Return the media row of an image, of a frame, or of a video without frames."""
-        item = decoded.item
-        labels, caption = self._annotations.find(item.path)
-        kind = None
-        if is_video_item(item):
-            kind = VIDEO if decoded.frame_number is None else VIDEO_FRAME
-        return {
-            **self._file(decoded),
-            "media_id": self.id_of(item, decoded.frame_number),
-            "format": decoded.format,
-            "width": decoded.width,
-            "height": decoded.height,
-            "labels": list(dict.fromkeys(item.labels + labels)) or None,
-            "caption": item.caption or caption,
-            "error": decoded.error,
-            **(decoded.measures or dict.fromkeys(self._measures)),
-            "kind": kind,
-            "video_id": None if kind is None else self.id_of(item),
-            "frame_number": decoded.frame_number,
-            "frame_time_s": decoded.frame_time_s,
-            "embedding": vector,
-            **(decoded.of_copies or _NOT_DESCRIBED),
-        }
-
-    def video(self, video: DecodedVideo) -> dict[str, Any]:
-        """Return the row of a video in the table of videos."""
-        return {
-            **self._file(video.file),
-            "video_id": self.id_of(video.file.item),
-            "container": video.container,
-            "codec": video.codec,
-            "duration_s": video.duration_s,
-            "fps": video.fps,
-            "width": video.width,
-            "height": video.height,
-            "frames": video.frames,
-            "kept_frames": video.kept_frames,
-            "error": video.file.error,
-        }
-
-    def _file(self, decoded: DecodedFile) -> dict[str, Any]:
-        placement = self._placement.of(decoded.item)
-        text, raw = text_of_path(placement.prefix + decoded.item.path)
-        return {
-            "path": text,
-            "path_raw": raw,
-            "root": placement.root,
-            "batch": placement.batch,
-            "size_bytes": decoded.size_bytes,
-            "modified_at": None if decoded.modified_ns is None else time_of_ns(decoded.modified_ns),
-            "content_hash": decoded.digest,
-        }
 
 
 class _Writer:
@@ -331,22 +255,37 @@ class _Writer:
 
     def __init__(self, path: Path, schema: pa.Schema, checkpoint: Checkpoint, save_checkpoint: SaveCheckpoint) -> None:
         self.path, self.schema, self.save_checkpoint = path, schema, save_checkpoint
+        self.fragments: list[Fragment] = []  # before the pending rows
         self.pending: list[dict[str, Any]] = []
         self.pending_videos: list[dict[str, Any]] = []
+        self.has_frames = False
         self.rows, self.version = checkpoint.rows, checkpoint.version
         self.videos, self.video_rows = checkpoint.videos, checkpoint.video_rows
         self.started_s = self.flushed_s = time.monotonic()
 
+    @property
+    def pending_rows(self) -> int:
+        """The number of rows that no version has yet."""
+        return len(self.pending) + sum(each.rows for each in self.fragments)
+
     def add(self, row: dict[str, Any]) -> None:
         """Add a row of the media table."""
         self.pending.append(row)
-        if len(self.pending) >= _COMMITTED:
+        self.has_frames = self.has_frames or row["kind"] is not None
+        if self.pending_rows >= _COMMITTED:
+            self.flush()
+
+    def add_fragment(self, fragment: Fragment) -> None:
+        """Add rows of the media table that are written, after those that are pending."""
+        self._write_pending()
+        self.fragments.append(fragment)
+        if self.pending_rows >= _COMMITTED:
             self.flush()
 
     def flush_if_due(self) -> None:
         """Write pending rows if the last version is some time ago: called after rows that belong together."""
         longest_s = min(max(self.flushed_s - self.started_s, _FIRST_COMMITTED_S), _COMMITTED_S)
-        if self.pending and time.monotonic() - self.flushed_s > longest_s:
+        if self.pending_rows and time.monotonic() - self.flushed_s > longest_s:
             self.flush()
 
     def add_video(self, row: dict[str, Any], of_media: dict[str, Any] | None) -> None:
@@ -357,55 +296,29 @@ class _Writer:
 
     def flush(self) -> None:
         """Write pending rows: frames first, so that a video in the table has all its frames."""
-        if self.pending or not self.rows:
-            batch = rows_to_batch(self.pending, self.schema)
-            self.version = tables.append(self.path, [batch], self.schema)
-            self.rows += len(self.pending)
+        count = self.pending_rows
+        if self.fragments:
+            self._write_pending()
+            self.version = tables.append_fragments(self.path, self.fragments)
+        elif self.pending or not self.rows:
+            self.version = tables.append(self.path, [rows_to_batch(self.pending, self.schema)], self.schema)
+        self.rows += count
         # Frames of a video are shown before its end, so the table of videos must be there with the first of them.
-        if self.pending_videos or (not self.videos and any(row["kind"] is not None for row in self.pending)):
+        if self.pending_videos or (self.has_frames and not self.videos):
             self.videos = videos.append_videos(self.path, self.pending_videos)
             self.video_rows += len(self.pending_videos)
-        self.pending, self.pending_videos = [], []
+        self.fragments, self.pending, self.pending_videos, self.has_frames = [], [], [], False
         self.save_checkpoint(Checkpoint(self.version, self.rows, self.videos, self.video_rows))
         self.flushed_s = time.monotonic()
 
     def close(self, *, create: bool) -> None:
         """Write pending rows; if there are none, write an empty table if *create* is set."""
-        if self.pending or self.pending_videos or (create and not self.rows):
+        if self.pending_rows or self.pending_videos or (create and not self.rows):
             self.flush()
 
-
-def rows_to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as a record batch; embeddings are numpy vectors or None."""
-    columns = []
-    for field in schema:
-        values = [row[field.name] for row in rows]
-        if field.name in (COPY_DESCRIPTOR, "embedding"):
-            columns.append(vectors_to_arrow(values, field.type.list_size))
-        elif field.name == PANEL_DESCRIPTORS:
-            columns.append(lists_to_arrow(values))
-        else:
-            columns.append(pa.array(values, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def vectors_to_arrow(vectors: list[npt.NDArray[np.float32] | None], dimension: int) -> pa.FixedSizeListArray:
-    """Return vectors as an Arrow column, without a Python object for each value."""
-    flat = np.zeros((len(vectors), dimension), dtype=np.float32)
-    missing = np.ones(len(vectors), dtype=bool)
-    for row, vector in enumerate(vectors):
-        if vector is not None:
-            flat[row], missing[row] = vector, False
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), dimension, mask=pa.array(missing))
-
-
-def lists_to_arrow(lists: list[npt.NDArray[np.float32] | None]) -> pa.ListArray:
-    """Return arrays of any length as an Arrow column, without a Python object for each value."""
-    lengths = [0 if each is None else each.size for each in lists]
-    offsets = np.cumsum([0, *lengths], dtype=np.int32)
-    missing = np.array([each is None for each in lists], dtype=bool)
-    flat = np.empty(int(offsets[-1]), dtype=np.float32)
-    for start, each in zip(offsets.tolist(), lists, strict=False):
-        if each is not None:
-            flat[start : start + each.size] = each.ravel()
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), mask=pa.array(missing))
+    def _write_pending(self) -> None:
+        """Write pending rows as a fragment."""
+        if self.pending:
+            version = tables.ensure_table(self.path, self.schema)
+            self.fragments.append(write_fragment(self.path, version, rows_to_batch(self.pending, self.schema)))
+            self.pending = []

@@ -6,6 +6,7 @@ item that the consumer waits for is always in progress.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -21,6 +22,7 @@ R = TypeVar("R")
 
 _MAX_RESULTS = 64  # unused results of a stream
 _POLL_S = 0.5  # interval at which the consumer gets control while it waits
+_LISTED_S = _POLL_S / 2  # for which the items of further chunks are listed at once
 STREAMS = 2
 """Streams in progress at the same time; all but the first mostly wait, because they may not run far ahead."""
 
@@ -115,7 +117,7 @@ def run_ahead(
         Results; None at intervals while the next one takes long, so that the caller can check for a stop.
     """
     waiting: deque[tuple[Future[list[R]] | Stream[R], list[T]]] = deque()
-    started: list[Stream[R]] = []
+    started: list[Future[list[R]] | Stream[R]] = []
     with (
         single_threaded_opencv(),
         single_threaded_blas(),  # its threads would wait for those that decode
@@ -124,7 +126,13 @@ def run_ahead(
     ):
 
         def hand_over() -> None:
-            while len(waiting) < 2 * threads + 2 and (chunk := next(chunks, None)) is not None:
+            listed_s = 0.0
+            while len(waiting) < 2 * threads + 2 and (not waiting or listed_s < _LISTED_S):
+                begun_s = time.monotonic()
+                chunk = next(chunks, None)
+                listed_s += time.monotonic() - begun_s
+                if chunk is None:
+                    return
                 if not is_long(chunk[0]):
                     waiting.append((pool.submit(work, chunk) if elsewhere is None else elsewhere.submit(chunk), chunk))
                     continue
@@ -137,13 +145,11 @@ def run_ahead(
             meanwhile()
             while waiting:
                 job, its_chunk = waiting.popleft()
+                started = [job]
                 if isinstance(job, Stream):
-                    started = [job]
                     yield from job.results()
                 else:
-                    started = []
-                    yield from _until_done(job)
-                    yield from _results(job, its_chunk, elsewhere)
+                    yield from _results(job, its_chunk, elsewhere, pool)
                 hand_over()
         finally:
             for each in (*started, *(job for job, _ in waiting)):
@@ -153,13 +159,16 @@ def run_ahead(
                     each.cancel()
 
 
-def _results(job: "Future[list[R]]", chunk: list[T], elsewhere: Calls[T, R] | None) -> list[R]:
-    try:
-        return job.result()
-    except ResultLost as lost:
-        if elsewhere is None:
-            raise
-        return elsewhere.after_loss(chunk, lost)
+def _results(
+    job: "Future[list[R]]", chunk: list[T], elsewhere: Calls[T, R] | None, pool: ThreadPoolExecutor
+) -> Iterator[R | None]:
+    """Yield the results of a chunk; yield None at intervals while they take long."""
+    yield from _until_done(job)
+    lost = job.exception()
+    if elsewhere is not None and isinstance(lost, ResultLost):
+        job = pool.submit(elsewhere.after_loss, chunk, lost)
+        yield from _until_done(job)
+    yield from job.result()
 
 
 def _until_done(chunk: Future[Any]) -> Iterator[None]:

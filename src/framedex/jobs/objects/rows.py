@@ -17,8 +17,9 @@ from framedex.errors import CannotDecode
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.encoding import check_encoding
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.jobs.ingest.ingest import batch_of, rows_to_batch
+from framedex.jobs.ingest.ingest import batch_of
 from framedex.jobs.ingest.measuring import measure_image
+from framedex.jobs.ingest.rows import rows_to_batch
 from framedex.media.decode import DecodedImage
 from framedex.media.row_images import crop_image
 from framedex.settings import Settings
