@@ -121,7 +121,7 @@ def nearest_by_groups(
 
     Args:
         source: the vectors, more than k rows.
-        folder: an empty folder for files, on a disk; about 1.1 times the bytes of the vectors.
+        folder: an empty folder for files, on a disk, with space for :attr:`GroupFiles.nbytes`.
         k: neighbours per row.
         recall: see :func:`framedex.analysis.neighbours.nearest`.
         seed: seed of the random samples.
