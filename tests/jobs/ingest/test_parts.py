@@ -327,5 +327,6 @@ def test_sizes__any_number_of_images_and_workers(total: int, workers: int) -> No
     assert all(size % 16 == 0 and size <= 4096 for size in sizes)
     assert all(later <= 2 * earlier for earlier, later in pairwise(sizes))
     beginning = 9  # parts with as many images as all before
-    assert all(size >= min(max(total // 64, 64), 2048) - 15 for size in sizes[beginning:])
-    assert len(sizes) <= beginning + max(64, total / 2032)
+    least = min(max(total // 64, 64), 2048) - 15
+    assert all(size >= least for size in sizes[beginning:])
+    assert len(sizes) <= beginning + total // least + 1
