@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ _FOLDER, _LOCK = "framedex-ray-", "lock"
 _LONGEST = 16  # characters of a folder for temporary files: names of sockets within have 107 at most
 _NAMES = (b"ray", b"gcs_server")  # the first letters of the names of its processes
 _END_S, _PAUSE_S = 5.0, 0.1
+_KILL = 9  # the signal, which not every system has by its name
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def remove_cluster(folder: Path) -> None:
     while (left := _processes_of(folder)) and time.monotonic() < end:
         for pid in left:
             with contextlib.suppress(OSError):  # it has ended meanwhile
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, _KILL)
         time.sleep(_PAUSE_S)
     shutil.rmtree(folder, ignore_errors=True)
 

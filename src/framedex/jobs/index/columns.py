@@ -332,11 +332,10 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
 
 def _read_indexed(table: Table, names: Sequence[str]) -> tuple[int, Columns]:
     """Return the number of indexed rows, and their columns: -1 or NaN for null; the table is read in parts."""
-    columns: Columns = {
-        name: np.empty(table.count(), table.schema.field(name).type.to_pandas_dtype()) for name in names
-    }
+    batches, schema = table.scan(names), table.schema  # a damaged table that lacks columns is noticed by the scan
+    columns: Columns = {name: np.empty(table.count(), schema.field(name).type.to_pandas_dtype()) for name in names}
     rows = 0
-    for batch in table.scan(names):
+    for batch in batches:
         indexed = len(batch) - batch.column(names.index(CLUSTERS[0])).null_count
         for name, values in zip(names, batch.columns, strict=True):
             columns[name][rows : rows + indexed] = _values(values)[:indexed]
