@@ -44,12 +44,12 @@ class GroupFiles:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all files."""
+        """The bytes of the files of rows, and of as many visits as are usual at a time."""
         return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4) + _VISIT_BYTES * self.most_visits
 
     @property
     def most_visits(self) -> int:
-        """The number of visits for which there is space at a time."""
+        """The number of visits at a time, beyond which a round ends; one group alone may have more."""
         return self.rows * max(4 * self.dimension // _VISITS_SHARE // _VISIT_BYTES, _LEAST_VISITS)
 
     def create(self) -> None:

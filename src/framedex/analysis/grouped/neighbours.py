@@ -3,7 +3,7 @@
 It is the search of :mod:`framedex.analysis.neighbours`, on files: the same cells and the same reach, and each row is
 compared with the same rows. First all rows are sorted by cell, in groups of near cells that fit into memory (see
 :mod:`framedex.analysis.grouped.grouping`). Then each group is read once for the comparisons among its own rows, and
-once in each turn for rows of other groups that visit its cells. So a vector is mostly read together with its
+once in each round for rows of other groups that visit its cells. So a vector is mostly read together with its
 neighbours, by a process that holds one group, and only lists are kept of all rows.
 """
 
@@ -248,7 +248,7 @@ def _in_rounds(
 ) -> int:
     """Run a step for all groups, and let the rows that it sends to other groups visit them; return the comparisons.
 
-    They visit whenever there is no space for the visits of further groups.
+    They visit whenever further groups would exceed the space for visits, as far as those before tell.
 
     Args:
         plan: the plan.
