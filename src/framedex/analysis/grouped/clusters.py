@@ -2,7 +2,7 @@
 
 The merges are those of :mod:`framedex.analysis.reciprocal`: the lists of all clusters are in memory, their means in the
 file of vectors, in the order of their cells, where the means that a merge needs lie near each other. Searches run by
-group. As soon as the means that are left fit into memory, they are read.
+group. The means that are left after each one are moved together, and read as soon as they fit into memory.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def linkage_by_groups(
             clusters.use(read, search_in_memory(floor, seed, None))
 
     with PlaceReader(plan.files) as reader:
-        means = StoredMeans(reader, np.arange(count, dtype=np.int32), weights.astype(np.float64))
+        means = StoredMeans(reader, weights.astype(np.float64), np.array(plan.files.cell))
         clusters = ClusterLists(means, graph, floor=floor, search=search)
         merges = merge_by_lists(clusters, dense_rows, progress, after=read_if_few)
         rest = clusters.means.of(np.arange(len(clusters)))

@@ -20,6 +20,7 @@ _VISITS_SHARE = 16  # the part of the bytes of vectors that visits may take, as 
 _LEAST_VISITS = 8  # of a row, for which there is space where vectors are short
 _READERS = 8  # threads that request vectors
 _FEW = 512  # vectors that are read without a request
+_DENSE = 3  # vectors of at most this many times as many places are read in one go
 _NOTED = 10  # nearest neighbours of a row that are kept apart, see CellJoin.two_steps
 
 
@@ -215,6 +216,10 @@ class PlaceReader:
         """Return vectors in memory: float32, shape (R, D)."""
         if isinstance(places, range):
             return self.files.part(places.start, places.stop)
+        if len(places):
+            first, last = int(places.min()), int(places.max())
+            if last - first < _DENSE * len(places):
+                return self.files.part(first, last + 1)[places - first]
         self.request(places)
         return take_rows(self.vectors, places)
 

@@ -13,6 +13,7 @@ from framedex.analysis.grouped.files import PlaceReader
 from framedex.analysis.grouped.neighbours import StepRunner, spans_of
 from framedex.analysis.grouped.steps import (
     Plan,
+    Span,
     bundles,
     compare_visitors,
     engine_of_worker,
@@ -22,44 +23,53 @@ from framedex.analysis.grouped.steps import (
 )
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.products import Survivors
-from framedex.analysis.reciprocal import SEARCH_RECALL, Floats, Ints, Means, Rows, Weights
+from framedex.analysis.reciprocal import SEARCH_RECALL, Floats, Ints, Means, Rows, Weights, slices
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
 _RENEWED = 0.5  # the reach is measured again if less than this share of the clusters remains
 _LOOKED = 16384  # clusters whose cells are found at a time
-
-Places = npt.NDArray[np.integer]
+_MOVED = 16384  # means that are moved within the file at a time
 
 
 class StoredMeans(Means):
-    """Means in the file of vectors, each at the place of a row of its cluster; merges overwrite them.
+    """Means in the file of vectors: that of each cluster at the place of its number.
+
+    The clusters that are kept after a search move to the front of the file. So their means lie side by side, in the
+    order of the cells in which they were at first, and soon all of them stay in the system's memory.
 
     Args:
         reader: reads the file.
-        places: int32, shape (A,): the place of each cluster.
         weights: float64, shape (A,): the number of items of each cluster.
+        cell: int32, shape (A,): the cell of each cluster, as far as is known.
+
+    Attributes:
+        cell: see above; a search updates it.
+        has_moved: bool, shape (A,): whether the mean has changed since its cell was found.
     """
 
-    def __init__(self, reader: PlaceReader, places: npt.NDArray[np.int32], weights: Weights) -> None:
+    def __init__(self, reader: PlaceReader, weights: Weights, cell: Ints) -> None:
         super().__init__(weights, reader.files.dimension)
-        self.places, self._reader = places, reader
+        self.cell = cell
+        self.has_moved = np.zeros(len(weights), dtype=bool)
+        self._reader = reader
         self._vectors = reader.vectors
-        self.has_moved = np.zeros(len(places), dtype=bool)
 
     def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
         """See :meth:`Means.of`."""
         if out is None:
             out = np.empty((len(rows), self.dimension), dtype=np.float32)
-        return np.take(self._vectors, self.places[rows], axis=0, out=out, mode="clip")
+        return np.take(self._vectors, rows, axis=0, out=out, mode="clip")
 
     def expect(self, rows: Rows) -> None:
         """See :meth:`Means.expect`."""
-        self._reader.request(self.places[rows])
+        self._reader.request(rows)
 
     def kept(self, rows: Rows) -> "StoredMeans":
-        """See :meth:`Means.kept`."""
-        kept = StoredMeans(self._reader, self.places[rows], self.weights[rows])
+        """See :meth:`Means.kept`; rows are ascending."""
+        for part in slices(len(rows), _MOVED):
+            self._vectors[part] = self._reader.take(rows[part])  # none of the rows that follow lies before its end
+        kept = StoredMeans(self._reader, self.weights[rows], self.cell[rows])
         kept.has_moved = self.has_moved[rows]
         return kept
 
@@ -67,7 +77,7 @@ class StoredMeans(Means):
         self.has_moved[keep] = True
 
         def put(part: slice, means: Vectors) -> None:
-            self._vectors[self.places[keep[part]]] = means
+            self._vectors[keep[part]] = means
 
         return put
 
@@ -87,7 +97,6 @@ class GroupSearch:
     def __init__(self, plan: Plan, *, floor: float, seed: int, runner: StepRunner) -> None:
         self._plan, self._floor, self._runner = plan, floor, runner
         self._random = np.random.default_rng(seed)
-        self._cell = np.array(plan.files.cell)
         self._reach, self._measured = 0.0, 0
 
     def __call__(self, rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Floats]:
@@ -104,30 +113,25 @@ class GroupSearch:
         lists = Lists(len(rows), k, min_similarity=self._floor)
         position = np.full(count, -1, dtype=np.int32)
         position[rows] = np.arange(len(rows), dtype=np.int32)
-        items = _visits(self._plan, means.places, self._cell, query, cell)
-        at = np.full(self._plan.files.rows, -1, dtype=np.int32)
-        at[means.places] = np.arange(count, dtype=np.int32)
-        for place, other, score in self._runner.each(
-            partial(visit_means, self._plan, k, self._floor), items, len(self._plan.order), progress
-        ):
-            lists.offer((position[at[place]], at[other], score))
+        items = _visits(self._plan, means.cell, query, cell)
+        step = partial(visit_means, self._plan, k, self._floor)
+        for cluster, other, score in self._runner.each(step, items, len(self._plan.order), progress):
+            lists.offer((position[cluster], other, score))
         lists.settle()
         found, similarity = sorted_lists(lists.rows, lists.similarity)
         return found, np.maximum(similarity, -1)
 
-    def _look(
-        self, means: StoredMeans, moved: Rows, asks: npt.NDArray[np.bool_], k: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def _look(self, means: StoredMeans, moved: Rows, asks: npt.NDArray[np.bool_], k: int) -> tuple[Ints, Ints]:
         """Find the cells of means that moved or ask; return (clusters, cells) of the visits of those that ask."""
         plan = self._plan
         grouping = plan.order
-        sizes = np.bincount(self._cell[means.places], minlength=len(grouping.rank))[grouping.rank]
+        sizes = np.bincount(means.cell, minlength=len(grouping.rank))[grouping.rank]
         step = partial(look_means, plan, self._reach, 4 * k, sizes)
         parts = [moved[low:high] for low, high in spans_of(len(moved), _LOOKED)]
         queries, cells = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        found = self._runner.each(step, (means.places[part] for part in parts), len(parts), lambda _share: None)
+        found = self._runner.each(step, parts, len(parts), lambda _share: None)
         for part, (own, row, cell) in zip(parts, found, strict=True):
-            self._cell[means.places[part]] = own
+            means.cell[part] = own
             asking = asks[part[row]]
             queries += [part[row[asking]].astype(np.int32), part[asks[part]].astype(np.int32)]
             cells += [cell[asking], own[asks[part]]]
@@ -141,9 +145,8 @@ class GroupSearch:
         queries = means.of(tested)
         found = none_near(len(tested))
         spans = spans_of(count, _LOOKED)
-        step = partial(find_exact_means, queries, means.places[tested], k, plan)
-        items = ((start, means.places[start:stop]) for start, stop in spans)
-        for some in self._runner.each(step, items, len(spans), lambda _share: None):
+        step = partial(find_exact_means, queries, tested, k, plan)
+        for some in self._runner.each(step, spans, len(spans), lambda _share: None):
             found = nearer(found, some, k)
         near, scores = found
         cell = assign(means.of(near.ravel()), plan.centroids.all, engine=engine_of_worker()).reshape(near.shape)
@@ -158,9 +161,9 @@ class Visits:
     """Visits to the clusters of a group.
 
     Attributes:
-        members: int32, shape (M,): the places of the group's clusters, sorted by cell.
+        members: int32, shape (M,): the group's clusters, sorted by cell.
         starts: int64, shape (C + 1,): where the clusters of each cell begin among them, and the end.
-        visitors: int32, shape (V,): the places of visiting clusters, sorted by cell.
+        visitors: int32, shape (V,): visiting clusters, sorted by cell.
         ends: int64, shape (C + 1,): where the visitors of each cell begin among them, and the end.
     """
 
@@ -170,27 +173,20 @@ class Visits:
     ends: npt.NDArray[np.int64]
 
 
-def _visits(
-    plan: Plan,
-    places: npt.NDArray[np.int32],
-    cell_of_place: npt.NDArray[np.int32],
-    query: npt.NDArray[np.int32],
-    cell: npt.NDArray[np.int32],
-) -> "Sequence[Visits]":
+def _visits(plan: Plan, of_cluster: Ints, query: Ints, cell: Ints) -> "Sequence[Visits]":
     """Return the visits to each group.
 
     Args:
         plan: has the groups.
-        places: int32, shape (A,): the places of all clusters.
-        cell_of_place: int32, shape (N,): the cell of each place.
+        of_cluster: int32, shape (A,): the cell of each cluster.
         query: int32, shape (V,): visiting clusters.
         cell: int32, shape (V,): the cells that they visit.
     """
     count, grouping = len(plan.order.rank), plan.order
-    order, starts = group_rows(cell_of_place[places], count)
-    members = places[order]
+    order, starts = group_rows(of_cluster, count)
+    members = order.astype(np.int32)
     visiting, ends = group_rows(cell, count)
-    visitors = places[query[visiting]]
+    visitors = query[visiting]
     return [
         Visits(
             members[starts[low] : starts[high]], starts[low : high + 1] - starts[low],
@@ -201,27 +197,25 @@ def _visits(
 
 
 def find_exact_means(
-    queries: Vectors, own: Places, k: int, plan: Plan, item: tuple[int, Places]
+    queries: Vectors, tested: Rows, k: int, plan: Plan, span: Span
 ) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Return (clusters, similarities) of those of a span that are nearest to queries, without these themselves.
 
     Args:
         queries: float32, shape (T, D): means of some clusters.
-        own: shape (T,): their places.
+        tested: shape (T,): their numbers.
         k: the number of clusters to find, and one more.
         plan: has the file of means.
-        item: the number of the first cluster of the span, and the places of its clusters.
+        span: the clusters.
     """
-    start, places = item
-    with PlaceReader(plan.files) as reader:
-        rows = reader.take(places)
-    found = nearest_to(queries, rows, k + 1)
-    found.similarity[(found.rows >= 0) & (places[found.rows] == own[:, None])] = -np.inf
-    return np.where(found.rows < 0, -1, found.rows.astype(np.int64) + start), found.similarity
+    found = nearest_to(queries, plan.files.part(*span), k + 1)
+    clusters = np.where(found.rows < 0, -1, found.rows.astype(np.int64) + span[0])
+    found.similarity[clusters == tested[:, None]] = -np.inf
+    return clusters, found.similarity
 
 
 def look_means(
-    plan: Plan, reach: float, min_rows: int, sizes: npt.NDArray[np.int64], places: Places
+    plan: Plan, reach: float, min_rows: int, sizes: npt.NDArray[np.int64], clusters: Rows
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Return the cells of means, and (numbers, cells) of those that they probe.
 
@@ -230,12 +224,12 @@ def look_means(
         reach: how far the means probe.
         min_rows: a mean probes further cells beyond the reach until they have this many clusters.
         sizes: int64, shape (C,): the number of clusters of each cell, as the cells were found.
-        places: shape (A,): the places of the means.
+        clusters: shape (M,): the clusters, ascending.
     """
     assert plan.centroids is not None, "the cells are known"
     engine = engine_of_worker()
     with PlaceReader(plan.files) as reader:
-        content = reader.take(places)
+        content = reader.take(clusters)
     own, row, cell = plan.centroids.near(content, reach, engine=engine)
     more = further_probes(content, plan.centroids.all, own, row, cell, sizes, min_rows, engine)
     row, cell = np.concatenate([row, more[0]]), np.concatenate([cell, more[1]])
@@ -244,7 +238,7 @@ def look_means(
 
 
 def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> Survivors:
-    """Return (place, other place, similarity) of the nearest clusters that visitors of a group find in its cells."""
+    """Return (cluster, other cluster, similarity) of the nearest that visitors of a group find in its cells."""
     visitors, number = np.unique(visits.visitors, return_inverse=True)
     found = Lists(len(visitors), k, min_similarity=floor)
     engine = engine_of_worker()
