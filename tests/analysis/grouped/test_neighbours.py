@@ -1,11 +1,12 @@
 """The neighbour search by groups finds what the search in memory finds, with any executor."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from framedex.analysis.grouped import centroids, neighbours
+from framedex.analysis.grouped import centroids, neighbours, steps
 from framedex.analysis.grouped.files import GroupFiles
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan, bundles, sort_lists
@@ -51,32 +52,39 @@ def test_nearest_by_groups__is_the_same_with_any_executor(tmp_path: Path) -> Non
 
 
 def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no space for all visits, they are made in rounds, whose files stay small, with the same lists."""
-    rounds, most = [0, 0], [0, 0]
+    """Where there is no space for all visits, they are made in rounds, which never need more, with the same lists."""
+    rounds, most = [0] * 4, [0] * 4
     visit = neighbours._visit
 
     def counted(number: int) -> None:
-        def counting(plan: Plan, turn: str, sources: range, runner: StepRunner, start: float, end: float) -> int:
+        def counting(
+            plan: Plan, turn: str, sources: Sequence[int], runner: StepRunner, start: float, end: float
+        ) -> int:
             rounds[number] += 1
-            size = sum(each.stat().st_size for each in plan.files.folder.glob(f"{turn}-*[0-9].npy"))
-            most[number] = max(most[number], size)
+            count = sum(np.load(each).shape[1] for each in plan.files.folder.glob(f"{turn}-*[0-9].npy"))
+            most[number] = max(most[number], count)
+            assert 0 <= start <= end <= 1
             return visit(plan, turn, sources, runner, start, end)
 
         monkeypatch.setattr(neighbours, "_visit", counting)
 
+    limits = [100 * ROWS, ROWS, ROWS // 10, 150]
     results = []
     monkeypatch.setattr(neighbours, "_GROUPS", 2)
+    monkeypatch.setattr(steps, "_PROBED", 300)
     with ThreadExecutor(1) as executor:
-        for number, visits in enumerate((100, 1)):
+        for number, visits in enumerate(limits):
             counted(number)
-            monkeypatch.setattr(GroupFiles, "most_visits", visits * ROWS)
+            monkeypatch.setattr(GroupFiles, "most_visits", visits)
             results.append(lists_by_groups(VECTORS, tmp_path / str(number), executor))
-    np.testing.assert_array_equal(results[0][0], results[1][0])
-    np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-6)
+            np.testing.assert_array_equal(results[0][0], results[number][0])
+            np.testing.assert_allclose(results[0][1], results[number][1], atol=1e-6)
+            assert [each.name for each in (tmp_path / str(number)).glob("*.npy")] == []
     assert rounds[0] == 2
+    assert rounds[1:] == sorted(rounds[1:])
     assert rounds[1] > 4
-    assert most[1] < most[0] / 2
-    assert [each.name for each in (tmp_path / "1").glob("*.npy")] == []
+    assert rounds[3] > most[0] / limits[3]
+    assert all(count <= limit for count, limit in zip(most, limits, strict=True))
 
 
 def test_centroids__of_a_cluster_without_structure() -> None:

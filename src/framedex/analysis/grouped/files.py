@@ -1,7 +1,7 @@
 """Files of an index that is computed by groups: vectors sorted by cell, neighbour lists, and visits."""
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,12 +45,12 @@ class GroupFiles:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the files of rows, and of as many visits as are usual at a time."""
+        """The bytes of the files of rows, and of the visits at a time."""
         return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4) + _VISIT_BYTES * self.most_visits
 
     @property
     def most_visits(self) -> int:
-        """The number of visits at a time, beyond which a round ends; one group alone may have more."""
+        """The number of visits at a time."""
         return self.rows * max(4 * self.dimension // _VISITS_SHARE // _VISIT_BYTES, _LEAST_VISITS)
 
     def create(self) -> None:
@@ -158,7 +158,9 @@ class GroupFiles:
         np.save(self._path(f"{turn}-{source}.npy"), visits)
         np.save(self._path(f"{turn}-{source}-starts.npy"), starts)
 
-    def visits(self, turn: str, sources: range, group: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def visits(
+        self, turn: str, sources: Sequence[int], group: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Return (places, cells) of the visits of some groups to the cells of one, by cell and then by place."""
         found = []
         for source in sources:
@@ -172,7 +174,7 @@ class GroupFiles:
         order = np.lexsort((places, cells))
         return places[order], cells[order]
 
-    def remove_visits(self, turn: str, sources: range) -> None:
+    def remove_visits(self, turn: str, sources: Sequence[int]) -> None:
         """Remove the visits of some groups."""
         for source in sources:
             for name in (f"{turn}-{source}.npy", f"{turn}-{source}-starts.npy"):

@@ -21,7 +21,7 @@ from framedex.analysis.grouped import steps
 from framedex.analysis.grouped.centroids import CellCentroids, find_cell_centroids, with_few_coarse
 from framedex.analysis.grouped.files import FileVectors, GroupFiles
 from framedex.analysis.grouped.grouping import group_cells
-from framedex.analysis.grouped.steps import FIRST, SECOND, PartSource, Plan, Span
+from framedex.analysis.grouped.steps import FIRST, SECOND, PartSource, Plan, Sending, Sent, Span
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
 from framedex.analysis.neighbours import DEFAULT_K, DEFAULT_RECALL, OVERHEAD, CostCheck, ignore_cost
 from framedex.analysis.products import Products, Survivors
@@ -244,38 +244,46 @@ def _compare(plan: Plan, runner: StepRunner) -> Lists:
 
 
 def _in_rounds(
-    plan: Plan, turn: str, step: Callable[[Plan, int], tuple[int, int]], runner: StepRunner, start: float, end: float
+    plan: Plan, turn: str, step: Callable[[Plan, Sending], Sent], runner: StepRunner, start: float, end: float
 ) -> int:
     """Run a step for all groups, and let the rows that it sends to other groups visit them; return the comparisons.
 
-    They visit whenever further groups would exceed the space for visits, as far as those before tell.
+    They visit whenever further groups would probably exceed the space for visits, or rows of a group wait for space.
 
     Args:
         plan: the plan.
         turn: the name of the turn.
-        step: writes visits of a group; returns the numbers of comparisons and of visits.
+        step: writes visits of rows of a group.
         runner: runs the steps.
         start: the share of the whole search that is done.
         end: the share that is done afterwards.
     """
     files, groups, some = plan.files, len(plan.order), _GROUPS
-    compared = done = first = waiting = 0
+    waiting = [(group, 0) for group in range(groups)]
+    compared = visits = 0
+    sources: list[int] = []
 
-    def share(done: float, visited: float) -> float:
-        return start + (end - start) * (done + visited) / (2 * groups)
+    def share(sent: float, visited: float) -> float:
+        return start + (end - start) * (sent + visited) / (2 * groups)
 
-    while done < groups:
-        chunk = range(done, min(done + some, groups))
-        for comparisons, visits in runner.run(partial(step, plan), chunk, share(done, first), share(chunk.stop, first)):
-            compared, waiting = compared + comparisons, waiting + visits
-        done = chunk.stop
+    while waiting:
+        chunk, waiting = waiting[:some], waiting[some:]
+        done = groups - len(waiting)
+        most = max(1, (files.most_visits - visits) // len(chunk))
+        items = [Sending(group, first, most) for group, first in chunk]
+        before = min(sources, default=done)
+        shares = share(done - len(chunk), before), share(done, before)
+        rest = []
+        for item, sent in zip(items, runner.run(partial(step, plan), items, *shares), strict=True):
+            compared, visits = compared + sent.comparisons, visits + sent.visits
+            rest += [] if sent.rest is None else [(item.group, sent.rest)]
+        sources, waiting = [*sources, *(item.group for item in items)], rest + waiting
         # Groups differ, so what half of the space suffices for is written next.
-        some = int((files.most_visits - waiting) / (2 * max(1.0, waiting / (done - first))))
-        if some < _GROUPS or done == groups:
-            shares = share(done, first), share(done, done)
-            compared += _visit(plan, turn, range(first, done), runner, *shares)
-            files.remove_visits(turn, range(first, done))
-            first, waiting, some = done, 0, max(_GROUPS, chunk.stop - chunk.start)
+        some = int((files.most_visits - visits) / (2 * max(1.0, visits / len(sources))))
+        if some < _GROUPS or rest or not waiting:
+            compared += _visit(plan, turn, sources, runner, share(done, before), share(done, done))
+            files.remove_visits(turn, sources)
+            some, visits, sources = max(_GROUPS, len(chunk)), 0, []
     return compared
 
 
@@ -297,7 +305,7 @@ def _multiply_adds(plan: Plan) -> float:
     return rows * plan.files.dimension * (rows if _compares_all(plan) else OVERHEAD * _per_row(plan))
 
 
-def _visit(plan: Plan, turn: str, sources: range, runner: StepRunner, start: float, end: float) -> int:
+def _visit(plan: Plan, turn: str, sources: Sequence[int], runner: StepRunner, start: float, end: float) -> int:
     """Let rows of some groups visit all groups; add what they find to their lists, and return the comparisons."""
     files, compared = plan.files, 0
     lists = Lists.over(files.lists, files.similarity)

@@ -5,7 +5,7 @@ was lost.
 """
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import pairwise
@@ -29,6 +29,7 @@ from framedex.core.arrays import Vectors
 FIRST, SECOND = "first", "second"
 """The turns of visits."""
 _QUERIES = 4096
+_PROBED = 4096  # rows of which the cells that they probe are found at a time
 _MEMBERS = 16384  # rows of a cell that are compared at a time
 _BUNDLE_ROWS = 512  # of cells that are compared together
 _STEP_ROWS = 2048
@@ -176,30 +177,104 @@ def sort_part(plan: Plan, item: tuple[int, npt.NDArray[np.int32]]) -> None:
         vectors[places[some]] = content[some]
 
 
-def join_group(plan: Plan, group: int) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Sending:
+    """Rows of a group that visit cells of other groups.
+
+    Attributes:
+        group: the group.
+        first: the first one of its rows that have not visited yet, counted within the group.
+        most: the number of visits for which there is space, at least 1; a single row is sent in any case.
+    """
+
+    group: int
+    first: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a group sent.
+
+    Attributes:
+        comparisons: the number of computed similarities.
+        visits: the number of visits.
+        rest: the first row of the group for which there was no space; None if all were sent.
+    """
+
+    comparisons: int
+    visits: int
+    rest: int | None
+
+
+class _Outbox:
+    """Visits of rows of a group, in the order of the rows, until there is no space for those of a further one."""
+
+    def __init__(self, sending: Sending) -> None:
+        self._most, self.visits = sending.most, 0
+        self.rest: int | None = None
+        self._rows = [np.empty(0, np.int32)]
+        self._cells = [np.empty(0, np.int32)]
+
+    def put(self, rows: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> None:
+        """Add visits of rows of the group that follow those before."""
+        if self.rest is not None or not len(rows):
+            return
+        order = np.argsort(rows, kind="stable")
+        rows, cells = rows[order], cells[order]
+        space = self._most - self.visits
+        if len(rows) > space:
+            # The visits of a row stay together. If there is no space for the very first row, it is sent nevertheless.
+            last = rows[space] if self.visits or rows[space] > rows[0] else rows[0] + 1
+            end = int(np.searchsorted(rows, last))
+            self.rest = int(last)
+            rows, cells = rows[:end], cells[:end]
+        self.visits += len(rows)
+        self._rows.append(rows.astype(np.int32))
+        self._cells.append(cells.astype(np.int32))
+
+    def write(self, plan: Plan, turn: str, group: int) -> None:
+        """Write the visits for the groups of the cells."""
+        row, cell = np.concatenate(self._rows), np.concatenate(self._cells)
+        grouping = plan.order
+        place = row + np.int32(grouping.places(group).start)
+        plan.files.write_visits(turn, group, place, grouping.group_of(cell), cell, len(grouping))
+
+
+def join_group(plan: Plan, sending: Sending) -> Sent:
     """Write the lists of a group's rows, among the rows of the group, and their visits to cells of other groups.
 
-    Returns:
-        The number of computed similarities, and the number of visits.
+    Where there is no space for all visits, the rest of the rows is sent later; the lists are written at first.
     """
-    files, grouping = plan.files, plan.order
+    files, grouping, group = plan.files, plan.order, sending.group
     places, cells = grouping.places(group), grouping.cells(group)
-    vectors = files.part(places.start, places.stop)
-    starts = grouping.cell_starts[cells.start : cells.stop + 1] - places.start
-    lists = Lists(len(vectors), files.k)
-    members = [np.arange(low, high, dtype=np.int32) for low, high in pairwise(starts.tolist())]
-    join = CellJoin(vectors, members, lists, engine_of_worker())
-    join.within(ignore_progress)
-    row, cell = _probes(plan, vectors, np.asarray(files.cell[places]))
-    own = (cell >= cells.start) & (cell < cells.stop)
-    order, ends = group_rows(cell[own] - cells.start, len(members))
-    join.probe(CellProbes(row[own][order].astype(np.int32), ends), ignore_progress)
-    files.lists[places] = np.where(lists.rows < 0, -1, lists.rows + places.start)
-    files.similarity[places] = lists.similarity
-    files.limits[places] = lists.similarity.min(axis=1, initial=np.inf)
-    row, cell = row[~own], cell[~own]
-    files.write_visits(FIRST, group, row + places.start, grouping.group_of(cell), cell, len(grouping))
-    return lists.n_comparisons + len(vectors) * _n_compared(plan), len(row)
+    vectors, own_cells = files.part(places.start, places.stop), np.asarray(files.cell[places])
+    outbox, inside, compared = _Outbox(sending), [np.empty((2, 0), np.int64)], 0
+    for start in range(sending.first, len(vectors), _PROBED):
+        part = slice(start, start + _PROBED)
+        row, cell = _probes(plan, vectors[part], own_cells[part])
+        own = (cell >= cells.start) & (cell < cells.stop)
+        outbox.put(row[~own] + start, cell[~own])
+        compared += len(vectors[part]) * _n_compared(plan)
+        if not sending.first:
+            inside.append(np.stack([row[own] + start, cell[own] - cells.start]))
+        elif outbox.rest is not None:
+            break
+    if not sending.first:
+        starts = grouping.cell_starts[cells.start : cells.stop + 1] - places.start
+        lists = Lists(len(vectors), files.k)
+        members = [np.arange(low, high, dtype=np.int32) for low, high in pairwise(starts.tolist())]
+        join = CellJoin(vectors, members, lists, engine_of_worker())
+        join.within(ignore_progress)
+        row, cell = np.concatenate(inside, axis=1)
+        order, ends = group_rows(cell, len(members))
+        join.probe(CellProbes(row[order].astype(np.int32), ends), ignore_progress)
+        files.lists[places] = np.where(lists.rows < 0, -1, lists.rows + places.start)
+        files.similarity[places] = lists.similarity
+        files.limits[places] = lists.similarity.min(axis=1, initial=np.inf)
+        compared += lists.n_comparisons
+    outbox.write(plan, FIRST, group)
+    return Sent(compared, outbox.visits, outbox.rest)
 
 
 def _n_compared(plan: Plan) -> int:
@@ -210,7 +285,7 @@ def _n_compared(plan: Plan) -> int:
 def _probes(
     plan: Plan, vectors: Vectors, own: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (rows, cells) of the cells that rows of a group probe beside their own, by the positions of cells.
+    """Return (rows, cells) of the cells that some rows probe beside their own, by the positions of cells.
 
     A row probes further cells beyond the reach until they have some rows more than it has neighbours.
     """
@@ -229,7 +304,7 @@ def _probes(
     return np.concatenate([row, more[0]]), grouping.rank[np.concatenate([cell, more[1]])]
 
 
-def visit_group(plan: Plan, turn: str, sources: range, group: int) -> tuple[Survivors, int]:
+def visit_group(plan: Plan, turn: str, sources: Sequence[int], group: int) -> tuple[Survivors, int]:
     """Return the candidates that rows of some groups find in the cells of one, and the number of similarities.
 
     Args:
@@ -310,30 +385,26 @@ def compare_visitors(
             yield some[row], (column + first).astype(np.int32), score
 
 
-def look_further(plan: Plan, group: int) -> tuple[int, int]:
-    """Write which cells rows of a group visit that are far from their nearest neighbour.
-
-    Returns:
-        The number of computed similarities, and the number of visits.
-    """
+def look_further(plan: Plan, sending: Sending) -> Sent:
+    """Write which cells rows of a group visit that are far from their nearest neighbour."""
     assert plan.centroids is not None, "the cells are known"
     assert plan.reach is not None, "the reach is known"
-    files, grouping, reach = plan.files, plan.order, plan.reach
-    places = grouping.places(group)
+    files, reach, compared = plan.files, plan.reach, 0
+    places = plan.order.places(sending.group)
     nearest = files.similarity[places].max(axis=1, initial=-np.inf)
     further = reach.per_distance * np.sqrt(np.maximum(2 - 2 * nearest, 0))
     far = np.flatnonzero(further > reach.all)
-    rows: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-    cells: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-    vectors = files.part(places.start, places.stop)
-    for start in range(0, len(far), _QUERIES):
-        some = far[start : start + _QUERIES]
+    far = far[far >= sending.first]
+    outbox, vectors = _Outbox(sending), files.part(places.start, places.stop)
+    for start in range(0, len(far), _PROBED):
+        some = far[start : start + _PROBED]
         _, row, cell = plan.centroids.near(vectors[some], further[some], engine=engine_of_worker(), beyond=reach.all)
-        rows.append(some[row] + places.start)
-        cells.append(grouping.rank[cell])
-    row, cell = np.concatenate(rows), np.concatenate(cells)
-    files.write_visits(SECOND, group, row, grouping.group_of(cell), cell, len(grouping))
-    return len(far) * _n_compared(plan), len(row)
+        outbox.put(some[row], plan.order.rank[cell])
+        compared += len(some) * _n_compared(plan)
+        if outbox.rest is not None:
+            break
+    outbox.write(plan, SECOND, sending.group)
+    return Sent(compared, outbox.visits, outbox.rest)
 
 
 def join_with_all(plan: Plan, group: int) -> int:
