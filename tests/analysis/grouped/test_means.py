@@ -8,7 +8,7 @@ import pytest
 from framedex.analysis import reciprocal
 from framedex.analysis.grouped import means as grouped_means
 from framedex.analysis.grouped.files import GroupFiles, PlaceReader
-from framedex.analysis.grouped.means import StoredMeans
+from framedex.analysis.grouped.means import StoredMeans, visits_of
 from framedex.analysis.reciprocal import MeanVectors
 from tests.analysis.arrays import uniform
 
@@ -44,3 +44,23 @@ def test_stored_means__are_those_in_memory(tmp_path: Path, monkeypatch: pytest.M
             np.testing.assert_array_equal(stored.weights, expected.weights)
             np.testing.assert_array_equal(stored.cell, cell[names])
             np.testing.assert_array_equal(stored.has_moved, moved_before)
+
+
+@pytest.mark.parametrize("n_parts", [1, 7, 300])
+def test_visits__are_all_there_once_in_parts_of_equal_cost(n_parts: int) -> None:
+    """Each visitor of a cell meets each cluster of it once, and no part takes much longer than the others."""
+    random, cells = np.random.default_rng(1), 50
+    of_cluster = random.choice([3, *range(cells)], 900, p=[0.3, *[0.7 / cells] * cells]).astype(np.int32)
+    visits = {(int(random.integers(900)), int(random.choice([3, *range(cells)]))) for _ in range(2000)}
+    query, cell = np.array(sorted(visits), dtype=np.int32).T
+    met, costs = list[tuple[int, int]](), list[int]()
+    for part in visits_of(of_cluster, query, cell, cells, n_parts=n_parts):
+        for number in range(len(part.starts) - 1):
+            members = part.members[part.starts[number] : part.starts[number + 1]]
+            visitors = part.visitors[part.ends[number] : part.ends[number + 1]]
+            met += [(one, other) for one in visitors.tolist() for other in members.tolist()]
+        costs.append(int((np.diff(part.starts) * np.diff(part.ends)).sum()))
+    wanted = [(one, other) for one, at in visits for other in np.flatnonzero(of_cluster == at).tolist()]
+    assert sorted(met) == sorted(wanted)
+    assert max(costs) <= sum(costs) / n_parts + 300
+    assert len(costs) <= 2 * n_parts + 1

@@ -1,6 +1,6 @@
 """Means of clusters that do not fit into memory, in the file of vectors, and the search among them by groups."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -29,6 +29,7 @@ from framedex.core.progress import ShareProgress
 
 _RENEWED = 0.5  # the reach is measured again if less than this share of the clusters remains
 _LOOKED = 16384  # clusters whose cells are found at a time
+_PARTS = 256  # of the visits in a search; they decide how products are rounded, so they do not depend on the workers
 _MOVED = 16384  # means that are moved within the file at a time
 
 
@@ -113,9 +114,9 @@ class GroupSearch:
         lists = Lists(len(rows), k, min_similarity=self._floor)
         position = np.full(count, -1, dtype=np.int32)
         position[rows] = np.arange(len(rows), dtype=np.int32)
-        items = _visits(self._plan, means.cell, query, cell)
+        items = visits_of(means.cell, query, cell, len(self._plan.order.rank))
         step = partial(visit_means, self._plan, k, self._floor)
-        for cluster, other, score in self._runner.each(step, items, len(self._plan.order), progress):
+        for cluster, other, score in self._runner.each(step, items, len(items), progress):
             lists.offer((position[cluster], other, score))
         lists.settle()
         found, similarity = sorted_lists(lists.rows, lists.similarity)
@@ -158,42 +159,54 @@ class GroupSearch:
 
 @dataclass(frozen=True)
 class Visits:
-    """Visits to the clusters of a group.
+    """Visits to the clusters of some cells.
 
     Attributes:
-        members: int32, shape (M,): the group's clusters, sorted by cell.
+        members: int32, shape (M,): the clusters of the cells, sorted by cell.
         starts: int64, shape (C + 1,): where the clusters of each cell begin among them, and the end.
         visitors: int32, shape (V,): visiting clusters, sorted by cell.
         ends: int64, shape (C + 1,): where the visitors of each cell begin among them, and the end.
     """
 
-    members: npt.NDArray[np.int32]
+    members: Ints
     starts: npt.NDArray[np.int64]
-    visitors: npt.NDArray[np.int32]
+    visitors: Ints
     ends: npt.NDArray[np.int64]
 
 
-def _visits(plan: Plan, of_cluster: Ints, query: Ints, cell: Ints) -> "Sequence[Visits]":
-    """Return the visits to each group.
+def visits_of(of_cluster: Ints, query: Ints, cell: Ints, count: int, *, n_parts: int = _PARTS) -> list[Visits]:
+    """Return all visits, in parts that take about equally long.
+
+    A cluster without structure fills many cells, and all of its rows visit all of these. So parts do not follow groups,
+    and the visitors of one cell may be in several.
 
     Args:
-        plan: has the groups.
         of_cluster: int32, shape (A,): the cell of each cluster.
         query: int32, shape (V,): visiting clusters.
         cell: int32, shape (V,): the cells that they visit.
+        count: the number of cells.
+        n_parts: about the number of parts.
     """
-    count, grouping = len(plan.order.rank), plan.order
     order, starts = group_rows(of_cluster, count)
-    members = order.astype(np.int32)
     visiting, ends = group_rows(cell, count)
-    visitors = query[visiting]
-    return [
-        Visits(
-            members[starts[low] : starts[high]], starts[low : high + 1] - starts[low],
-            visitors[ends[low] : ends[high]], ends[low : high + 1] - ends[low],
-        )
-        for low, high in pairwise(grouping.group_cells.tolist())
-    ]  # fmt: skip
+    members, visitors = order.astype(np.int32), query[visiting]
+    cost = np.diff(starts) * np.diff(ends)
+    most = max(1, int(cost.sum()) // n_parts)
+    parts, low = [], 0
+    until = np.cumsum(cost)
+    while low < count:
+        done = int(until[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(until, done + most, side="right")))
+        first, last = int(ends[low]), int(ends[high])
+        turns = max(1, -(-int(cost[low]) // most)) if high == low + 1 else 1
+        bounds = np.linspace(first, last, turns + 1).astype(np.int64)
+        for start, stop in pairwise(bounds.tolist()):
+            if stop > start:
+                limits = np.clip(ends[low : high + 1], start, stop) - start
+                held = slice(int(starts[low]), int(starts[high]))
+                parts.append(Visits(members[held], starts[low : high + 1] - held.start, visitors[start:stop], limits))
+        low = high
+    return parts
 
 
 def find_exact_means(
@@ -238,7 +251,7 @@ def look_means(
 
 
 def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> Survivors:
-    """Return (cluster, other cluster, similarity) of the nearest that visitors of a group find in its cells."""
+    """Return (cluster, other cluster, similarity) of the nearest clusters that visitors find in some cells."""
     visitors, number = np.unique(visits.visitors, return_inverse=True)
     found = Lists(len(visitors), k, min_similarity=floor)
     engine = engine_of_worker()
