@@ -11,8 +11,11 @@ Similarities are means, so upper bounds follow from those of the merged clusters
 highest of a list are computed, and only for clusters that may be merged next.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +23,13 @@ import numpy.typing as npt
 from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
-from framedex.analysis.products import Products
+from framedex.analysis.products import CpuProducts, Products
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
 _BYTES = 1 << 19  # of vectors multiplied at a time; they stay in the processor's cache
 _ENTRIES = 1 << 16  # of lists handled at a time
+_FEW_PARTS = 4  # fewer slices of lists are handled by one thread
 _AHEAD = 32  # times as many vectors are expected to be read next
 _SLOW = 0.9  # lists become longer if more than this share of the clusters remains
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
@@ -33,6 +37,7 @@ _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more r
 SEARCH_RECALL = 0.999
 """The recall of searches; few clusters search, so that they can probe more cells."""
 
+T = TypeVar("T")
 Ints = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float32]
@@ -58,8 +63,8 @@ class Means(ABC):
 
     def __init__(self, weights: Weights, dimension: int) -> None:
         self.weights, self.dimension = weights.copy(), dimension
-        size = max(1, _BYTES // (4 * max(1, dimension)))
-        self._buffers = tuple(np.empty((size, dimension), dtype=np.float32) for _ in range(2))
+        self._size = max(1, _BYTES // (4 * max(1, dimension)))
+        self._of_thread = threading.local()
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -82,20 +87,30 @@ class Means(ABC):
 
     def _parts(self, rows: Rows, others: Rows) -> Iterator[slice]:
         """Yield slices of pairs of clusters that fit into the buffers."""
-        size = len(self._buffers[0])
-        for part in slices(len(rows), size):
-            if part.start % (_AHEAD * size) == 0:
+        for part in slices(len(rows), self._size):
+            if part.start % (_AHEAD * self._size) == 0:
                 for each in (rows, others):
-                    self.expect(each[part.start : part.start + _AHEAD * size])
+                    self.expect(each[part.start : part.start + _AHEAD * self._size])
             yield part
 
+    def _buffers(self) -> tuple[Vectors, Vectors]:
+        """Return buffers of this thread: float32, shape (size of a part, D)."""
+        found: tuple[Vectors, Vectors] | None = getattr(self._of_thread, "buffers", None)
+        if found is None:
+            shape = self._size, self.dimension
+            found = self._of_thread.buffers = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        return found
+
     def products(self, rows: Rows, others: Rows) -> Floats:
-        """Return the similarities of pairs of clusters; pairs with the same first cluster should be consecutive."""
+        """Return the similarities of pairs of clusters; pairs with the same first cluster should be consecutive.
+
+        Several threads may call it.
+        """
         out = np.empty(len(rows), dtype=np.float32)
         for part in self._parts(rows, others):
             row = rows[part]
             first = np.diff(row, prepend=-1) != 0
-            one, other = (each[: len(row)] for each in self._buffers)
+            one, other = (each[: len(row)] for each in self._buffers())
             np.take(self.of(row[first]), np.cumsum(first) - 1, axis=0, out=one, mode="clip")
             np.einsum("ij,ij->i", one, self.of(others[part], other), out=out[part])
         return out
@@ -108,7 +123,7 @@ class Means(ABC):
         for part in self._parts(keep, gone):
             one, other = (
                 self.of(each[part], buffer[: len(each[part])])
-                for each, buffer in zip((keep, gone), self._buffers, strict=True)
+                for each, buffer in zip((keep, gone), self._buffers(), strict=True)
             )
             one *= 1 - share[part]
             other *= share[part]
@@ -225,8 +240,8 @@ class ClusterLists:
         self._changed = np.zeros(count, dtype=np.int32)  # round in which a cluster merged
         self._listed = np.zeros(count, dtype=np.int32)  # round in which a list was updated
         self._round = 0
-        for part in self._parts(count):
-            self._drop_far(part)
+        self._threads = ThreadPoolExecutor(CpuProducts().workers, thread_name_prefix="framedex-clusters")
+        self._each(self._drop_far, count)
         self._share(np.arange(count, dtype=np.int32))
         self._choose(np.arange(count, dtype=np.int32))
 
@@ -270,15 +285,10 @@ class ClusterLists:
         remaining = np.flatnonzero(current & ((self._best >= 0) | unknown))
         number = np.full(len(self) + 1, -1, dtype=np.int32)  # the last one stands for an empty place of a list
         number[remaining] = np.arange(len(remaining))
-        rows = self._rows[remaining]
-        rows = number[np.where(rows >= 0, self._root[rows], -1)]
-        similarity = self._similarity[remaining]
-        similarity[rows < 0] = -np.inf
-        exact = self._exact[remaining]
+        width = self._width(len(remaining)) if len(remaining) > _SLOW * len(current) else self._rows.shape[1]
+        lists = self._kept(remaining, number, width)
         self.means, self.names = self.means.kept(remaining), self.names[remaining]
-        if len(remaining) > _SLOW * len(current):
-            rows, similarity, exact = self._widened(rows, similarity, exact)
-        self._rows, self._similarity, self._exact = rows, similarity, exact
+        self._rows, self._similarity, self._exact = lists
         self._bound = self._bound[remaining]
         self._changed, self._listed = self._changed[remaining], self._listed[remaining]
         self._best = number[self._root[self._best[remaining]]]
@@ -289,16 +299,24 @@ class ClusterLists:
         if len(queries):
             self._search(queries, progress)
 
-    def _widened(self, rows: Ints, similarity: Floats, exact: Flags) -> tuple[Ints, Floats, Flags]:
-        """Return lists with empty places: the fewer clusters remain, the longer lists fit into the same memory."""
-        count, k = rows.shape
-        more = max(0, min(_MAX_LISTED, self._entries // max(1, count)) - k)
-        places = ((0, 0), (0, more))
-        return (
-            np.pad(rows, places, constant_values=-1),
-            np.pad(similarity, places, constant_values=-np.inf),
-            np.pad(exact, places, constant_values=True),
-        )
+    def _kept(self, remaining: Rows, number: Ints, width: int) -> tuple[Ints, Floats, Flags]:
+        """Return the lists of remaining clusters, which get new numbers, with empty places at their ends."""
+        shape, k = (len(remaining), width), self._rows.shape[1]
+        rows, similarity = np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32)
+        exact = np.ones(shape, bool)
+
+        def keep(part: slice) -> None:
+            some = self._rows[remaining[part]]
+            some = number[np.where(some >= 0, self._root[some], -1)]
+            rows[part, :k], exact[part, :k] = some, self._exact[remaining[part]]
+            similarity[part, :k] = np.where(some < 0, np.float32(-np.inf), self._similarity[remaining[part]])
+
+        self._each(keep, len(remaining))
+        return rows, similarity, exact
+
+    def _width(self, count: int) -> int:
+        """Return how long lists may be: the fewer clusters remain, the longer lists fit into the same memory."""
+        return max(int(self._rows.shape[1]), min(_MAX_LISTED, self._entries // max(1, count)))
 
     def _search(self, queries: Ints, progress: ShareProgress) -> None:
         rows, similarity = self._nearest_of(queries, self.means, self._rows.shape[1], progress)
@@ -312,9 +330,13 @@ class ClusterLists:
         listed = self._share(queries)
         self._choose(np.concatenate([queries, listed]))
 
-    def _parts(self, count: int) -> Iterator[slice]:
-        """Yield slices of a number of lists; what is computed of a slice stays in the processor's cache."""
-        return slices(count, _ENTRIES // max(1, self._rows.shape[1]))
+    def _each(self, work: Callable[[slice], T], count: int) -> list[T]:
+        """Return the results for slices of a number of lists, which differ: several threads work.
+
+        What is computed of a slice stays in the processor's cache.
+        """
+        parts = list(slices(count, _ENTRIES // max(1, self._rows.shape[1])))
+        return [work(part) for part in parts] if len(parts) < _FEW_PARTS else list(self._threads.map(work, parts))
 
     def _bounds(self, similarity: Floats) -> Floats:
         """Return an upper bound of the similarity to clusters outside of the lists of a search."""
@@ -333,16 +355,17 @@ class ClusterLists:
 
         If several are missing in a list, the nearest one is added, and the bound covers the others.
         """
-        parts: list[tuple[Ints, Ints, Floats]] = [
-            (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
-        ]
-        for part in self._parts(len(rows)):
+
+        def find(part: slice) -> tuple[Ints, Ints, Floats]:
             some = rows[part]
             listed, similarity = self._rows[some], self._similarity[some]
             line, column = np.nonzero((listed >= 0) & (similarity > self._bound[listed]))
             source, target = some[line], listed[line, column]
             missing = ~(self._rows[target] == source[:, None]).any(axis=1)
-            parts.append((source[missing], target[missing], similarity[line, column][missing]))
+            return source[missing], target[missing], similarity[line, column][missing]
+
+        nothing = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32)
+        parts = [nothing, *self._each(find, len(rows))]
         source, target, value = (np.concatenate([each[part] for each in parts]) for part in range(3))
         order = np.lexsort((source, -value, target))
         source, target, value = source[order], target[order], value[order]
@@ -358,7 +381,8 @@ class ClusterLists:
 
     def _choose(self, rows: Ints) -> None:
         """Choose the nearest cluster of some clusters from their lists."""
-        for part in self._parts(len(rows)):
+
+        def choose(part: slice) -> None:
             some = rows[part]
             similarity = self._compute_highest(some)
             highest = similarity.max(axis=1)
@@ -366,6 +390,8 @@ class ClusterLists:
             first = np.where(similarity == highest[:, None], self._rows[some], np.iinfo(np.int32).max).min(axis=1)
             certain = (highest >= self._bound[some]) & (highest >= self._floor)
             self._best[some] = np.where(certain, first, -1)
+
+        self._each(choose, len(rows))
 
     def _compute_highest(self, some: Ints) -> Floats:
         """Compute the similarities that may be the highest of their list; return the lists' similarities."""
@@ -422,8 +448,7 @@ class ClusterLists:
         dependent = np.flatnonzero(touched[self._best] & (self._best >= 0) & ~touched).astype(np.int32)
         self._best[gone] = self._best[dependent] = -1
         self._pending[dependent] = True
-        for part in self._parts(len(keep)):
-            self._join(keep[part], gone[part], share[part])
+        self._each(lambda part: self._join(keep[part], gone[part], share[part]), len(keep))
         self._listed[keep] = self._round
         self._choose(keep)
         return similarity, np.concatenate([keep, *self._resolve_nearest()])
@@ -445,9 +470,12 @@ class ClusterLists:
 
     def _resolve(self, rows: Ints) -> None:
         """Update the lists of pending clusters, and choose their nearest cluster."""
-        for part in self._parts(len(rows)):
+
+        def update(part: slice) -> None:
             some = rows[part]
             self._rows[some], self._similarity[some], self._exact[some] = self._current(some)
+
+        self._each(update, len(rows))
         self._listed[rows] = self._round
         self._pending[rows] = False
         self._choose(rows)

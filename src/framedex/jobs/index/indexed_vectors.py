@@ -33,6 +33,7 @@ _ROW_BYTES = 2800  # of memory per row, beside its vector, for neighbours, clust
 _FIXED_BYTES = 4 * DENSE_ROWS**2
 _READ = 0.1  # share of the progress for reading the vectors
 _KEY_ROWS = 131_072  # rows whose keys are computed at a time
+_MEAN_BYTES = 32  # of memory for each value of a mean that is read: vectors, merged ones, their search
 
 Labels = npt.NDArray[np.int32]
 Unique = tuple[Positions, Positions, Positions]
@@ -209,7 +210,7 @@ def indexed_vectors(
             sizes=Sizes.within(resources.memory_bytes // (executor.workers + 1), dimension),
             executor=executor, check_cost=check_cost, progress=comparing,
         )  # fmt: skip
-        yield ByGroups(table, column, unique, found, executor, resources.memory_bytes // (16 * dimension))
+        yield ByGroups(table, column, unique, found, executor, resources.memory_bytes // (_MEAN_BYTES * dimension))
 
 
 def _fits(rows: int, dimension: int, resources: IndexResources) -> bool:
