@@ -1,6 +1,8 @@
 """Rows of a dataset: selection by conditions, values, and locations of files."""
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +15,7 @@ import pytest
 from framedex.core.assumed_roles import AssumedRole
 from framedex.errors import NotFound
 from framedex.storage import tables
+from framedex.storage.column_cache import ColumnCache
 from framedex.storage.condition import Condition
 from framedex.storage.datasets import now
 from framedex.storage.generation import Generation, Summary
@@ -107,6 +110,46 @@ def test_blocks__cover_all_rows_in_order(tmp_path: Path, condition: Condition) -
     assert pa.concat_tables(blocks)["n"].to_numpy().tolist() == list(range(9000))
     assert len(blocks) > 1
     assert max(block.num_rows for block in blocks) <= 8192
+
+
+class ShufflingSql(Sql):
+    """An engine that returns rows in another order, as is its right where a statement says nothing about it."""
+
+    def query(self, text: str, params: Sequence[Any], relations: Mapping[str, Any]) -> pa.Table:
+        """Return the result of a statement in any order."""
+        found = super().query(text, params, relations)
+        if "ORDER BY" in text:
+            return found
+        return found.take(pa.array(np.random.default_rng(0).permutation(len(found))))
+
+
+@pytest.mark.parametrize("cached", [2**24, 3200], ids=["columns in memory", "columns too large for the cache"])
+def test_rows__do_not_depend_on_the_order_of_the_engine(tmp_path: Path, cached: int) -> None:
+    """Conditions whose result is kept select the right rows in whatever order the engine evaluates them."""
+    media = replace(numbered(tmp_path, 500, part=150), sql=ShufflingSql(), columns=ColumnCache(Sql(), cached))
+    wanted = [3, 77, 149, 150, 301, 499]
+    ids = [id_of(number) for number in wanted]
+    condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (ids,), frozenset({"media_id"}))
+    for _ in range(2):
+        assert media.count(condition) == len(wanted)
+        found = media.take(media.row_ids(condition).tolist(), ["media_id"])["media_id"].to_pylist()
+        assert found == ids
+        assert media.values(condition, "n")[1].to_pylist() == wanted
+        assert (
+            sorted(media.query("SELECT media_id FROM chosen", condition, ["media_id"])["media_id"].to_pylist()) == ids
+        )
+        assert set(media.find_row_ids(ids)) == set(ids)
+
+
+@pytest.mark.slow
+def test_rows__by_many_ids_among_many_rows(tmp_path: Path) -> None:
+    """A join in the engine, which several threads evaluate, loses the order of some hundred thousand rows."""
+    count = 400_000
+    media = replace(numbered(tmp_path, count, part=count), columns=ColumnCache(Sql(), 2**28))
+    ids = [id_of(number) for number in range(5, count, 997)]
+    condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (ids,), frozenset({"media_id"}))
+    found = media.take(media.row_ids(condition).tolist(), ["media_id"])["media_id"].to_pylist()
+    assert found == ids
 
 
 def test_blocks__of_given_rows(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.core.allowed_folders import OwnPath
@@ -99,13 +100,22 @@ class Media:
 
         def evaluate() -> pa.BooleanArray:
             rows, relation = self._rows(condition, (), keep=True)
-            text = f"SELECT {condition.text} AS {_HELD} FROM {relation}"
+            text = f"SELECT {ROW_ID}, {condition.text} AS {_HELD} FROM {relation}"
             with own_errors(f"read {self.table.path}"):
                 result = self.sql.query(text, condition.params, {_RELATION: rows})
-            return result[_HELD].combine_chunks()
+            held = result[_HELD].combine_chunks()
+            # The engine keeps the order of rows only where it needs no join, and IN (SELECT …) is one.
+            ids, found = self._all_row_ids(), result[ROW_ID].to_numpy()
+            return held if np.array_equal(found, ids) else held.take(pa.array(_places(found, ids)))
 
         key = condition.text, repr(condition.params)
         return self.columns.mask(self.table, stored(condition.columns), key, evaluate)
+
+    def _all_row_ids(self) -> RowIds:
+        """Return the ids of all rows, in row order."""
+        rows = None if self.columns is None else self.columns.read(self.table, {ROW_ID})
+        ids = self.table.stream([], row_ids=True).read_all() if rows is None else rows
+        return np.asarray(ids[ROW_ID].to_numpy(), dtype=np.uint64)
 
     def _rows(self, condition: Condition, columns: Sequence[str], *, keep: bool) -> tuple[Any, str]:
         """Return all rows with some columns and those of a condition, and the relation for the statement."""
@@ -365,3 +375,9 @@ def time_fragment(time_s: float) -> str:
 def file_uri(path: str | Path) -> str:
     """Return the ``file://`` URI of an absolute path; the path may contain any bytes."""
     return "file://" + quote(os.fsencode(path))
+
+
+def _places(ids: RowIds, wanted: RowIds) -> npt.NDArray[np.int64]:
+    """Return the places of ids among others, which are in any order and contain them."""
+    order = np.argsort(ids, kind="stable")
+    return np.asarray(order[np.searchsorted(ids, wanted, sorter=order)])
