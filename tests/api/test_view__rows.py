@@ -11,6 +11,9 @@ import pytest
 
 from framedex import DuplicateGroups, InvalidInput, NotFound, OutOfRange, RankedView, Workspace, vql
 from framedex.api.ids import Ids
+from framedex.api.view import reading
+from framedex.browse import duplicates
+from framedex.browse.duplicates import Kept, kept_ids
 from framedex.browse.embeddings import selected_vectors
 from framedex.operations.sorting import sorted_rows
 from framedex.settings import Settings
@@ -226,6 +229,31 @@ def test_keep__is_that_of_the_groups(gallery: Gallery) -> None:
         assert row["keep"] == (None if group is None else group.keep == row["media_id"])
         assert row["is_duplicates_issue"] == (group is not None)
     assert gallery.dataset.view.limit(0).to_arrow(["keep"]).num_rows == 0
+
+
+@pytest.mark.parametrize("few", [0, 1000], ids=["by the column", "by the rows"])
+def test_keep__of_pages_of_a_large_table(gallery: Gallery, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    """The first pages find the members to keep of their own groups alone, and later ones those of all."""
+    asked: list[int | None] = []
+
+    def noted(media: Media, numbers: pa.Array | None = None) -> Kept:
+        asked.append(None if numbers is None else len(numbers))
+        return kept_ids(media, numbers)
+
+    dataset = gallery.dataset
+    expected = {row["media_id"]: row["keep"] for row in dataset.to_arrow(["media_id", "keep"]).to_pylist()}
+    dataset._context.selections.clear()
+    monkeypatch.setattr(reading, "_MANY_ROWS", 0)
+    monkeypatch.setattr(reading, "kept_ids", noted)
+    monkeypatch.setattr(duplicates, "_FEW", few)
+    found: dict[str, bool | None] = {}
+    for start in range(0, len(expected), 3):
+        table = dataset.view[start : start + 3].to_arrow(["media_id", "keep"])
+        found |= {row["media_id"]: row["keep"] for row in table.to_pylist()}
+    assert found == expected
+    assert set(expected.values()) == {True, False, None}
+    assert asked
+    assert all(number is not None and number <= 2 for number in asked)
 
 
 def test_flags__are_those_of_the_issues(gallery: Gallery) -> None:

@@ -90,16 +90,21 @@ class Kept(NamedTuple):
     columns: frozenset[str]
 
 
-def kept_ids(media: Media) -> Kept:
+def kept_ids(media: Media, numbers: pa.Array | None = None) -> Kept:
     """Return the ids of the members to keep: one of each group of :func:`duplicates` at the lowest similarity.
 
     Args:
         media: the media, all of them, or the objects.
+        numbers: the numbers of the groups; by default all.
     """
     column = DUPLICATES[0]
     if column not in media.table.schema.names or is_empty_object_view(media):
         return Kept(pa.array([], pa.string()), frozenset([column]))
-    groups = _grouped(media, Condition(), (column, (column,)), None)
+    chosen = Condition()
+    if numbers is not None:
+        test = f"coalesce({column} IN (SELECT unnest($1::INTEGER[])), FALSE)"
+        chosen = Condition(test, (numbers.to_pylist(),), frozenset({column}))
+    groups = _grouped(media, chosen, (column, (column,)), None)
     row_ids = pc.list_flatten(groups["row_ids"]).to_numpy()
     sizes = pc.list_value_length(groups["row_ids"]).to_numpy().astype(np.int64)
     measures = _Measures(media, row_ids)
@@ -107,7 +112,14 @@ def kept_ids(media: Media) -> Kept:
     files = partial(_files_at, media, row_ids)
     best = best_members(sizes, criteria, row_ids.astype(np.int64), files).best
     columns = frozenset(["media_id", "path", *exact_key(media)[1], column, *measures])
-    return Kept(media.values_at(row_ids[best], "media_id"), columns)
+    return Kept(_values_at(media, row_ids[best], "media_id"), columns)
+
+
+def _values_at(media: Media, row_ids: RowIds, column: str) -> pa.Array:
+    """Return the values of a column for rows given by id; those of few rows without reading the column."""
+    if len(row_ids) * _FEW < media.table.count():
+        return media.take(row_ids.tolist(), [column])[column].combine_chunks()
+    return media.values_at(row_ids, column)
 
 
 def _files_at(media: Media, row_ids: RowIds, members: Positions) -> MemberFiles:
@@ -125,7 +137,7 @@ class _Measures(dict[str, Values]):
     def __missing__(self, name: str) -> Values:
         if name not in self._media.table.schema.names:  # older tables lack some
             return np.full(len(self._row_ids), np.nan)
-        return _numbers(pa.chunked_array([self._media.values_at(self._row_ids, name)]))
+        return _numbers(pa.chunked_array([_values_at(self._media, self._row_ids, name)]))
 
 
 def _preferences(media: Media) -> Sequence[Preference]:
@@ -187,6 +199,7 @@ def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]
 
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
+_FEW = 1000  # rows in a table for each row that is read by itself
 _SAME_SHAPE = 0.03  # difference of two ratios of sides
 _NEAR = (DUPLICATES[1], DUPLICATES[-1])  # groups without copies that keypoints show, and groups of equal pixels
 

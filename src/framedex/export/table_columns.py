@@ -34,8 +34,9 @@ KEEP = pa.field("keep", pa.bool_(), metadata={b"computed": b"keep"})
 _FLAG_OF = b"issue_flag"  # metadata that marks the columns of flags
 _FEW = 10  # rows that are read by themselves
 _BLOCK_ROWS = 4096
+_KEPT_ROWS = 2_000_000  # of a table whose columns are read for a page
 _DENSE = 4  # rows in the files for each row of a page that is read from them
-KeptIds = Callable[[], pa.Array]
+KeptIds = Callable[[pa.Array], pa.Array]
 """Returns the media ids of the members to keep, one of each near-duplicate group of the dataset."""
 
 
@@ -100,7 +101,7 @@ def table_batches(
         media: the media, or the objects.
         rows: a condition, for rows in the order of ingestion; or row ids, in their order.
         schema: the columns.
-        kept_ids: called if the column ``keep`` is needed for members of groups.
+        kept_ids: called if the column ``keep`` is needed for members of groups, with the numbers of these.
     """
     for block in merge_blocks(_blocks(media, rows, columns_to_read(media, schema))):
         yield pa.table([table_column(media, block, field, kept_ids) for field in schema], schema=schema)
@@ -110,13 +111,13 @@ def _blocks(media: Media, rows: Condition | RowIds, columns: list[str]) -> Itera
     """Return the stored columns of rows in blocks.
 
     Rows in another order than that of the table lie anywhere in its files. Reading a hundred of them takes as long as
-    reading half a million values of the column, so the columns are cached for the next page. A page of rows that lie
-    together is read from the files.
+    reading half a million values of the column, so the columns are cached for the next page, unless the table has many
+    more rows. A page of rows that lie together is read from the files.
     """
     if isinstance(rows, Condition) or len(rows) <= _FEW or _lie_together(rows):
         return media.blocks(rows, columns)
-    starts = range(0, len(rows), _BLOCK_ROWS)
-    return (media.take(rows[start : start + _BLOCK_ROWS].tolist(), columns, keep=True) for start in starts)
+    starts, keep = range(0, len(rows), _BLOCK_ROWS), media.table.count() <= _KEPT_ROWS
+    return (media.take(rows[start : start + _BLOCK_ROWS].tolist(), columns, keep=keep) for start in starts)
 
 
 def _lie_together(rows: RowIds) -> bool:
@@ -154,12 +155,13 @@ def table_column(media: Media, block: pa.Table, field: pa.Field, kept_ids: KeptI
             else pa.nulls(len(block), pa.string())
         )
     if field.equals(KEEP, check_metadata=True):
-        return _keep(block, stored[0], kept_ids()) if has_values else pa.nulls(len(block), pa.bool_())
+        return _keep(block, stored[0], kept_ids) if has_values else pa.nulls(len(block), pa.bool_())
     if not has_values:
         return pa.repeat(pa.scalar(value=False), len(block))
     return pc.fill_null(pc.invert(pc.is_nan(column(block, stored[0]))), fill_value=False)
 
 
-def _keep(block: pa.Table, group: str, kept_ids: pa.Array) -> pa.Array:
-    is_kept = pc.is_in(column(block, "media_id"), value_set=kept_ids)
-    return pc.if_else(pc.is_valid(column(block, group)), is_kept, None)
+def _keep(block: pa.Table, group: str, kept_ids: KeptIds) -> pa.Array:
+    numbers = column(block, group)
+    is_kept = pc.is_in(column(block, "media_id"), value_set=kept_ids(pc.unique(numbers.drop_null())))
+    return pc.if_else(pc.is_valid(numbers), is_kept, None)

@@ -95,5 +95,5 @@ def _values(media: Media, block: pa.Table, field: pa.Field) -> Any:
     return table_column(media, block, field, _no_kept_ids)
 
 
-def _no_kept_ids() -> pa.Array:
+def _no_kept_ids(_numbers: pa.Array) -> pa.Array:
     raise AssertionError("the column of what to keep has no order")

@@ -1,7 +1,6 @@
 """Methods that return the rows of a view: ids, tables, dictionaries, embeddings."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +39,9 @@ SCORES = pa.schema(
 """
 _FEW = 4096  # rows that are located one by one
 _YIELDED = 1024  # rows that are Python objects at a time
+_MANY_ROWS = 200_000  # of a table in which the members to keep of a few groups are found without the others
+_FEW_GROUPS = 1000
+_FEW_PAGES = 4  # afterwards, who reads pages probably reads all
 
 
 class Reading(Composition):
@@ -209,7 +211,7 @@ class Reading(Composition):
     def _batches(self, selection: SelectedRows, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         """Return the rows of a selection in tables of bounded size."""
         media, ranking, schema = selection.media, selection.ranking, self._schema(selection, columns)
-        kept = partial(_kept_ids, self._context, media)
+        kept = _KeptIds(self._context, media)
         if ranking is None:
             return table_batches(media, selection.rows, schema, kept_ids=kept)
         scores = pa.table(
@@ -249,12 +251,25 @@ def _rows(tables: Iterator[pa.Table]) -> Iterator[dict[str, Any]]:
             yield from table.slice(start, _YIELDED).to_pylist()
 
 
-def _kept_ids(context: Context, media: Media) -> pa.Array:
-    """Return the ids of the members to keep; they are computed once until what they follow from is changed."""
-    key = "kept ids", str(media.table.path)
-    known: tuple[Kept, ColumnsKey] | None = context.selections.get(key)
-    if known is not None and known[1] == columns_key(media.table, known[0].columns):
-        return known[0].ids
-    kept = kept_ids(media)
-    context.selections.put(key, (kept, columns_key(media.table, kept.columns)), weight=max(kept.ids.nbytes, 1))
-    return kept.ids
+class _KeptIds:
+    """The ids of the members to keep in groups: for a page of rows of a large table, in the groups of these alone.
+
+    Those of all groups are computed once, until what they follow from is changed.
+    """
+
+    def __init__(self, context: Context, media: Media) -> None:
+        self._context, self._media, self._pages = context, media, 0
+
+    def __call__(self, numbers: pa.Array) -> pa.Array:
+        """Return the ids of the members to keep, at least in the groups with some numbers."""
+        media, selections = self._media, self._context.selections
+        key = "kept ids", str(media.table.path)
+        known: tuple[Kept, ColumnsKey] | None = selections.get(key)
+        if known is not None and known[1] == columns_key(media.table, known[0].columns):
+            return known[0].ids
+        self._pages += 1
+        if media.table.count() > _MANY_ROWS and len(numbers) <= _FEW_GROUPS and self._pages <= _FEW_PAGES:
+            return kept_ids(media, numbers).ids
+        kept = kept_ids(media)
+        selections.put(key, (kept, columns_key(media.table, kept.columns)), weight=max(kept.ids.nbytes, 1))
+        return kept.ids
