@@ -9,7 +9,7 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.core.ids import new_id
 from framedex.operations.context import open_media
-from framedex.storage.id_index import RowsOfIds
+from framedex.storage.id_index import IdPrefixes, RowsOfIds
 from framedex.storage.media import Media
 from framedex.storage.table_versions import ROW_ID
 from tests.gallery import SETTINGS
@@ -25,7 +25,7 @@ def all_of(media: Media) -> dict[str, int]:
     return dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
 
 
-@pytest.mark.parametrize("cache_bytes", [0, 2**24])
+@pytest.mark.parametrize("cache_bytes", [0, 1600, 2**24], ids=["from files", "by first digits", "from memory"])
 def test_find_row_ids__of_each_state(tmp_path: Path, cache_bytes: int) -> None:
     """Ids that are there are found, and no others, whatever was deleted, added, edited and restored."""
     settings = SETTINGS.model_copy(update={"column_cache_bytes": cache_bytes})
@@ -58,3 +58,16 @@ def test_rows_of_ids__of_ids_that_begin_alike() -> None:
     assert rows.find([*ids, *halves]) == dict(zip([*ids, *halves], range(10, 17), strict=True))
     assert rows.find([new_id(), ids[0][:-1] + "f"]) == {}
     assert rows.nbytes == 24 * 7
+
+
+def test_id_prefixes__of_ids_that_begin_alike() -> None:
+    """All places of ids that begin like those that are wanted are candidates, and no others."""
+    alike = [f"01234567-89ab-4def-8123-{number:012x}" for number in (7, 3, 5)]
+    others = [f"{number:08x}-89ab-4def-8123-000000000001" for number in (0, 2**32 - 1, 0x01234566)]
+    prefixes = IdPrefixes([pa.array([*alike[:2], others[0]]), pa.array(["x" * 36, *others[1:], alike[2]]).slice(1)])
+    assert prefixes.places([alike[0]]).tolist() == [0, 1, 5]
+    assert prefixes.places([*others, others[0]]).tolist() == [2, 3, 4]
+    assert prefixes.places(["01234568" + alike[0][8:]]).tolist() == []
+    assert prefixes.places([]).tolist() == []
+    assert prefixes.nbytes == 8 * 6
+    assert IdPrefixes([]).places(alike).tolist() == []

@@ -1,6 +1,6 @@
-"""Indices of a table's ids, in 16 bytes each."""
+"""Indices of a table's ids, in 8 to 24 bytes each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ _TEXT = 36
 _BLOCK = 65_536
 ENTRY_BYTES = 24
 """The bytes of a row in :class:`RowsOfIds`."""
+PREFIX_BYTES = 8
+"""The bytes of a row in :class:`IdPrefixes`."""
 _HEX = np.full(256, 255, dtype=np.uint8)
 _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _DIGITS = np.array([place for place in range(_TEXT) if place not in (8, 13, 18, 23)])
@@ -104,14 +106,53 @@ class RowsOfIds:
         return found
 
 
+class IdPrefixes:
+    """The places of ids by their first digits, in 8 bytes each: an id is at one of a few places, or nowhere.
+
+    Args:
+        batches: UUIDs in text form, without nulls, batch by batch.
+    """
+
+    def __init__(self, batches: Iterable[pa.StringArray]) -> None:
+        parts = [_prefixes(each) for each in batches]
+        prefixes = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+        self._places = np.argsort(prefixes, kind="stable").astype(np.int32)
+        self._sorted = prefixes[self._places]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes in memory."""
+        return int(self._sorted.nbytes + self._places.nbytes)
+
+    def places(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the places of all ids that begin as some do, ascending: int64, shape (P,)."""
+        wanted = np.unique(_prefixes(pa.array(ids, pa.string())))
+        bounds = (np.searchsorted(self._sorted, wanted, side) for side in ("left", "right"))
+        found = [self._places[start:stop] for start, stop in zip(*bounds, strict=True)]
+        return np.sort(np.concatenate([np.empty(0, np.int32), *found])).astype(np.int64)
+
+
+def _prefixes(ids: pa.StringArray) -> npt.NDArray[np.uint32]:
+    """Return the numbers of the first eight digits of UUIDs in text form: uint32, shape (N,)."""
+    if not len(ids):
+        return np.empty(0, np.uint32)
+    digits = _HEX[_texts(ids)[:, :8]]
+    octets = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2])
+    return octets.view(">u4").ravel().astype(np.uint32)
+
+
+def _texts(ids: pa.StringArray) -> npt.NDArray[np.uint8]:
+    """Return the characters of UUIDs in text form: uint8, shape (N, 36)."""
+    _, offsets, content = ids.buffers()
+    first = int(np.frombuffer(offsets, np.int32)[ids.offset])
+    return np.frombuffer(content, np.uint8)[first : first + len(ids) * _TEXT].reshape(-1, _TEXT)
+
+
 def id_halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
     """Return UUIDs in text form as two numbers each: uint64, shape (N, 2)."""
     if not len(ids):
         return np.empty((0, 2), np.uint64)
-    _, offsets, content = ids.buffers()
-    first = int(np.frombuffer(offsets, np.int32)[ids.offset])
-    text = np.frombuffer(content, np.uint8)[first : first + len(ids) * _TEXT].reshape(-1, _TEXT)
-    digits = _HEX[text[:, _DIGITS]]
+    digits = _HEX[_texts(ids)[:, _DIGITS]]
     octets = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2])
     return octets.view(">u8").astype(np.uint64)
 

@@ -22,7 +22,7 @@ from framedex.storage.column_cache import ColumnCache
 from framedex.storage.condition import Condition
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Generation
-from framedex.storage.id_index import ENTRY_BYTES, RowsOfIds
+from framedex.storage.id_index import ENTRY_BYTES, PREFIX_BYTES, IdPrefixes, RowsOfIds
 from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
 from framedex.storage.row_positions import positions_of
 from framedex.storage.schema import BLOBS_ROOT
@@ -32,6 +32,7 @@ from framedex.storage.videos import VIDEOS
 
 EVERYTHING = Condition()
 _FEW_ROWS = 200_000  # whose columns are read as a whole for one of them
+_FEW_IDS = 1000  # that are looked up one by one in a table whose ids do not fit into memory
 _BLOCK_ROWS = 4096
 _HELD = "_held"
 _RELATION = "media"
@@ -275,6 +276,10 @@ class Media:
             return {}
         if (rows := self._rows_of_ids()) is not None:
             return rows.find(wanted)
+        if len(wanted) <= _FEW_IDS and (prefixes := self._prefixes_of_ids()) is not None:
+            candidates, chosen = self._all_row_ids()[prefixes.places(wanted)].tolist(), set(wanted)
+            ids = self.table.take(candidates, ["media_id"])["media_id"].to_pylist()
+            return {each: row for each, row in zip(ids, candidates, strict=True) if each in chosen}
         condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (wanted,), frozenset({"media_id"}))
         found = self.query(f"SELECT {ROW_ID}, media_id FROM chosen", condition, ["media_id"])
         return dict(zip(found["media_id"].to_pylist(), found[ROW_ID].to_pylist(), strict=True))
@@ -289,6 +294,14 @@ class Media:
         make = lambda: RowsOfIds(read["media_id"], read[ROW_ID].to_numpy())  # noqa: E731
         rows: RowsOfIds = self.columns.derived(self.table, columns, "rows of ids", make)
         return rows
+
+    def _prefixes_of_ids(self) -> IdPrefixes | None:
+        """Return the places of rows by the first digits of their ids; None if they are too many for the cache."""
+        if self.columns is None or not self.columns.fits(PREFIX_BYTES * self.table.count()):
+            return None
+        make = lambda: IdPrefixes(batch.column(0) for batch in self.table.scan(["media_id"]))  # noqa: E731
+        prefixes: IdPrefixes = self.columns.derived(self.table, {"media_id"}, "prefixes of ids", make)
+        return prefixes
 
     @property
     def location(self) -> tuple[str, ...]:
