@@ -96,6 +96,7 @@ def index_added(
     added_positions, vectors = table.vectors(start=indexed.rows)
     positions = np.concatenate([indexed.positions, added_positions])
     extended = _extend_graph(table, indexed, vectors, positions, progress)
+    indexed = indexed.without_graph()
     free = dict(summary.first_free)
     columns, sums = _cluster_columns(indexed, extended, positions, count, thresholds, sums, free, progress)
     columns |= _duplicate_columns(table, indexed, extended, positions, count, free, cannot_link, progress, copies, near)
