@@ -34,7 +34,6 @@ KEEP = pa.field("keep", pa.bool_(), metadata={b"computed": b"keep"})
 _FLAG_OF = b"issue_flag"  # metadata that marks the columns of flags
 _FEW = 10  # rows that are read by themselves
 _BLOCK_ROWS = 4096
-_KEPT_ROWS = 2_000_000  # of a table whose columns are read for a page
 _DENSE = 4  # rows in the files for each row of a page that is read from them
 KeptIds = Callable[[pa.Array], pa.Array]
 """Returns the media ids of the members to keep, one of each near-duplicate group of the dataset."""
@@ -111,13 +110,13 @@ def _blocks(media: Media, rows: Condition | RowIds, columns: list[str]) -> Itera
     """Return the stored columns of rows in blocks.
 
     Rows in another order than that of the table lie anywhere in its files. Reading a hundred of them takes as long as
-    reading half a million values of the column, so the columns are cached for the next page, unless the table has many
-    more rows. A page of rows that lie together is read from the files.
+    reading half a million values of the column, so the columns are cached for the next page. A page of rows that lie
+    together is read from the files.
     """
     if isinstance(rows, Condition) or len(rows) <= _FEW or _lie_together(rows):
         return media.blocks(rows, columns)
-    starts, keep = range(0, len(rows), _BLOCK_ROWS), media.table.count() <= _KEPT_ROWS
-    return (media.take(rows[start : start + _BLOCK_ROWS].tolist(), columns, keep=keep) for start in starts)
+    starts = range(0, len(rows), _BLOCK_ROWS)
+    return (media.take(rows[start : start + _BLOCK_ROWS].tolist(), columns, keep=True) for start in starts)
 
 
 def _lie_together(rows: RowIds) -> bool:

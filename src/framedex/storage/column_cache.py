@@ -25,6 +25,8 @@ from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
 from framedex.storage.table_versions import ROW_ID, Table, TableCache
 
+_MANY_ROWS = 3_000_000  # whose columns are not read for few rows
+_VALUES_A_ROW = 5000  # of a column that are read in the time of one row somewhere in the table
 _COLUMN_SHARE = 4  # divisor: a column may take 1/4 of the memory
 _HELD_SHARE = 16  # divisor: results of conditions may take 1/16 of the memory
 _LARGE = 1024  # columns recorded as too large
@@ -133,12 +135,15 @@ class ColumnCache:
             table: the table at a version.
             row_ids: ids of the rows.
             columns: stored columns.
-            load: cache those of the columns that are not too large.
+            load: cache those of the columns that are not too large. Few rows of very many are read from the table
+                nevertheless: such columns would displace each other, page by page.
 
         Raises:
             WorkspaceError: the table is damaged.
         """
         cached, edited = dict[str, pa.Array](), set[str]()
+        count = table.count()
+        load = load and (count <= _MANY_ROWS or len(row_ids) * _VALUES_A_ROW >= count)
         if len(row_ids) and self.is_on:
             for name in columns:
                 column = self._column(table, name, load=False)
