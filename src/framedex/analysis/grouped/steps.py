@@ -194,7 +194,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a group sent.
+    """Result of sending the rows of a group.
 
     Attributes:
         comparisons: the number of computed similarities.
