@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import lookup
+from framedex.analysis import linkage, lookup
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
+from framedex.analysis.reciprocal import ClusterLists, Ints, Means, Search, search_in_memory
+from framedex.core.progress import ShareProgress
 from tests.analysis.arrays import Vectors, clustered, mapped, pair_f1, reference_clusters, same_partition, uniform, unit
 from tests.laws import examples
 
@@ -44,6 +46,35 @@ def assert_nested(found: Labels) -> None:
         np.testing.assert_array_equal(column, number_by_first_row(column))
     for fine, coarse in zip(found.T, found.T[1:], strict=False):
         assert len(set(zip(fine.tolist(), coarse.tolist(), strict=True))) == fine.max(initial=-1) + 1
+
+
+def test_lists__are_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads share out lists; one thread would read what another is writing if one was handed out twice.
+
+    A search that misses neighbours makes it likely: its own clusters are added to the lists of others.
+    """
+    choose, asked = ClusterLists._choose, list[int]()
+
+    def checked(lists: ClusterLists, rows: npt.NDArray[np.int32]) -> None:
+        assert len(np.unique(rows)) == len(rows)
+        choose(lists, rows)
+
+    def missing(*arguments: Any) -> Search:
+        search = search_in_memory(*arguments)
+
+        def half(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Vectors]:
+            asked.append(len(rows))
+            found, similarity = search(rows, means, k, progress)
+            found[::2], similarity[::2] = np.roll(found[::2], -1, axis=1), np.roll(similarity[::2], -1, axis=1)
+            found[::2, -1], similarity[::2, -1] = -1, -1
+            return found, similarity
+
+        return half
+
+    monkeypatch.setattr(ClusterLists, "_choose", checked)
+    monkeypatch.setattr(linkage, "search_in_memory", missing)
+    clusters(clustered(3000, 16, centres=60, spread=0.5), k=3)
+    assert max(asked) > 100
 
 
 @pytest.mark.parametrize(

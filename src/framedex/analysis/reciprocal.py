@@ -328,10 +328,10 @@ class ClusterLists:
         self._listed[queries] = self._round
         self._drop_far(queries)
         listed = self._share(queries)
-        self._choose(np.concatenate([queries, listed]))
+        self._choose(np.union1d(queries, listed))  # once each: threads share them out
 
     def _each(self, work: Callable[[slice], T], count: int) -> list[T]:
-        """Return the results for slices of a number of lists, which differ: several threads work.
+        """Return the results for slices of a number of lists, no two of which are the same: several threads work.
 
         What is computed of a slice stays in the processor's cache.
         """

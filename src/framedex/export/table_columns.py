@@ -36,7 +36,7 @@ _FEW = 10  # rows that are read by themselves
 _BLOCK_ROWS = 4096
 _DENSE = 4  # rows in the files for each row of a page that is read from them
 KeptIds = Callable[[pa.Array], pa.Array]
-"""Returns the media ids of the members to keep, one of each near-duplicate group of the dataset."""
+"""Returns the media ids of the members to keep in near-duplicate groups, at least in those with some numbers."""
 
 
 def all_fields(media: Media) -> list[pa.Field]:

@@ -68,6 +68,14 @@ def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.Monkey
 
         monkeypatch.setattr(neighbours, "_visit", counting)
 
+    shares: list[float] = []
+    note = StepRunner.note
+
+    def noted(runner: StepRunner, share: float) -> None:
+        shares.append(share)
+        note(runner, share)
+
+    monkeypatch.setattr(StepRunner, "note", noted)
     limits = [100 * ROWS, ROWS, ROWS // 10, 150]
     results = []
     monkeypatch.setattr(neighbours, "_GROUPS", 2)
@@ -77,6 +85,8 @@ def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.Monkey
             counted(number)
             monkeypatch.setattr(GroupFiles, "most_visits", visits)
             results.append(lists_by_groups(VECTORS, tmp_path / str(number), executor))
+            assert shares == sorted(shares)
+            shares.clear()
             np.testing.assert_array_equal(results[0][0], results[number][0])
             np.testing.assert_allclose(results[0][1], results[number][1], atol=1e-6)
             assert [each.name for each in (tmp_path / str(number)).glob("*.npy")] == []

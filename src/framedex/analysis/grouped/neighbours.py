@@ -260,19 +260,21 @@ def _in_rounds(
     """
     files, groups, some = plan.files, len(plan.order), _GROUPS
     waiting = [(group, 0) for group in range(groups)]
-    compared = visits = 0
+    compared = visits = visited = 0
     sources: list[int] = []
+    reached = start
 
-    def share(sent: float, visited: float) -> float:
-        return start + (end - start) * (sent + visited) / (2 * groups)
+    def share(sent: int, visited: int) -> float:
+        nonlocal reached  # groups whose rows wait for space are not done after all
+        reached = max(reached, start + (end - start) * (sent + visited) / (2 * groups))
+        return reached
 
     while waiting:
         chunk, waiting = waiting[:some], waiting[some:]
         done = groups - len(waiting)
         most = max(1, (files.most_visits - visits) // len(chunk))
         items = [Sending(group, first, most) for group, first in chunk]
-        before = min(sources, default=done)
-        shares = share(done - len(chunk), before), share(done, before)
+        shares = share(done - len(chunk), visited), share(done, visited)
         rest = []
         for item, sent in zip(items, runner.run(partial(step, plan), items, *shares), strict=True):
             compared, visits = compared + sent.comparisons, visits + sent.visits
@@ -281,7 +283,8 @@ def _in_rounds(
         # Groups differ, so what half of the space suffices for is written next.
         some = int((files.most_visits - visits) / (2 * max(1.0, visits / len(sources))))
         if some < _GROUPS or rest or not waiting:
-            compared += _visit(plan, turn, sources, runner, share(done, before), share(done, done))
+            before, visited = visited, groups - len(waiting)
+            compared += _visit(plan, turn, sources, runner, share(visited, before), share(visited, visited))
             files.remove_visits(turn, sources)
             some, visits, sources = max(_GROUPS, len(chunk)), 0, []
     return compared
