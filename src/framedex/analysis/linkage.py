@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.components import connected_components
+from framedex.analysis.mean_vectors import MeanVectors
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import Products
-from framedex.analysis.reciprocal import ClusterLists, MeanVectors, Merges, search_in_memory
+from framedex.analysis.reciprocal import ClusterLists, Merges, search_in_memory
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framedex.analysis import reciprocal
+from framedex.analysis import mean_vectors
 from framedex.analysis.grouped import means as grouped_means
 from framedex.analysis.grouped.files import GroupFiles, PlaceReader
 from framedex.analysis.grouped.means import StoredMeans, visits_of
-from framedex.analysis.reciprocal import MeanVectors
+from framedex.analysis.mean_vectors import MeanVectors
 from tests.analysis.arrays import uniform
 
 ROWS, DIMENSION = 3000, 8
@@ -18,7 +18,7 @@ ROWS, DIMENSION = 3000, 8
 @pytest.mark.parametrize("moved", [7, 100_000], ids=["small parts", "one part"])
 def test_stored_means__are_those_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int) -> None:
     """After each of several rounds of merges, of which few or most clusters are kept, all means are equal."""
-    monkeypatch.setattr(reciprocal, "_BYTES", 4 * DIMENSION * 50)
+    monkeypatch.setattr(mean_vectors, "_BYTES", 4 * DIMENSION * 50)
     monkeypatch.setattr(grouped_means, "_MOVED", moved)
     random = np.random.default_rng(0)
     vectors, weights = uniform(ROWS, DIMENSION), random.integers(1, 5, ROWS).astype(np.float64)

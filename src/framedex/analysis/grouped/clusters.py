@@ -15,8 +15,9 @@ from framedex.analysis.grouped.means import GroupSearch, StoredMeans
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan
 from framedex.analysis.linkage import DENSE_ROWS, Labels, check_cuts, cut, floor_of, link_rest, merge_by_lists
+from framedex.analysis.mean_vectors import MeanVectors
 from framedex.analysis.neighbour_lists import NeighbourGraph
-from framedex.analysis.reciprocal import ClusterLists, MeanVectors, search_in_memory
+from framedex.analysis.reciprocal import ClusterLists, search_in_memory
 from framedex.core.progress import ShareProgress
 from framedex.executors import Executor
 

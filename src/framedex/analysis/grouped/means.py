@@ -21,10 +21,11 @@ from framedex.analysis.grouped.steps import (
     nearest_to,
     none_near,
 )
+from framedex.analysis.mean_vectors import Means, Rows, Weights, slices
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.products import Survivors
-from framedex.analysis.reciprocal import SEARCH_RECALL, Floats, Ints, Means, Rows, Weights, slices
-from framedex.core.arrays import Vectors
+from framedex.analysis.reciprocal import SEARCH_RECALL, Ints
+from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 
 _RENEWED = 0.5  # the reach is measured again if less than this share of the clusters remains

@@ -4,15 +4,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis import reciprocal
-from framedex.analysis.reciprocal import MeanVectors
+from framedex.analysis import mean_vectors
+from framedex.analysis.mean_vectors import MeanVectors
 from tests.analysis.arrays import uniform
 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make parts of a few rows, so that every operation needs several."""
-    monkeypatch.setattr(reciprocal, "_BYTES", 4 * 8 * 3)
+    monkeypatch.setattr(mean_vectors, "_BYTES", 4 * 8 * 3)
 
 
 def merge(
