@@ -63,12 +63,12 @@ def test_lists__are_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*arguments: Any) -> Search:
         search = search_in_memory(*arguments)
 
-        def half(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Vectors]:
+        def half(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Ints, Vectors]:
             asked.append(len(rows))
-            found, similarity = search(rows, means, k, progress)
+            answered, found, similarity = search(rows, means, k, progress)
             found[::2], similarity[::2] = np.roll(found[::2], -1, axis=1), np.roll(similarity[::2], -1, axis=1)
             found[::2, -1], similarity[::2, -1] = -1, -1
-            return found, similarity
+            return answered, found, similarity
 
         return half
 

@@ -324,7 +324,7 @@ def test_index__by_groups_is_that_on_threads(executor: RayExecutor, tmp_path: Pa
         for name, each in (("threads", threads), ("ray", executor)):
             graph, plan = found(vectors, tmp_path / name, each)
             lists.append(by_row(graph, plan))
-            link = partial(linkage_by_groups, plan, graph, np.ones(len(vectors), np.int64), (0.02, 0.05, 0.1))
+            link = partial(linkage_by_groups, plan, np.ones(len(vectors), np.int64), (0.02, 0.05, 0.1))
             clusters.append(link(in_memory=0, dense_rows=5000, executor=each, progress=lambda _share: None))
     np.testing.assert_array_equal(lists[0][0], lists[1][0])
     np.testing.assert_array_equal(lists[0][1], lists[1][1])

@@ -78,7 +78,7 @@ def average_linkage(
     progress(0.0)
     if len(vectors) > dense_rows:
         search = search_in_memory(floor, seed, engine)
-        clusters = ClusterLists(MeanVectors(vectors, sizes), graph, floor=floor, search=search)
+        clusters = ClusterLists.of_graph(MeanVectors(vectors, sizes), graph, floor=floor, search=search)
         merges = merge_by_lists(clusters, dense_rows, progress)
         names, sizes = clusters.names, clusters.means.weights
         means = clusters.means.of(np.arange(len(names)))

@@ -13,6 +13,7 @@ highest of a list are computed, and only for clusters that may be merged next.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -41,8 +42,11 @@ Merges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.floa
 """(row, row, similarity) of each merge; a cluster is identified by one of its rows."""
 
 
-Search = Callable[[Ints, Means, int, ShareProgress], tuple[Ints, Floats]]
-"""Searches the nearest clusters of some: (clusters, all means, k, progress) → what NeighbourSearch.nearest_of gives."""
+Search = Callable[[Ints, Means, int, ShareProgress], tuple[Ints, Ints, Floats]]
+"""Searches the nearest clusters of some: (clusters, all means, k, progress) → (those for which it could search, …).
+
+The rest of the result is what NeighbourSearch.nearest_of gives for these.
+"""
 
 
 def search_in_memory(floor: float, seed: int, engine: Products | None) -> Search:
@@ -55,50 +59,136 @@ def search_in_memory(floor: float, seed: int, engine: Products | None) -> Search
     """
     neighbours = NeighbourSearch(recall=SEARCH_RECALL, min_similarity=floor, seed=seed, engine=engine)
 
-    def search(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Floats]:
+    def search(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Ints, Floats]:
         assert isinstance(means, MeanVectors), "means in memory"
-        return neighbours.nearest_of(rows, means.vectors, k=k, progress=progress)
+        return rows, *neighbours.nearest_of(rows, means.vectors, k=k, progress=progress)
 
     return search
+
+
+@dataclass(frozen=True)
+class NearClusters:
+    """Near clusters of some clusters.
+
+    Attributes:
+        rows: int32, shape (A, k): the numbers of near clusters; -1 for none.
+        similarity: float32, shape (A, k): their similarities, or upper bounds; -inf for none.
+        exact: bool, shape (A, k): false for upper bounds.
+        bound: float32, shape (A,): no other cluster is more similar.
+    """
+
+    rows: Ints
+    similarity: Floats
+    exact: Flags
+    bound: Floats
+
+    @classmethod
+    def of(cls, graph: NeighbourGraph, count: int, floor: float) -> "NearClusters":
+        """Return the near clusters of a graph among a number of clusters, if those below the floor do not matter."""
+        near = graph.similarity >= np.float32(floor)
+        near &= graph.rows >= 0
+        rows, similarity = np.where(near, graph.rows, -1), np.where(near, graph.similarity, -np.inf)
+        bound = _bounds(graph.similarity, count, np.float32(floor))
+        return cls(rows, similarity, np.ones(rows.shape, dtype=bool), bound)
+
+    def nearest(self, k: int) -> "NearClusters":
+        """Return the k nearest ones."""
+        if self.rows.shape[1] <= k:
+            return self
+        chosen = np.argpartition(-self.similarity, (k - 1, k), axis=1)[:, : k + 1]
+        bound = np.maximum(self.bound, np.take_along_axis(self.similarity, chosen[:, k:], axis=1)[:, 0])
+        chosen = chosen[:, :k]
+        return NearClusters(
+            np.take_along_axis(self.rows, chosen, axis=1),
+            np.take_along_axis(self.similarity, chosen, axis=1),
+            np.take_along_axis(self.exact, chosen, axis=1),
+            bound,
+        )
+
+
+def _bounds(similarity: Floats, count: int, floor: np.float32) -> Floats:
+    """Return an upper bound of the similarity to clusters outside of the lists of a search, of *count* clusters."""
+    if similarity.shape[1] >= count - 1:
+        return np.full(len(similarity), floor)
+    return np.maximum(similarity[:, -1], floor)
 
 
 class ClusterLists:
     """Clusters with lists of their nearest clusters, which are kept up to date while clusters merge.
 
     Args:
-        means: the means and weights of the first N clusters.
-        graph: their neighbours.
+        means: the means and weights of N clusters.
+        near: the near clusters of each of them; changed from now on.
+        names: int64, shape (N + F,): a row of each cluster; F further ones may be listed, but they do not merge here.
         floor: minimum similarity of a merge.
         search: searches the neighbours of merged clusters.
+        threads: how many threads work.
 
     Attributes:
         means: the means and weights of the clusters that may still be merged, after a search.
-        names: int64, shape (A,): one row of each cluster, which identifies it.
+        names: int64, shape (A + F,): one row of each cluster, which identifies it.
     """
 
-    def __init__(self, means: Means, graph: NeighbourGraph, *, floor: float, search: Search) -> None:
-        count = len(means)
+    def __init__(
+        self,
+        means: Means,
+        near: NearClusters,
+        names: npt.NDArray[np.int64],
+        *,
+        floor: float,
+        search: Search,
+        threads: int | None = None,
+    ) -> None:
+        count, foreign = len(means), len(names) - len(means)
         self._nearest_of = search
         self._floor = np.float32(floor)
-        self.means = means
-        self.names = np.arange(count, dtype=np.int64)
-        self._rows, self._similarity = graph.rows.copy(), graph.similarity.copy()
-        self._exact = np.ones(graph.rows.shape, dtype=bool)  # False for similarities that are upper bounds
-        self._entries = graph.rows.size
-        self._bound = self._bounds(graph.similarity)
-        self._root = np.arange(count, dtype=np.int32)  # the cluster that now contains each cluster
-        self._best = np.full(count, -1, dtype=np.int32)  # the nearest cluster; -1 if it is too far or unknown
-        self._pending = np.zeros(count, dtype=bool)  # the nearest cluster merged; the next one is not chosen yet
-        self._changed = np.zeros(count, dtype=np.int32)  # round in which a cluster merged
-        self._listed = np.zeros(count, dtype=np.int32)  # round in which a list was updated
+        self.means, self.names = means, names
+        self._rows, self._similarity, self._exact = near.rows, near.similarity, near.exact
+        self._entries = near.rows.size
+        # Clusters that do not merge here are never certain of their nearest cluster, and search none.
+        self._bound = np.concatenate([near.bound, np.full(foreign, np.inf, dtype=np.float32)])
+        self._root = np.arange(len(names), dtype=np.int32)  # the cluster that now contains each cluster
+        self._best = np.full(len(names), -1, dtype=np.int32)  # the nearest cluster; -1 if it is too far or unknown
+        self._pending = np.zeros(len(names), dtype=bool)  # the nearest cluster merged; the next one is not chosen yet
+        self._changed = np.zeros(len(names), dtype=np.int32)  # round in which a cluster merged
+        self._listed = np.zeros(len(names), dtype=np.int32)  # round in which a list was updated
+        self._refused = np.zeros(len(names), dtype=bool)  # its neighbours could not be searched
         self._round = 0
-        self._threads = ThreadPoolExecutor(CpuProducts().workers, thread_name_prefix="framedex-clusters")
-        self._each(self._drop_far, count)
-        self._share(np.arange(count, dtype=np.int32))
+        workers = threads or CpuProducts().workers
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="framedex-clusters")
         self._choose(np.arange(count, dtype=np.int32))
+
+    @classmethod
+    def of_graph(cls, means: Means, graph: NeighbourGraph, *, floor: float, search: Search) -> "ClusterLists":
+        """Return clusters whose neighbours were searched; see the class for the arguments."""
+        count = len(means)
+        clusters = cls(means, NearClusters.of(graph, count, floor), np.arange(count), floor=floor, search=search)
+        clusters.share()
+        return clusters
+
+    def share(self) -> None:
+        """Add clusters to the lists of those that they list, which a search missed."""
+        every = np.arange(len(self._rows), dtype=np.int32)
+        self._choose(self._share(every))
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def n_foreign(self) -> int:
+        """The number of clusters that do not merge here; they have the highest numbers."""
+        return len(self.names) - len(self._rows)
+
+    @property
+    def near(self) -> NearClusters:
+        """The near clusters of each cluster that may still be merged, after a search."""
+        count = len(self._rows)
+        return NearClusters(*self._current(np.arange(count, dtype=np.int32)), self._bound[:count])
+
+    @property
+    def has_merged(self) -> Flags:
+        """bool, shape (A,): whether a cluster consists of several ones that were given."""
+        return self._changed[: len(self._rows)] > 0
 
     def use(self, means: Means, search: Search) -> None:
         """Keep the means in another way from now on, and search in another way."""
@@ -107,14 +197,15 @@ class ClusterLists:
     def merge(self, progress: ShareProgress) -> Merges:
         """Merge clusters that are each other's nearest until the lists do not name any; return the merges.
 
-        At least two clusters are merged if any two are near enough, even if equal similarities go in a circle.
+        If all clusters merge here, at least two of them are merged if any two are near enough, even if equal
+        similarities go in a circle.
         """
         merges: list[Merges] = []
         rows, initial = np.arange(len(self), dtype=np.int32), max(1, len(self))
         n_merged = 0
         while True:
             keep, gone = self._pairs(rows)
-            if not len(keep) and not merges:
+            if not len(keep) and not merges and not self.n_foreign:
                 keep, gone = self._circular_pairs()
             if not len(keep):
                 rows = np.flatnonzero(self._pending).astype(np.int32)
@@ -130,26 +221,36 @@ class ClusterLists:
         a, b, similarity = (np.concatenate([empty[part], *(each[part] for each in merges)]) for part in range(3))
         return a, b, similarity
 
-    def search(self, progress: ShareProgress = ignore_progress) -> None:
-        """Remove clusters that were merged or are far from all others; search the neighbours that lists do not know."""
-        current = self._root == np.arange(len(self))
-        unknown = current & (self._best < 0) & (self._bound > self._floor)
-        remaining = np.flatnonzero(current & ((self._best >= 0) | unknown))
+    def search(self, progress: ShareProgress = ignore_progress) -> int:
+        """Remove clusters as :meth:`compact` does; search the neighbours that lists do not know.
+
+        Returns:
+            The number of clusters whose neighbours were searched.
+        """
+        queries = self.compact()
+        return self._search(queries, progress) if len(queries) else 0
+
+    def compact(self) -> Ints:
+        """Remove clusters that were merged or are far from all others; return those that should search neighbours."""
+        count = len(self._rows)
+        current = (self._root == np.arange(len(self)))[:count]
+        unknown = current & (self._best[:count] < 0) & (self._bound[:count] > self._floor)
+        remaining = np.flatnonzero(current & ((self._best[:count] >= 0) | unknown))
+        kept = np.concatenate([remaining, np.arange(count, len(self))])
         number = np.full(len(self) + 1, -1, dtype=np.int32)  # the last one stands for an empty place of a list
-        number[remaining] = np.arange(len(remaining))
-        width = self._width(len(remaining)) if len(remaining) > _SLOW * len(current) else self._rows.shape[1]
+        number[kept] = np.arange(len(kept))
+        width = self._width(len(remaining)) if len(remaining) > _SLOW * current.sum() else self._rows.shape[1]
         lists = self._kept(remaining, number, width)
-        self.means, self.names = self.means.kept(remaining), self.names[remaining]
+        self.means, self.names = self.means.kept(remaining), self.names[kept]
         self._rows, self._similarity, self._exact = lists
-        self._bound = self._bound[remaining]
-        self._changed, self._listed = self._changed[remaining], self._listed[remaining]
-        self._best = number[self._root[self._best[remaining]]]
-        self._best[unknown[remaining]] = -1
-        self._pending = np.zeros(len(remaining), dtype=bool)
-        self._root = np.arange(len(remaining), dtype=np.int32)
-        queries = np.flatnonzero(unknown[remaining]).astype(np.int32)
-        if len(queries):
-            self._search(queries, progress)
+        self._bound, self._refused = self._bound[kept], self._refused[kept]
+        self._changed, self._listed = self._changed[kept], self._listed[kept]
+        self._best = number[self._root[self._best[kept]]]
+        self._best[: len(remaining)][unknown[remaining]] = -1
+        self._best[len(remaining) :] = -1
+        self._pending = np.zeros(len(kept), dtype=bool)
+        self._root = np.arange(len(kept), dtype=np.int32)
+        return np.flatnonzero(unknown[remaining] & ~self._refused[: len(remaining)]).astype(np.int32)
 
     def _kept(self, remaining: Rows, number: Ints, width: int) -> tuple[Ints, Floats, Flags]:
         """Return the lists of remaining clusters, which get new numbers, with empty places at their ends."""
@@ -170,17 +271,21 @@ class ClusterLists:
         """Return how long lists may be: the fewer clusters remain, the longer lists fit into the same memory."""
         return max(int(self._rows.shape[1]), min(_MAX_LISTED, self._entries // max(1, count)))
 
-    def _search(self, queries: Ints, progress: ShareProgress) -> None:
-        rows, similarity = self._nearest_of(queries, self.means, self._rows.shape[1], progress)
+    def _search(self, queries: Ints, progress: ShareProgress) -> int:
+        self._refused[queries] = True
+        queries, rows, similarity = self._nearest_of(queries, self.means, self._rows.shape[1], progress)
+        self._refused[queries] = False
         width = rows.shape[1]
+        far = (rows < 0) | (similarity < self._floor)
         self._rows[queries], self._similarity[queries] = -1, -np.inf
-        self._rows[queries, :width], self._similarity[queries, :width] = rows, similarity
+        self._rows[queries, :width] = np.where(far, -1, rows)
+        self._similarity[queries, :width] = np.where(far, -np.inf, similarity)
         self._exact[queries] = True
-        self._bound[queries] = self._bounds(similarity)
+        self._bound[queries] = _bounds(similarity, len(self), self._floor)
         self._listed[queries] = self._round
-        self._drop_far(queries)
         listed = self._share(queries)
         self._choose(np.union1d(queries, listed))  # once each: threads share them out
+        return len(queries)
 
     def _each(self, work: Callable[[slice], T], count: int) -> list[T]:
         """Return the results for slices of a number of lists, no two of which are the same: several threads work.
@@ -189,18 +294,6 @@ class ClusterLists:
         """
         parts = list(slices(count, _ENTRIES // max(1, self._rows.shape[1])))
         return [work(part) for part in parts] if len(parts) < _FEW_PARTS else list(self._threads.map(work, parts))
-
-    def _bounds(self, similarity: Floats) -> Floats:
-        """Return an upper bound of the similarity to clusters outside of the lists of a search."""
-        if similarity.shape[1] >= len(self) - 1:
-            return np.full(len(similarity), self._floor)
-        return np.maximum(similarity[:, -1], self._floor)
-
-    def _drop_far(self, rows: Ints | slice) -> None:
-        """Remove clusters that are too far from lists."""
-        far = (self._rows[rows] < 0) | (self._similarity[rows] < self._floor)
-        self._rows[rows] = np.where(far, -1, self._rows[rows])
-        self._similarity[rows] = np.where(far, -np.inf, self._similarity[rows])
 
     def _share(self, rows: Ints) -> Ints:
         """Add clusters to the lists of their neighbours that a search missed; return the clusters with changed lists.
@@ -241,6 +334,8 @@ class ClusterLists:
             # Of equally similar clusters the first one is chosen, so that they choose each other.
             first = np.where(similarity == highest[:, None], self._rows[some], np.iinfo(np.int32).max).min(axis=1)
             certain = (highest >= self._bound[some]) & (highest >= self._floor)
+            if self.n_foreign:
+                certain &= ~((similarity == highest[:, None]) & ~self._exact[some]).any(axis=1)
             self._best[some] = np.where(certain, first, -1)
 
         self._each(choose, len(rows))
@@ -251,6 +346,9 @@ class ClusterLists:
         least = np.maximum(np.where(exact, similarity, -np.inf).max(axis=1), self._bound[some])
         line, column = np.nonzero(~exact & (similarity >= least[:, None]))
         near = self._rows[some[line], column]
+        if self.n_foreign:  # their means are unknown here, so that bounds of their similarities remain
+            own = near < len(self._rows)
+            line, column, near = line[own], column[own], near[own]
         # Several places of a list may stand for parts of one cluster.
         _, first, pair = np.unique(line * len(self) + near, return_index=True, return_inverse=True)
         similarity[line, column] = self.means.products(some[line[first]], near[first])[pair]
@@ -296,7 +394,7 @@ class ClusterLists:
         self.means.merge(keep, gone)
         self._root[gone] = keep
         self._root = self._root[self._root]
-        self._changed[keep] = self._round
+        self._changed[keep], self._refused[keep] = self._round, False
         dependent = np.flatnonzero(touched[self._best] & (self._best >= 0) & ~touched).astype(np.int32)
         self._best[gone] = self._best[dependent] = -1
         self._pending[dependent] = True

@@ -20,12 +20,14 @@ SMALL = Sizes(part_rows=1500, group_rows=2000)
 Lists = tuple[npt.NDArray[np.int32], Vectors]
 
 
-def found(vectors: Vectors, folder: Path, executor: Executor, k: int = 10) -> tuple[NeighbourGraph, Plan]:
+def found(
+    vectors: Vectors, folder: Path, executor: Executor, k: int = 10, sizes: Sizes = SMALL
+) -> tuple[NeighbourGraph, Plan]:
     """Return the neighbours of vectors, by place, and the plan."""
     folder.mkdir()
     with single_threaded_blas():
         return nearest_by_groups(
-            VectorsInMemory(vectors), folder, k=k, sizes=SMALL, executor=executor, progress=ignore_progress
+            VectorsInMemory(vectors), folder, k=k, sizes=sizes, executor=executor, progress=ignore_progress
         )
 
 
@@ -45,9 +47,9 @@ def clusters_by_groups(
 ) -> npt.NDArray[np.int32]:
     """Return clusters by row."""
     with ThreadExecutor(2) as executor:
-        graph, plan = found(vectors, folder, executor)
+        _, plan = found(vectors, folder, executor)
         labels = linkage_by_groups(
-            plan, graph, np.ones(len(vectors), np.int64), cuts,
+            plan, np.ones(len(vectors), np.int64), cuts,
             in_memory=in_memory, dense_rows=dense_rows, executor=executor, progress=ignore_progress,
         )  # fmt: skip
         return labels[plan.files.place]

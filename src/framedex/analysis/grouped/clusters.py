@@ -1,8 +1,10 @@
 """Clusters by average linkage of rows that do not fit into memory.
 
-The merges are those of :mod:`framedex.analysis.reciprocal`: the lists of all clusters are in memory, their means in the
-file of vectors, in the order of their cells, where the means that a merge needs lie near each other. Searches run by
-group. The means that are left after each one are moved together, and read as soon as they fit into memory.
+The merges are those of :mod:`framedex.analysis.reciprocal`. First the clusters of each group merge in the memory of a
+worker, as far as those of other groups do not matter. The clusters that are left merge in the main process: their lists
+are in memory, their means in the file of vectors, in the order of their cells, where the means that a merge needs lie
+near each other. Searches run by group. The means that are left after each one are moved together, and read as soon as
+they fit into memory.
 """
 
 from collections.abc import Sequence
@@ -11,20 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.grouped.files import PlaceReader
+from framedex.analysis.grouped.group_merges import merge_within_groups
 from framedex.analysis.grouped.means import GroupSearch, StoredMeans
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan
 from framedex.analysis.linkage import DENSE_ROWS, Labels, check_cuts, cut, floor_of, link_rest, merge_by_lists
 from framedex.analysis.mean_vectors import MeanVectors
-from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.reciprocal import ClusterLists, search_in_memory
 from framedex.core.progress import ShareProgress
 from framedex.executors import Executor
 
+_WITHIN = 0.5  # of the progress: merges within groups
+
 
 def linkage_by_groups(
     plan: Plan,
-    graph: NeighbourGraph,
     weights: npt.NDArray[np.int64],
     cuts: Sequence[float],
     *,
@@ -37,8 +40,7 @@ def linkage_by_groups(
     """Return flat clusters at several distances; see :func:`framedex.analysis.linkage.average_linkage`.
 
     Args:
-        plan: the plan of the neighbour search; its file of vectors is overwritten with means.
-        graph: the neighbours, by place.
+        plan: the plan of a search of neighbours that is complete; its file of vectors is overwritten with means.
         weights: int64, shape (N,): the number of identical items, by place.
         cuts: cosine distances, ascending.
         in_memory: the number of clusters whose means fit into memory.
@@ -54,8 +56,10 @@ def linkage_by_groups(
         InvalidInput: the cuts do not ascend within (0, 2].
     """
     check_cuts(cuts)
-    floor, count = floor_of(cuts), len(weights)
-    search = GroupSearch(plan, floor=floor, seed=seed, runner=StepRunner(executor, progress))
+    floor, count, runner = floor_of(cuts), len(weights), StepRunner(executor, progress)
+    found = merge_within_groups(
+        plan, weights, floor=floor, seed=seed, runner=runner, progress=runner.between(0.0, _WITHIN)
+    )
 
     def read_if_few(clusters: ClusterLists) -> None:
         means = clusters.means
@@ -63,10 +67,14 @@ def linkage_by_groups(
             read = MeanVectors(means.of(np.arange(len(means))), means.weights)
             clusters.use(read, search_in_memory(floor, seed, None))
 
+    merges = [found.merges]
     with PlaceReader(plan.files) as reader:
-        means = StoredMeans(reader, weights.astype(np.float64), np.array(plan.files.cell))
-        clusters = ClusterLists(means, graph, floor=floor, search=search)
-        merges = merge_by_lists(clusters, dense_rows, progress, after=read_if_few)
+        means = StoredMeans(reader, found.weights, plan.files.cell[found.names], found.has_merged)
+        search = GroupSearch(plan, floor=floor, seed=seed, runner=runner)
+        clusters = ClusterLists(means, found.near, found.names, floor=floor, search=search)
+        del found  # its lists become shorter and are replaced
+        read_if_few(clusters)
+        merges += merge_by_lists(clusters, dense_rows, runner.between(_WITHIN, 1.0), after=read_if_few)
         rest = clusters.means.of(np.arange(len(clusters)))
     merges.append(link_rest(clusters.names, rest, clusters.means.weights, floor, lambda _share: None))
     progress(1.0)

@@ -24,7 +24,7 @@ from framedex.analysis.grouped.steps import (
 from framedex.analysis.mean_vectors import Means, Rows, Weights, slices
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.products import Survivors
-from framedex.analysis.reciprocal import SEARCH_RECALL, Ints
+from framedex.analysis.reciprocal import SEARCH_RECALL, Flags, Ints
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 
@@ -44,16 +44,16 @@ class StoredMeans(Means):
         reader: reads the file.
         weights: float64, shape (A,): the number of items of each cluster.
         cell: int32, shape (A,): the cell of each cluster, as far as is known.
+        has_moved: bool, shape (A,): whether the mean has changed since its cell was found.
 
     Attributes:
         cell: see above; a search updates it.
-        has_moved: bool, shape (A,): whether the mean has changed since its cell was found.
+        has_moved: likewise.
     """
 
-    def __init__(self, reader: PlaceReader, weights: Weights, cell: Ints) -> None:
+    def __init__(self, reader: PlaceReader, weights: Weights, cell: Ints, has_moved: Flags) -> None:
         super().__init__(weights, reader.files.dimension)
-        self.cell = cell
-        self.has_moved = np.zeros(len(weights), dtype=bool)
+        self.cell, self.has_moved = cell, has_moved
         self._reader = reader
         self._vectors = reader.vectors
 
@@ -71,9 +71,7 @@ class StoredMeans(Means):
         """See :meth:`Means.kept`; rows are ascending."""
         for part in slices(len(rows), _MOVED):
             self._vectors[part] = self._reader.take(rows[part])  # none of the rows that follow lies before its end
-        kept = StoredMeans(self._reader, self.weights[rows], self.cell[rows])
-        kept.has_moved = self.has_moved[rows]
-        return kept
+        return StoredMeans(self._reader, self.weights[rows], self.cell[rows], self.has_moved[rows])
 
     def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
         self.has_moved[keep] = True
@@ -101,8 +99,8 @@ class GroupSearch:
         self._random = np.random.default_rng(seed)
         self._reach, self._measured = 0.0, 0
 
-    def __call__(self, rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Floats]:
-        """Return the nearest clusters; see :meth:`NeighbourSearch.nearest_of`."""
+    def __call__(self, rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Ints, Floats]:
+        """Return the clusters that search, and their nearest ones; see :meth:`NeighbourSearch.nearest_of`."""
         assert isinstance(means, StoredMeans), "means in files"
         k, count = min(k, len(means) - 1), len(means)
         if count < _RENEWED * self._measured or not self._measured:
@@ -121,7 +119,7 @@ class GroupSearch:
             lists.offer((position[cluster], other, score))
         lists.settle()
         found, similarity = sorted_lists(lists.rows, lists.similarity)
-        return found, np.maximum(similarity, -1)
+        return rows, found, np.maximum(similarity, -1)
 
     def _look(self, means: StoredMeans, moved: Rows, asks: npt.NDArray[np.bool_], k: int) -> tuple[Ints, Ints]:
         """Find the cells of means that moved or ask; return (clusters, cells) of the visits of those that ask."""

@@ -151,7 +151,7 @@ class ByGroups(IndexedVectors):
     def clusters(self, thresholds: Sequence[float], progress: ShareProgress) -> Labels:
         """See :meth:`IndexedVectors.clusters`."""
         found = linkage_by_groups(
-            self._plan, self.graph, self.weights, thresholds,
+            self._plan, self.weights, thresholds,
             in_memory=self._in_memory, executor=self._executor, progress=progress,
         )  # fmt: skip
         out = np.empty((len(self.inverse), found.shape[1]), dtype=np.int32)
