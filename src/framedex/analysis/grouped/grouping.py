@@ -8,6 +8,7 @@ import numpy.typing as npt
 from framedex.core.arrays import Vectors
 
 _ROUNDS = 8  # of the power iteration
+_LEAST_PART = 0.3  # of the rows of cells that are divided: each part has so many at least, if no cell is too large
 Ints = npt.NDArray[np.int64]
 
 
@@ -53,8 +54,10 @@ class Grouping:
 def group_cells(centroids: Vectors, sizes: Ints, max_rows: int) -> Grouping:
     """Return groups of near cells, each of at most a number of rows, or of a single cell.
 
-    Cells are divided in halves of as many rows along the direction in which their centroids differ most, again and
-    again, as in a principal-direction tree (D. Boley, "Principal direction divisive partitioning", 1998).
+    Cells are divided along the direction in which their centroids differ most, again and again, as in a
+    principal-direction tree (D. Boley, "Principal direction divisive partitioning", 1998). They are divided where the
+    gap between two of them is widest, in the middle of the rows: a cluster of many rows without structure has many
+    cells that lie close together, and all of its rows look into all of these, so it should be in one group.
 
     Args:
         centroids: float32, shape (C, D).
@@ -69,15 +72,28 @@ def group_cells(centroids: Vectors, sizes: Ints, max_rows: int) -> Grouping:
             order.append(cells)
             ends.append(ends[-1] + len(cells))
             continue
-        cells = cells[np.argsort(_along_main_direction(centroids[cells]), kind="stable")]
-        total = np.cumsum(sizes[cells])
-        middle = int(np.clip(np.searchsorted(total, total[-1] / 2) + 1, 1, len(cells) - 1))
+        along = _along_main_direction(centroids[cells])
+        sorting = np.argsort(along, kind="stable")
+        cells = cells[sorting]
+        middle = _widest_gap(along[sorting], np.cumsum(sizes[cells]))
         waiting += [cells[middle:], cells[:middle]]
     in_order = np.concatenate(order)
     rank = np.empty_like(in_order)
     rank[in_order] = np.arange(len(in_order))
     starts = np.concatenate([[0], np.cumsum(sizes[in_order])]).astype(np.int64)
     return Grouping(in_order, rank, starts, np.array(ends, dtype=np.int64))
+
+
+def _widest_gap(along: Vectors, rows: Ints) -> int:
+    """Return how many cells are before the widest gap in the middle.
+
+    Args:
+        along: float32, shape (C,), ascending: where the cells are.
+        rows: int64, shape (C,): the number of rows of each cell and of those before it.
+    """
+    first, last = np.searchsorted(rows, [_LEAST_PART * rows[-1], (1 - _LEAST_PART) * rows[-1]], side="left")
+    before = np.clip(np.arange(first, max(last, first + 1)) + 1, 1, len(along) - 1)
+    return int(before[np.argmax(along[before] - along[before - 1])])
 
 
 def _along_main_direction(centroids: Vectors) -> Vectors:
