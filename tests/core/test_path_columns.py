@@ -5,11 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from framedex.core.path_columns import PATH_COLUMNS, relation_with, stored
 from framedex.search.conditions import explained
 from framedex.storage.sql import Sql
 from framedex.vql import Scope, compile_filter, file_name, folder, parse
+from tests.laws import examples
 
 PATHS = ["A/b/C.png", "top.png", "s3://Bucket/x/", "", None]
 
@@ -39,6 +42,26 @@ def test_relation_with__has_the_parts_of_paths() -> None:
         "path__folder": ["A/b", "", "s3://Bucket", "", None],
         "path__folder_lower": ["a/b", "", "s3://bucket", "", None],
     }
+
+
+_CHARACTERS = st.sampled_from([*"/\\.:aB~ \0", "é", "\u0301", "İ", "ß", "日", "🖼"]) | st.characters(codec="utf-8")
+
+
+@examples(60)
+@given(paths=st.lists(st.text(_CHARACTERS, max_size=12), min_size=1, max_size=40))
+@example(paths=["/", "//", "a//b", "/a", "a/", "a///", "a\\b/c\\d", "s3://", "a/.b", "a/b.", "a/b.tar.gz"])
+def test_relation_with__takes_paths_apart_at_slashes(paths: list[str]) -> None:
+    """The file is the text after the last slash, without those at the end; the folder is the text before that slash."""
+    columns = ["path__file", "path__file_lower", "path__folder", "path__folder_lower"]
+    parts = "string_split(rtrim(path, '/'), '/') AS parts, array_to_string(parts[:-2], '/') AS folder"
+    text = f"SELECT {', '.join(columns)}, lower(parts[-1]) AS file, lower(folder) AS folder FROM "
+    table = pa.table({"path": paths})
+    found = Sql().query(f"{text}(SELECT *, {parts} FROM {relation_with(columns, 'media')})", (), {"media": table})
+    taken = [path.rstrip("/").rpartition("/") for path in paths]
+    assert found["path__file"].to_pylist() == [name for _, _, name in taken]
+    assert found["path__folder"].to_pylist() == [before for before, _, _ in taken]
+    assert found["path__file_lower"].equals(found["file"])
+    assert found["path__folder_lower"].equals(found["folder"])
 
 
 def test_relation_with__nothing_computed_is_the_relation() -> None:
