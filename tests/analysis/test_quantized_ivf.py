@@ -63,6 +63,20 @@ def test_nearest__of_some(seed: int, rows: int, dimension: int, cells: int, part
     assert (np.diff(similarity) <= 0).all()
 
 
+@examples(40)
+@given(seed=st.integers(0, 1000), k=st.integers(60, 130), spread=st.floats(1e-5, 1e-1), steps=st.integers(1, 9))
+def test_nearest__refines_as_many_as_matter(seed: int, k: int, spread: float, steps: int) -> None:
+    """Rows whose order the first byte cannot tell are compared by both, however much the second one changes."""
+    random, rows = np.random.default_rng(seed), 4 * k
+    near = random.standard_normal(64) + spread * np.round(steps * random.standard_normal((rows, 64))) / steps
+    index, _ = coded(unit(near), unit(random.standard_normal((3, 64))), 2)
+    query = unit(near[:1] + spread * random.standard_normal((1, 64)))[0]
+    found, similarity = index.nearest(query, k, index.select(np.ones(rows, bool)), n_candidates=rows)
+    best = np.sort(index.similarities(query, np.arange(rows)))[::-1][:k]
+    np.testing.assert_array_equal(similarity, best)
+    np.testing.assert_array_equal(index.similarities(query, found), best)
+
+
 def test_nearest__filters_widen_the_search() -> None:
     """A filter does not reduce the number of compared candidates, so no neighbour is missed because of it."""
     random = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import Vectors
+from framedex.core.mapped_arrays import announce
 
 Rows = npt.NDArray[np.int64]
 
@@ -54,15 +55,30 @@ class Codes:
 
     def vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of rows, of unit length: float32, shape (rows, D)."""
+        _announce_rows(self.int8, rows)
+        _announce_rows(self.residual, rows)
         vectors = self.int8[rows] + self.residual[rows] / np.float32(_PARTS)
         return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), np.float32)
+
+    def announce(self, starts: Rows, stops: Rows) -> None:
+        """Let the system begin to read the first bytes of ascending runs of rows, for approximate scores."""
+        announce(self.int8, starts, stops)
 
     def approximate_scores(self, query: Vectors, rows: Rows | slice) -> Vectors:
         """Return similarities from the first bytes: float32, shape (rows,), with an error of about 3e-4 at D = 512."""
         return _products(self.int8, query, rows) * self.scale[rows]
 
+    def deviations(self, rows: Rows) -> Vectors:
+        """Return the standard deviations of approximate scores of rows: float32, shape (rows,).
+
+        They are those of rounding errors that are independent of each other and of a query of unit length.
+        """
+        return np.asarray(self.scale[rows] / np.sqrt(np.float32(12)))
+
     def exact_scores(self, query: Vectors, rows: Rows | slice) -> Vectors:
         """Return similarities from both bytes: float32, shape (rows,)."""
+        _announce_rows(self.int8, rows)
+        _announce_rows(self.residual, rows)
         products = _products(self.int8, query, rows) + _products(self.residual, query, rows) / np.float32(_PARTS)
         return np.asarray(products * self.scale[rows], dtype=np.float32)
 
@@ -78,6 +94,12 @@ class Codes:
 def empty_codes(rows: int, dimension: int) -> Codes:
     """Return codes of zeros in memory, to be filled by :meth:`Codes.put`."""
     return Codes(np.zeros((rows, dimension), np.int8), np.zeros((rows, dimension), np.int8), np.zeros(rows, np.float32))
+
+
+def _announce_rows(codes: npt.NDArray[np.int8], rows: Rows | slice) -> None:
+    """Let the system begin to read rows, which may be in any order."""
+    starts = np.array([rows.start]) if isinstance(rows, slice) else np.sort(rows)
+    announce(codes, starts, np.array([rows.stop]) if isinstance(rows, slice) else starts + 1)
 
 
 def _products(codes: npt.NDArray[np.int8], query: Vectors, rows: Rows | slice) -> Vectors:

@@ -5,7 +5,7 @@ candidates *that pass the filter* have been compared. So a filter widens the sea
 the recall stays the same. If no more rows than this number pass the filter, the results are exact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from framedex.core.arrays import Vectors
 
 _REFINED = 4  # times k: candidates that are compared by both bytes
 _MIN_REFINED = 64
+_DEVIATIONS = 6  # of an approximate score, that the exact one may be away
 
 
 @dataclass(frozen=True)
@@ -98,17 +99,46 @@ class QuantizedIvf:
         ]
         rows = np.concatenate([np.empty(0, np.int64), *(part for part, _ in results)])
         approximate_scores = np.concatenate([np.empty(0, np.float32), *(part for _, part in results)])
-        near = rows[_largest(approximate_scores, max(_REFINED * k, _MIN_REFINED))]
-        similarity = self.similarities(query, near)
-        order = np.lexsort((near, -similarity))[:k]
-        return near[order], similarity[order]
+        near = _largest(approximate_scores, max(_REFINED * k, _MIN_REFINED))
+        near = near[np.argsort(-approximate_scores[near])]
+        rows, similarity = self._refined(query, k, rows[near], approximate_scores[near])
+        order = np.lexsort((rows, -similarity))[:k]
+        return rows[order], similarity[order]
+
+    def _refined(self, query: Vectors, k: int, rows: Rows, approximate_scores: Vectors) -> tuple[Rows, Vectors]:
+        """Return the similarities of the first rows of candidates, with all that can be among the k nearest.
+
+        Each row that is refined may have to be read from disk. Rows are left out that would not be among the k nearest
+        even if the second byte changed their similarity by much more than it does: by six times the standard deviation
+        of a rounding error, and by twice as much as in any of the first rows.
+
+        Args:
+            query: float32, shape (D,), unit length.
+            k: the number of results.
+            rows: shape (R,): the candidates, in the order of their approximate scores, largest first.
+            approximate_scores: float32, shape (R,).
+        """
+        certain = max(k, _MIN_REFINED)
+        similarity = self.similarities(query, rows[:certain])
+        if certain < len(rows):
+            expected = 2 * _DEVIATIONS * self._by_part(rows, lambda codes, some: codes.deviations(some)).max()
+            change = max(expected, 2 * np.abs(similarity - approximate_scores[:certain]).max())
+            lowest = np.partition(similarity, certain - k)[certain - k]
+            needed = np.count_nonzero(approximate_scores[certain:] + change >= lowest)
+            further = self.similarities(query, rows[certain : certain + needed])
+            similarity = np.concatenate([similarity, further])
+        return rows[: len(similarity)], similarity
 
     def similarities(self, query: Vectors, rows: Rows) -> Vectors:
         """Return the similarities of rows to a query: float32, shape (rows,)."""
+        return self._by_part(rows, lambda codes, some: codes.exact_scores(query, some))
+
+    def _by_part(self, rows: Rows, values_of: Callable[[Codes, Rows], Vectors]) -> Vectors:
+        """Return values of rows, float32, shape (rows,), that are computed from the codes of each part."""
         out = np.empty(len(rows), np.float32)
         for number, part in enumerate(self.parts):
             inside = np.flatnonzero((rows >= self._starts[number]) & (rows < self._starts[number + 1]))
-            out[inside] = part.codes.exact_scores(query, rows[inside] - self._starts[number])
+            out[inside] = values_of(part.codes, rows[inside] - self._starts[number])
         return out
 
     def vector(self, row: int) -> Vectors:
@@ -141,6 +171,7 @@ class QuantizedIvf:
         part, first = self.parts[number], int(self._starts[number])
         runs = _runs(part.starts[cells], part.starts[cells + 1])
         if (selection.counts[number][cells] == np.diff(part.starts)[cells]).all():
+            part.codes.announce(part.starts[cells], part.starts[cells + 1])
             rows = [np.arange(start, stop) for start, stop in runs]
             results = [part.codes.approximate_scores(query, slice(start, stop)) for start, stop in runs]
             return (
@@ -148,11 +179,9 @@ class QuantizedIvf:
                 np.concatenate([np.empty(0, np.float32), *results]),
             )
         mask = selection.mask[self._rows(number)]
-        selected = [
-            start + np.flatnonzero(mask[start:stop])
-            for start, stop in _runs(part.starts[cells], part.starts[cells + 1])
-        ]
+        selected = [start + np.flatnonzero(mask[start:stop]) for start, stop in runs]
         rows_in_part = np.concatenate([np.empty(0, np.int64), *selected])
+        part.codes.announce(rows_in_part, rows_in_part + 1)
         return rows_in_part + first, part.codes.approximate_scores(query, rows_in_part)
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from framedex.analysis.codes import Codes
 from framedex.analysis.quantized_ivf import Block
 from framedex.core.ids import new_id
+from framedex.core.mapped_arrays import read_sparsely
 from framedex.core.regular_files import regular
 from framedex.storage.disk import sync_file
 
@@ -91,13 +92,20 @@ def _read_part(path: Path, centroids: npt.NDArray[np.float32]) -> FilePart | Non
     with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
         files = _meta(path / "part.json")["files"]
         arrays = {name: np.load(regular(path / f"{name}.npy"), mmap_mode="r") for name in _ARRAYS}
-        codes = Codes(arrays["int8"], arrays["residual"], np.asarray(arrays["scale"]))
+        codes = _sparse(Codes(arrays["int8"], arrays["residual"], np.asarray(arrays["scale"])))
         starts, numbers = np.asarray(arrays["starts"]), np.asarray(arrays["numbers"])
         rows = len(numbers)
         fits = codes.int8.shape == codes.residual.shape == (rows, centroids.shape[1]) and codes.scale.shape == (rows,)
         if fits and len(starts) == len(centroids) + 1 and starts[-1] == rows:
             return FilePart({str(name): int(count) for name, count in files}, Block(codes, starts), numbers)
     return None
+
+
+def _sparse(codes: Codes) -> Codes:
+    """Return mapped codes of which searches read only the compared rows from disk."""
+    read_sparsely(codes.int8)
+    read_sparsely(codes.residual)
+    return codes
 
 
 def begin_index(folder: Path, centroids: npt.NDArray[np.float32]) -> Path:
@@ -142,7 +150,7 @@ class PartWriter:
         np.save(self._path / "numbers.npy", numbers)
         (self._path / "part.json").write_text(json.dumps({"format": _FORMAT, "files": list(files.items())}))
         publish(self._path)
-        return FilePart(files, Block(self.codes, starts), numbers)
+        return FilePart(files, Block(_sparse(self.codes), starts), numbers)
 
     def give_up(self) -> None:
         """Remove the written files."""
