@@ -77,6 +77,52 @@ def test_nearest__refines_as_many_as_matter(seed: int, k: int, spread: float, st
     np.testing.assert_array_equal(index.similarities(query, found), best)
 
 
+def clustered(rows: int, dimension: int, seed: int) -> tuple[QuantizedIvf, Vectors]:
+    """Return an index of clusters of several widths in cells, and its vectors in row order."""
+    random = np.random.default_rng(seed)
+    centres = random.standard_normal((40, dimension))
+    width = random.uniform(0.1, 0.9, 40)
+    of_row = random.integers(0, 40, rows)
+    vectors = unit(centres[of_row] + width[of_row, None] * random.standard_normal((rows, dimension)))
+    return coded(vectors, unit(centres[:30] + 0.3 * random.standard_normal((30, dimension))), 2)
+
+
+@examples(20)
+@given(seed=st.integers(0, 1000), k=st.integers(1, 100), share=st.sampled_from([1.0, 0.6]))
+def test_nearest__reach(seed: int, k: int, share: float) -> None:
+    """With the reach that its results need, a search compares fewer rows and returns the same."""
+    index, vectors = clustered(3000, 16, seed)
+    random = np.random.default_rng(seed)
+    selection = index.select(random.random(3000) < share)
+    query = unit(vectors[:1] + 0.1 * random.standard_normal((1, 16)))[0]
+    reaches = index.reaches(query, selection, 1500)
+    assert len(reaches) == 100
+    wanted = index.nearest(query, k, selection, n_candidates=1500)
+    for reach in (float(reaches.max()) + 1e-3, 2.0):
+        found = index.nearest(query, k, selection, n_candidates=1500, reach=reach)
+        np.testing.assert_array_equal(found[0], wanted[0])
+        np.testing.assert_array_equal(found[1], wanted[1])
+
+
+def test_nearest__reach_leaves_out_cells() -> None:
+    """A small reach leaves out results in far cells, but none of a filter of few rows, which stays exact."""
+    index, vectors = clustered(3000, 16, 0)
+    everything = index.select(np.ones(3000, bool))
+    results, needed = [], []
+    for query in vectors[:40]:
+        needed.append(float(index.reaches(query, everything, 1500).max()))
+        wanted = index.nearest(query, 100, everything, n_candidates=1500)[0]
+        results.append(np.isin(wanted, index.nearest(query, 100, everything, n_candidates=1500, reach=-0.2)[0]).mean())
+    assert max(needed) > -0.2
+    assert 0.3 < np.mean(results) < 1
+    mask = np.zeros(3000, bool)
+    mask[::2] = True
+    few = index.select(mask)
+    for query in vectors[:40]:
+        found = index.nearest(query, 100, few, n_candidates=1500, reach=-2)
+        np.testing.assert_array_equal(found, index.nearest(query, 100, few, n_candidates=1500))
+
+
 def test_nearest__filters_widen_the_search() -> None:
     """A filter does not reduce the number of compared candidates, so no neighbour is missed because of it."""
     random = np.random.default_rng(0)

@@ -16,8 +16,11 @@ from framedex.analysis.cells import group_rows
 from framedex.analysis.codes import Codes, Rows
 from framedex.core.arrays import Vectors
 
+NEAREST = 100
+"""The number of results for which searches are calibrated."""
 _REFINED = 4  # times k: candidates that are compared by both bytes
 _MIN_REFINED = 64
+_FIRST_SHARE = 16  # divisor: the nearest cells with this share of the candidates are always compared
 _DEVIATIONS = 6  # of an approximate score, that the exact one may be away
 
 
@@ -80,7 +83,9 @@ class QuantizedIvf:
             counts[number] = np.diff(before[part.starts])
         return Selection(mask, counts)
 
-    def nearest(self, query: Vectors, k: int, selection: Selection, *, n_candidates: int) -> tuple[Rows, Vectors]:
+    def nearest(
+        self, query: Vectors, k: int, selection: Selection, *, n_candidates: int, reach: float | None = None
+    ) -> tuple[Rows, Vectors]:
         """Return the nearest rows of a query, nearest first; ties in row order.
 
         Args:
@@ -88,22 +93,50 @@ class QuantizedIvf:
             k: the maximum number of results.
             selection: rows that pass the filter.
             n_candidates: the number of selected rows to compare before the search ends.
+            reach: of more selected rows, cells are left out whose centroid is less similar than the hundredth row of
+                the first cells by more than this, see :meth:`reaches`; None to leave out none.
 
         Returns:
             rows: int64, shape (≤ k,).
             similarity: float32, shape (≤ k,): dot products.
         """
-        results = [
-            self._compare(number, query, cells, selection)
-            for number, cells in self._probed_cells(query, selection, n_candidates)
-        ]
-        rows = np.concatenate([np.empty(0, np.int64), *(part for part, _ in results)])
-        approximate_scores = np.concatenate([np.empty(0, np.float32), *(part for _, part in results)])
+        cells, similarity = self._nearest_cells(query, selection, n_candidates)
+        may_end = reach is not None and selection.total > n_candidates
+        first = self._first(cells, selection, n_candidates) if may_end else len(cells)
+        rows, approximate_scores = self._compared(query, cells[:first], selection)
+        if reach is not None and first < len(cells):
+            lowest = approximate_scores[_largest(approximate_scores, max(k, NEAREST))].min()
+            cells = cells[: first + np.count_nonzero(similarity[first:] >= lowest - reach)]
+        further, further_scores = self._compared(query, cells[first:], selection)
+        rows, approximate_scores = np.append(rows, further), np.append(approximate_scores, further_scores)
         near = _largest(approximate_scores, max(_REFINED * k, _MIN_REFINED))
         near = near[np.argsort(-approximate_scores[near])]
         rows, similarity = self._refined(query, k, rows[near], approximate_scores[near])
         order = np.lexsort((rows, -similarity))[:k]
         return rows[order], similarity[order]
+
+    def reaches(self, query: Vectors, selection: Selection, n_candidates: int) -> Vectors:
+        """Return the reach that finds each result of a search for a hundred, or for fewer: float32, shape (≤ 100,).
+
+        It is the difference of the last result's similarity and that of the result's centroid, and -1 in the cells that
+        are always compared.
+        """
+        cells, _ = self._nearest_cells(query, selection, n_candidates)
+        first = cells[: self._first(cells, selection, n_candidates)]
+        rows, similarity = self.nearest(query, NEAREST, selection, n_candidates=n_candidates)
+        number = np.searchsorted(self._starts, rows, side="right") - 1
+        cell = np.empty(len(rows), np.int64)
+        for each in np.unique(number):
+            inside = np.flatnonzero(number == each)
+            own = rows[inside] - self._starts[each]
+            cell[inside] = np.searchsorted(self.parts[each].starts, own, side="right") - 1
+        differences = similarity.min(initial=1) - self.centroids[cell] @ query
+        return np.where(np.isin(cell, first), np.float32(-1), differences)
+
+    def _first(self, cells: npt.NDArray[np.int64], selection: Selection, n_candidates: int) -> int:
+        """Return how many of the nearest cells are compared in any case."""
+        before = np.cumsum(selection.counts.sum(axis=0)[cells])
+        return int(np.searchsorted(before, max(2 * NEAREST, n_candidates // _FIRST_SHARE))) + 1
 
     def _refined(self, query: Vectors, k: int, rows: Rows, approximate_scores: Vectors) -> tuple[Rows, Vectors]:
         """Return the similarities of the first rows of candidates, with all that can be among the k nearest.
@@ -153,16 +186,25 @@ class QuantizedIvf:
     def _rows(self, number: int) -> slice:
         return slice(int(self._starts[number]), int(self._starts[number + 1]))
 
-    def _probed_cells(
+    def _nearest_cells(
         self, query: Vectors, selection: Selection, n_candidates: int
-    ) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """Return (part, cells to probe) for all parts."""
-        counts = selection.counts.sum(axis=0)
-        order = np.argsort(-(self.centroids @ query), kind="stable")
+    ) -> tuple[npt.NDArray[np.int64], Vectors]:
+        """Return (cells to probe, similarity of their centroids), most similar first."""
+        counts, similarity = selection.counts.sum(axis=0), self.centroids @ query
+        order = np.argsort(-similarity, kind="stable")
         order = order[counts[order] > 0]
-        enough = int(np.searchsorted(np.cumsum(counts[order]), n_candidates)) + 1
-        cells = np.sort(order[:enough])
-        return [(number, cells[selection.counts[number][cells] > 0]) for number in range(len(self.parts))]
+        cells = order[: int(np.searchsorted(np.cumsum(counts[order]), n_candidates)) + 1]
+        return cells, similarity[cells]
+
+    def _compared(self, query: Vectors, cells: npt.NDArray[np.int64], selection: Selection) -> tuple[Rows, Vectors]:
+        """Return the selected rows in cells of all parts, and their approximate similarities."""
+        cells = np.sort(cells)
+        results = [
+            self._compare(number, query, cells[selection.counts[number][cells] > 0], selection)
+            for number in range(len(self.parts))
+        ]
+        rows = np.concatenate([np.empty(0, np.int64), *(part for part, _ in results)])
+        return rows, np.concatenate([np.empty(0, np.float32), *(part for _, part in results)])
 
     def _compare(
         self, number: int, query: Vectors, cells: npt.NDArray[np.int64], selection: Selection

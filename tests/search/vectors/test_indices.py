@@ -1,5 +1,6 @@
 """The media nearest to a vector, at any state of a dataset, with the index in memory or in files."""
 
+import json
 import shutil
 import threading
 from pathlib import Path
@@ -10,8 +11,14 @@ import pyarrow as pa
 import pytest
 
 from framedex import Dataset, Workspace
+from framedex.analysis.cells import assign
+from framedex.analysis.codes import empty_codes
+from framedex.analysis.products import CpuProducts
+from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
 from framedex.errors import Aborted
 from framedex.operations.context import open_media
+from framedex.search.vectors.building import measure_search_reach
+from framedex.search.vectors.folder import read_indices
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.settings import Settings
 from tests.laws import rest_slow
@@ -112,6 +119,52 @@ def test_open__damaged(workspace: Workspace, tmp_path: Path) -> None:
         check(dataset, opened(dataset, filed(), folder))
     shutil.rmtree(folder)
     check(dataset, opened(dataset, filed(), folder))
+
+
+def test_open__reach(workspace: Workspace, tmp_path: Path) -> None:
+    """The reach of an index is stored; one without it, as before, is used, and one with a wrong one is rebuilt."""
+    dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
+    opened(dataset, filed(), folder)
+    (path,) = folder.rglob("index.json")
+    meta = json.loads(path.read_text())
+    assert meta["reach"] is None  # few rows are all compared
+    for reach in (0.25, None):
+        path.write_text(json.dumps(meta | {"reach": reach}))
+        (index,) = read_indices(folder, column="embedding", dimension=DIMENSION)
+        assert index.reach == reach
+    path.write_text(json.dumps({name: value for name, value in meta.items() if name != "reach"}))
+    check(dataset, opened(dataset, filed(), folder))
+    assert next(folder.rglob("index.json")) == path
+    for wrong in (float("nan"), "far", [1]):
+        path.write_text(json.dumps(meta | {"reach": wrong}))
+        check(dataset, opened(dataset, filed(), folder))
+        (path,) = folder.rglob("index.json")
+        assert json.loads(path.read_text()) == meta
+
+
+def test_measure_search_reach() -> None:
+    """Searches with the measured reach find what they find without, also of queries beside the rows."""
+    random = np.random.default_rng(0)
+    centres = random.standard_normal((60, 24)) * random.uniform(0.8, 1.2, (60, 1))
+    vectors = centres[random.integers(0, 60, 9000)] + 0.7 * random.standard_normal((9000, 24))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    engine = CpuProducts()
+    cell = assign(vectors, centroids := vectors[:50].copy(), engine=engine)
+    place, starts = sorted_by_cell(cell, len(centroids))
+    codes = empty_codes(len(vectors), 24)
+    codes.put(place, vectors)
+    cells = QuantizedIvf(centroids, [Block(codes, starts)])
+    assert measure_search_reach(cells, 4000) is None  # few bytes
+    assert measure_search_reach(cells, 9000, few_bytes=0) is None  # all rows
+    reach = measure_search_reach(cells, 4000, few_bytes=0)
+    assert reach is not None
+    everything = cells.select(np.ones(9000, bool))
+    for row in range(0, 9000, 150):
+        query = vectors[row] + 0.05 * random.standard_normal(24).astype(np.float32)
+        query /= np.linalg.norm(query)
+        wanted = cells.nearest(query, 100, everything, n_candidates=4000)[0]
+        found = cells.nearest(query, 100, everything, n_candidates=4000, reach=reach)[0]
+        assert np.isin(wanted, found).mean() >= 0.99
 
 
 def test_open__aborted(workspace: Workspace, tmp_path: Path) -> None:

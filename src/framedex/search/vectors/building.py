@@ -12,7 +12,7 @@ import numpy.typing as npt
 from framedex.analysis.cells import assign, cell_count, find_centroids
 from framedex.analysis.codes import Codes, empty_codes
 from framedex.analysis.products import best_products
-from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
+from framedex.analysis.quantized_ivf import NEAREST, Block, QuantizedIvf, sorted_by_cell
 from framedex.core.arrays import RowIds, Vectors
 from framedex.core.progress import Progress
 from framedex.search.vectors.folder import (
@@ -30,8 +30,11 @@ from framedex.storage.vector_files import Addresses, FileRows, files_with, row_i
 
 RECALL = 0.98
 """The recall that searches are calibrated for, with queries from the dataset."""
-_NEAREST, _QUERIES = 100, 24
+_QUERIES = 24
 _LEAST_COMPARED = 2048
+_FEW_BYTES = 2**23  # of compared codes, which are read and compared in a few milliseconds
+_REACH_QUERIES = 256
+_REACH_MARGIN = 0.05  # for queries from outside, which are harder
 _AHEAD = 16  # blocks of vectors that are encoded at a time
 _SAMPLED = 32  # sampled rows per cell for a new clustering
 _CELLS, _CENTROID, _EMBEDDING = "cells", "centroid", "embedding"
@@ -98,15 +101,13 @@ def make_index(source: IndexSource, folder: Path, progress: Progress) -> StoredI
         centroids = _find_cells(source, progress)
     path = begin_index(folder, centroids)
     part = _make_part(source, source.files, centroids, cell, path, progress)
-    n_candidates = measure_candidates(
-        QuantizedIvf(centroids, [part.part]), lambda share: progress("testing searches", share)
+    cells = QuantizedIvf(centroids, [part.part])
+    n_candidates = measure_candidates(cells, lambda share: progress("testing searches", share))
+    reach = measure_search_reach(cells, n_candidates)
+    folder = finish_index(
+        path, column=source.column, dimension=source.dimension, n_candidates=n_candidates, reach=reach
     )
-    return StoredIndex(
-        centroids,
-        n_candidates,
-        [part],
-        finish_index(path, column=source.column, dimension=source.dimension, n_candidates=n_candidates),
-    )
+    return StoredIndex(centroids, n_candidates, [part], folder, reach)
 
 
 def extend_index(source: IndexSource, index: StoredIndex, *, keep: bool, progress: Progress) -> StoredIndex:
@@ -215,7 +216,7 @@ def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -
         for number, row in enumerate(rows):
             query = cells.vector(int(row))
             similarity = cells.all(query, threads)
-            k = min(_NEAREST, len(similarity))
+            k = min(NEAREST, len(similarity))
             targets.append((query, k, np.partition(similarity, len(similarity) - k)[len(similarity) - k]))
             progress(number / len(rows))
     while n_candidates < len(cells):
@@ -227,3 +228,22 @@ def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -
             break
         n_candidates *= 2
     return min(2 * n_candidates, max(len(cells), 1))
+
+
+def measure_search_reach(cells: QuantizedIvf, n_candidates: int, *, few_bytes: int = _FEW_BYTES) -> float | None:
+    """Return the reach of searches for up to 100 results; None where they compare all rows, or few.
+
+    Most queries have their results in much fewer cells than the hardest ones, which decide about the number of
+    candidates. The measurement uses rows of the dataset as queries: with the reach they have the same results.
+
+    Args:
+        cells: the index.
+        n_candidates: the number of candidates of a search.
+        few_bytes: size of the codes that are compared without one.
+    """
+    if n_candidates >= len(cells) or n_candidates * cells.centroids.shape[1] <= few_bytes:
+        return None
+    everything = cells.select(np.ones(len(cells), bool))
+    rows = np.random.default_rng(1).choice(len(cells), min(_REACH_QUERIES, len(cells)), replace=False)
+    reaches = [cells.reaches(cells.vector(int(row)), everything, n_candidates) for row in np.sort(rows)]
+    return max(float(each.max(initial=-1)) for each in reaches) + _REACH_MARGIN

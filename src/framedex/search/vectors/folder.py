@@ -1,6 +1,6 @@
 """Vector index files in a cache folder: built on first use, and never part of a commit.
 
-    <folder>/<index>/centroids.npy, index.json         the cells, and the number of candidates
+    <folder>/<index>/centroids.npy, index.json         the cells, and how far a search goes
     <folder>/<index>/<part>/*.npy, part.json           the rows of some files of the table
 
 Each part appears complete, under a unique name, and never changes. Rows that the index lacks are read from the table.
@@ -8,6 +8,7 @@ So other processes, kills and the deletion of the cache do no harm.
 """
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -55,12 +56,14 @@ class StoredIndex:
         n_candidates: number of candidates in a search.
         parts: the parts with the rows.
         folder: its folder; None if it is in memory only.
+        reach: the reach of a search for few results, see :meth:`QuantizedIvf.nearest`; None without one.
     """
 
     centroids: npt.NDArray[np.float32]
     n_candidates: int
     parts: list[FilePart] = field(default_factory=list)
     folder: Path | None = None
+    reach: float | None = None
 
 
 def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredIndex]:
@@ -75,8 +78,21 @@ def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredInd
                 continue
             centroids = np.load(regular(each / "centroids.npy"))
             parts = [part for path in sorted(each.iterdir()) if (part := _read_part(path, centroids)) is not None]
-            indices.append(StoredIndex(centroids, int(meta["n_candidates"]), parts, each))
+            indices.append(StoredIndex(centroids, int(meta["n_candidates"]), parts, each, _reach(meta)))
     return indices
+
+
+def _reach(meta: dict[str, Any]) -> float | None:
+    """Return the reach in the description of an index; None if it has none, as before there were any.
+
+    Raises:
+        ValueError, TypeError: it is no finite number.
+    """
+    if (reach := meta.get("reach")) is None:
+        return None
+    if not math.isfinite(reach):
+        raise ValueError(f"a reach is finite, not {reach!r}")
+    return float(reach)
 
 
 def _meta(path: Path) -> dict[str, Any]:
@@ -116,9 +132,15 @@ def begin_index(folder: Path, centroids: npt.NDArray[np.float32]) -> Path:
     return path
 
 
-def finish_index(path: Path, *, column: str, dimension: int, n_candidates: int) -> Path:
+def finish_index(path: Path, *, column: str, dimension: int, n_candidates: int, reach: float | None) -> Path:
     """Publish an index under its final name, and return its folder."""
-    meta = {"format": _FORMAT, "column": column, "dimension": dimension, "n_candidates": n_candidates}
+    meta = {
+        "format": _FORMAT,
+        "column": column,
+        "dimension": dimension,
+        "n_candidates": n_candidates,
+        "reach": reach,
+    }
     (path / "index.json").write_text(json.dumps(meta))
     return publish(path)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from framedex.analysis.quantized_ivf import QuantizedIvf, Selection
+from framedex.analysis.quantized_ivf import NEAREST, QuantizedIvf, Selection
 from framedex.analysis.relevance import Relevance, measure_relevance
 from framedex.core import forks
 from framedex.core.arrays import RowIds, Vectors
@@ -40,6 +40,7 @@ class VectorIndex:
 
     def __init__(self, source: IndexSource, index: StoredIndex) -> None:
         self.row_ids, self.dimension, self._n_candidates = source.row_ids, source.dimension, index.n_candidates
+        self._reach = index.reach
         self._cells = QuantizedIvf(index.centroids, [each.part for each in index.parts])
         self._code_of = np.full(len(source.row_ids), -1, np.int64)
         first = 0
@@ -95,8 +96,13 @@ class VectorIndex:
             row_ids: uint64, shape (≤ k,).
             similarity: float32, shape (≤ k,): cosines.
         """
+        calibrated = n_candidates is None and k <= NEAREST
         rows, similarity = self._cells.nearest(
-            query, k, selection or self._everything, n_candidates=n_candidates or max(self._n_candidates, 4 * k)
+            query,
+            k,
+            selection or self._everything,
+            n_candidates=n_candidates or max(self._n_candidates, 4 * k),
+            reach=self._reach if calibrated else None,
         )
         return self.row_ids[self._position_of[rows]], similarity
 
