@@ -174,6 +174,23 @@ def test_all() -> None:
     assert index.vector(int(rows[0])) == pytest.approx(ordered[rows[0]], abs=1e-4)
 
 
+@examples(20)
+@given(seed=st.integers(0, 1000), rows=st.integers(0, 900), parts=st.integers(1, 3), k=st.integers(1, 300))
+def test_largest(seed: int, rows: int, parts: int, k: int) -> None:
+    """The largest similarities of all parts to several queries are those of comparing all, and progress ends at 1."""
+    random = np.random.default_rng(seed)
+    index, ordered = coded(unit(random.standard_normal((rows, 9))), unit(random.standard_normal((3, 9))), parts)
+    queries, shares = unit(random.standard_normal((5, 9))), list[float]()
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as threads:
+        patch.setattr("framedex.analysis.codes._SHARE", 128)
+        patch.setattr("framedex.analysis.codes._BLOCK", 50)
+        found = index.largest(queries, k, threads, shares.append)
+    wanted = np.sort(queries @ ordered.T, axis=1)[:, ::-1][:, :k]
+    assert np.sort(found, axis=1)[:, ::-1] == pytest.approx(wanted, abs=5e-5)
+    assert shares == sorted(shares)
+    assert shares[-1:] == [1.0][:rows]
+
+
 @examples(40)
 @given(
     seed=st.integers(0, 1000), rows=st.integers(1, 90), dimension=st.integers(1, 70), chosen=st.sets(st.integers(0, 89))

@@ -4,6 +4,7 @@ A vector is stored as a scale and two bytes per component. The first byte gives 
 quantisation: H. Jégou et al., 2011, section II). Both bytes together give the similarity to about 1e-6.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -77,7 +78,8 @@ class Codes:
 
     def exact_scores(self, query: Vectors, rows: Rows | slice) -> Vectors:
         """Return similarities from both bytes: float32, shape (rows,)."""
-        _announce_rows(self.int8, rows)
+        if isinstance(rows, slice):  # of single rows approximate scores were computed before
+            _announce_rows(self.int8, rows)
         _announce_rows(self.residual, rows)
         products = _products(self.int8, query, rows) + _products(self.residual, query, rows) / np.float32(_PARTS)
         return np.asarray(products * self.scale[rows], dtype=np.float32)
@@ -89,6 +91,33 @@ class Codes:
             lambda start: self.exact_scores(query, slice(start, min(start + _SHARE, len(self)))), starts
         )
         return np.concatenate([np.empty(0, np.float32), *parts])
+
+    def largest(self, queries: Vectors, k: int, threads: Executor) -> Iterator[tuple[int, Vectors]]:
+        """Yield (rows, float32 of shape (Q, ≤ k)) for parts of the rows: their largest similarities to each query.
+
+        All rows are read once, and may be much larger than memory. Similarities are those of :meth:`all`, but for
+        rounding errors of floats.
+
+        Args:
+            queries: float32, shape (Q, D), unit length.
+            k: the number of similarities for each query and part.
+            threads: threads with a BLAS of one thread each.
+        """
+        starts = range(0, len(self), _SHARE)
+        for start, found in zip(starts, threads.map(lambda at: self._largest(queries, k, at), starts), strict=True):
+            yield min(_SHARE, len(self) - start), found
+
+    def _largest(self, queries: Vectors, k: int, start: int) -> Vectors:
+        stop = min(start + _SHARE, len(self))
+        _announce_rows(self.int8, slice(start, stop))
+        _announce_rows(self.residual, slice(start, stop))
+        scores = np.empty((len(queries), stop - start), np.float32)
+        for first in range(start, stop, _BLOCK):
+            rows = slice(first, min(first + _BLOCK, stop))
+            vectors = (self.int8[rows] + self.residual[rows] / np.float32(_PARTS)) * self.scale[rows, None]
+            np.matmul(queries, vectors.T, out=scores[:, first - start : rows.stop - start])
+        few = scores.shape[1] <= k
+        return scores if few else np.partition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :].copy()
 
 
 def empty_codes(rows: int, dimension: int) -> Codes:
@@ -106,6 +135,7 @@ def _products(codes: npt.NDArray[np.int8], query: Vectors, rows: Rows | slice) -
     numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
     out = np.empty(len(numbers), np.float32)
     block = np.empty((min(_BLOCK, len(numbers)), codes.shape[1]), np.float32)
+    codes = np.asarray(codes)  # each slice of a memmap takes microseconds
     for start in range(0, len(numbers), _BLOCK):
         stop = min(start + _BLOCK, len(numbers))
         at = slice(rows.start + start, rows.start + stop) if isinstance(rows, slice) else rows[start:stop]

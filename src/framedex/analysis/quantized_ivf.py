@@ -183,6 +183,24 @@ class QuantizedIvf:
         """Return the similarities of all rows: float32, shape (N,)."""
         return np.concatenate([np.empty(0, np.float32), *(part.codes.all(query, threads) for part in self.parts)])
 
+    def largest(self, queries: Vectors, k: int, threads: Executor, progress: Callable[[float], None]) -> Vectors:
+        """Return the largest similarities of all rows to each query: float32, shape (Q, ≤ k), unordered.
+
+        Args:
+            queries: float32, shape (Q, D), unit length.
+            k: the number of similarities for each query.
+            threads: threads with a BLAS of one thread each.
+            progress: receives the compared share of the rows.
+        """
+        best, compared = np.empty((len(queries), 0), np.float32), 0
+        for part in self.parts:
+            for rows, scores in part.codes.largest(queries, k, threads):
+                both = np.concatenate([best, scores], axis=1)
+                best = both if both.shape[1] <= k else np.partition(both, both.shape[1] - k, axis=1)[:, -k:]
+                compared += rows
+                progress(compared / len(self))
+        return best
+
     def _rows(self, number: int) -> slice:
         return slice(int(self._starts[number]), int(self._starts[number + 1]))
 

@@ -14,6 +14,7 @@ from framedex.analysis.codes import Codes, empty_codes
 from framedex.analysis.products import best_products
 from framedex.analysis.quantized_ivf import NEAREST, Block, QuantizedIvf, sorted_by_cell
 from framedex.core.arrays import RowIds, Vectors
+from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.progress import Progress
 from framedex.search.vectors.folder import (
     FilePart,
@@ -211,18 +212,18 @@ def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -
     """
     everything = cells.select(np.ones(len(cells), bool))
     rows = np.random.default_rng(0).choice(len(cells), min(_QUERIES, len(cells)), replace=False)
-    targets, n_candidates = [], _LEAST_COMPARED
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as threads:
-        for number, row in enumerate(rows):
-            query = cells.vector(int(row))
-            similarity = cells.all(query, threads)
-            k = min(NEAREST, len(similarity))
-            targets.append((query, k, np.partition(similarity, len(similarity) - k)[len(similarity) - k]))
-            progress(number / len(rows))
+    queries = np.array([cells.vector(int(row)) for row in rows]).reshape(len(rows), cells.centroids.shape[1])
+    with (
+        single_threaded_blas(),
+        ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as threads,
+    ):
+        nearest = cells.largest(queries, NEAREST, threads, progress)
+    k, lowest = nearest.shape[1], nearest.min(axis=1, initial=1)
+    n_candidates = _LEAST_COMPARED
     while n_candidates < len(cells):
         recalls = [
-            (cells.nearest(query, k, everything, n_candidates=n_candidates)[1] >= lowest - 1e-6).sum() / k
-            for query, k, lowest in targets
+            (cells.nearest(query, k, everything, n_candidates=n_candidates)[1] >= least - 1e-6).sum() / k
+            for query, least in zip(queries, lowest, strict=True)
         ]
         if np.mean(recalls) >= RECALL:
             break
