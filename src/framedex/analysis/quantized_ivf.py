@@ -166,9 +166,9 @@ class QuantizedIvf:
         """Return the similarities of rows to a query: float32, shape (rows,)."""
         return self._by_part(rows, lambda codes, some: codes.exact_scores(query, some))
 
-    def _by_part(self, rows: Rows, values_of: Callable[[Codes, Rows], Vectors]) -> Vectors:
-        """Return values of rows, float32, shape (rows,), that are computed from the codes of each part."""
-        out = np.empty(len(rows), np.float32)
+    def _by_part(self, rows: Rows, values_of: Callable[[Codes, Rows], Vectors], *shape: int) -> Vectors:
+        """Return values of rows that are computed from the codes of each part: float32, shape (rows, *shape)."""
+        out = np.empty((len(rows), *shape), np.float32)
         for number, part in enumerate(self.parts):
             inside = np.flatnonzero((rows >= self._starts[number]) & (rows < self._starts[number + 1]))
             out[inside] = values_of(part.codes, rows[inside] - self._starts[number])
@@ -176,8 +176,12 @@ class QuantizedIvf:
 
     def vector(self, row: int) -> Vectors:
         """Return the vector of a row: float32, shape (D,), unit length."""
-        number = int(np.searchsorted(self._starts, row, side="right")) - 1
-        return self.parts[number].codes.vector(row - int(self._starts[number]))
+        vector: Vectors = self.vectors(np.array([row]))[0]
+        return vector
+
+    def vectors(self, rows: Rows) -> Vectors:
+        """Return the vectors of rows: float32, shape (rows, D), unit length."""
+        return self._by_part(rows, lambda codes, some: codes.vectors(some), self.centroids.shape[1])
 
     def all(self, query: Vectors, threads: Executor) -> Vectors:
         """Return the similarities of all rows: float32, shape (N,)."""

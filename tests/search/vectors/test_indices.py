@@ -153,11 +153,14 @@ def test_measure_search_reach() -> None:
     place, starts = sorted_by_cell(cell, len(centroids))
     codes = empty_codes(len(vectors), 24)
     codes.put(place, vectors)
-    cells = QuantizedIvf(centroids, [Block(codes, starts)])
-    assert measure_search_reach(cells, 4000) is None  # few bytes
-    assert measure_search_reach(cells, 9000, few_bytes=0) is None  # all rows
-    reach = measure_search_reach(cells, 4000, few_bytes=0)
+    cells, shares = QuantizedIvf(centroids, [Block(codes, starts)]), list[float]()
+    assert measure_search_reach(cells, 4000, shares.append) is None  # few bytes
+    assert measure_search_reach(cells, 9000, shares.append, few_bytes=0) is None  # all rows
+    assert not shares
+    reach = measure_search_reach(cells, 4000, shares.append, few_bytes=0)
     assert reach is not None
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
     everything = cells.select(np.ones(9000, bool))
     for row in range(0, 9000, 150):
         query = vectors[row] + 0.05 * random.standard_normal(24).astype(np.float32)

@@ -34,6 +34,7 @@ RECALL = 0.98
 _QUERIES = 24
 _LEAST_COMPARED = 2048
 _FEW_BYTES = 2**23  # of compared codes, which are read and compared in a few milliseconds
+_CANDIDATES_SHARE = 0.8  # of the time of testing searches, for the number of candidates
 _REACH_QUERIES = 256
 _REACH_MARGIN = 0.05  # for queries from outside, which are harder
 _AHEAD = 16  # blocks of vectors that are encoded at a time
@@ -103,8 +104,11 @@ def make_index(source: IndexSource, folder: Path, progress: Progress) -> StoredI
     path = begin_index(folder, centroids)
     part = _make_part(source, source.files, centroids, cell, path, progress)
     cells = QuantizedIvf(centroids, [part.part])
-    n_candidates = measure_candidates(cells, lambda share: progress("testing searches", share))
-    reach = measure_search_reach(cells, n_candidates)
+    testing = "testing searches"
+    n_candidates = measure_candidates(cells, lambda share: progress(testing, _CANDIDATES_SHARE * share))
+    reach = measure_search_reach(
+        cells, n_candidates, lambda share: progress(testing, _CANDIDATES_SHARE + (1 - _CANDIDATES_SHARE) * share)
+    )
     folder = finish_index(
         path, column=source.column, dimension=source.dimension, n_candidates=n_candidates, reach=reach
     )
@@ -212,7 +216,7 @@ def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -
     """
     everything = cells.select(np.ones(len(cells), bool))
     rows = np.random.default_rng(0).choice(len(cells), min(_QUERIES, len(cells)), replace=False)
-    queries = np.array([cells.vector(int(row)) for row in rows]).reshape(len(rows), cells.centroids.shape[1])
+    queries = cells.vectors(rows)
     with (
         single_threaded_blas(),
         ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as threads,
@@ -231,7 +235,9 @@ def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -
     return min(2 * n_candidates, max(len(cells), 1))
 
 
-def measure_search_reach(cells: QuantizedIvf, n_candidates: int, *, few_bytes: int = _FEW_BYTES) -> float | None:
+def measure_search_reach(
+    cells: QuantizedIvf, n_candidates: int, progress: Callable[[float], None], *, few_bytes: int = _FEW_BYTES
+) -> float | None:
     """Return the reach of searches for up to 100 results; None where they compare all rows, or few.
 
     Most queries have their results in much fewer cells than the hardest ones, which decide about the number of
@@ -240,11 +246,15 @@ def measure_search_reach(cells: QuantizedIvf, n_candidates: int, *, few_bytes: i
     Args:
         cells: the index.
         n_candidates: the number of candidates of a search.
+        progress: receives the share of the measured queries.
         few_bytes: size of the codes that are compared without one.
     """
     if n_candidates >= len(cells) or n_candidates * cells.centroids.shape[1] <= few_bytes:
         return None
     everything = cells.select(np.ones(len(cells), bool))
     rows = np.random.default_rng(1).choice(len(cells), min(_REACH_QUERIES, len(cells)), replace=False)
-    reaches = [cells.reaches(cells.vector(int(row)), everything, n_candidates) for row in np.sort(rows)]
-    return max(float(each.max(initial=-1)) for each in reaches) + _REACH_MARGIN
+    reach = -1.0
+    for number, query in enumerate(cells.vectors(np.sort(rows))):
+        reach = max(reach, float(cells.reaches(query, everything, n_candidates).max(initial=-1)))
+        progress((number + 1) / len(rows))
+    return reach + _REACH_MARGIN

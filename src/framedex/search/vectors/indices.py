@@ -139,8 +139,7 @@ class VectorIndex:
 
     def _random_vectors(self, count: int) -> Vectors:
         codes = np.random.default_rng(0).permutation(np.flatnonzero(self._position_of >= 0))[:count]
-        vectors = [self._cells.vector(int(each)) for each in np.sort(codes)]
-        return np.stack(vectors) if vectors else np.empty((0, self.dimension), np.float32)
+        return self._cells.vectors(np.sort(codes))  # all at once, as they may have to be read from disk
 
     def vector(self, row_id: int) -> Vectors | None:
         """Return the vector of a row: float32, shape (D,), unit length; None if the row has no vector."""
