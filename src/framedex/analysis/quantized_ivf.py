@@ -3,6 +3,9 @@
 Cells are probed from the nearest centroid on (J. Sivic & A. Zisserman, "Video Google", 2003), until a number of
 candidates *that pass the filter* have been compared. So a filter widens the search as much as it reduces the rows, and
 the recall stays the same. If no more rows than this number pass the filter, the results are exact.
+
+That number is the one of the hardest queries. A search for which a *reach* was measured compares the nearest cells, and
+of the others only those whose centroids are nearly as similar to the query as the hundredth row that it has found.
 """
 
 from collections.abc import Callable, Sequence

@@ -5,6 +5,7 @@ configured so. Then a few hundred rows of a large file take a tenth of a second,
 """
 
 import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ _GAP_BYTES = 2**16  # between rows, which take less time than another request
 def read_sparsely(array: npt.NDArray[Any]) -> None:
     """Let the system read no more of a mapped array than what is used or announced."""
     if (content := _content(array)) is not None:
-        content.madvise(mmap.MADV_RANDOM)
+        with suppress(OSError):  # the system may refuse advice, which changes no result
+            content.madvise(mmap.MADV_RANDOM)
 
 
 def announce(array: npt.NDArray[Any], starts: npt.NDArray[np.integer], stops: npt.NDArray[np.integer]) -> None:
@@ -37,8 +39,9 @@ def announce(array: npt.NDArray[Any], starts: npt.NDArray[np.integer], stops: np
     breaks = np.flatnonzero(first[1:] - last[:-1] > _GAP_BYTES) + 1
     first = first[np.concatenate([[0], breaks])] // mmap.PAGESIZE * mmap.PAGESIZE
     last = last[np.concatenate([breaks - 1, [len(last) - 1]])]
-    for start, length in zip(first.tolist(), (last - first).tolist(), strict=True):
-        content.madvise(mmap.MADV_WILLNEED, start, length)
+    with suppress(OSError):
+        for start, length in zip(first.tolist(), (last - first).tolist(), strict=True):
+            content.madvise(mmap.MADV_WILLNEED, start, length)
 
 
 def _content(array: npt.NDArray[Any]) -> mmap.mmap | None:
