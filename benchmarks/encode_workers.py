@@ -106,7 +106,7 @@ def _dataset(encoder: Any, source: Path, folder: Path) -> dict[str, Any]:
         for owner, name, part, clock in (
             (Reader, "read", "reading", time.thread_time),
             (decoding, "decode", "decoding", time.thread_time),
-            (decoding, "measure", "quality measures", time.thread_time),
+            (decoding, "measure_images", "quality measures", time.thread_time),
             (encoder, "prepare", "preparing", time.thread_time),
             (encoder, "encode_images", "the model", time.perf_counter),
             (ingest._Writer, "flush", "writing", time.perf_counter),
