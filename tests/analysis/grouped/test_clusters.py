@@ -1,11 +1,15 @@
 """Clusters by groups are those that are computed in memory."""
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from framedex.analysis.grouped import means
+from framedex.analysis.grouped.means import GroupSearch
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import nearest
 from framedex.errors import InvalidInput
@@ -29,6 +33,24 @@ def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(
 ) -> None:
     """The clusters of each level agree, whether or not the last ones are read into memory."""
     labels = clusters_by_groups(VECTORS, tmp_path / "files", CUTS, in_memory=in_memory, dense_rows=500)
+    assert min(pair_f1(labels[:, level], expected[:, level]) for level in range(5)) >= 0.999
+
+
+def test_linkage_by_groups__finds_cells_again(
+    tmp_path: Path, expected: npt.NDArray[np.int32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever half of the clusters are gone there are half as many cells, and the clusters stay the same."""
+    monkeypatch.setattr(means, "CELL_ROWS", 20)
+    n_cells, renew = list[int](), GroupSearch._renew
+
+    def noted(search: GroupSearch, *arguments: Any) -> None:
+        renew(search, *arguments)
+        n_cells.append(search._n_cells)
+
+    monkeypatch.setattr(GroupSearch, "_renew", noted)
+    labels = clusters_by_groups(VECTORS, tmp_path / "files", CUTS, in_memory=0, dense_rows=100)
+    assert len(n_cells) > 1
+    assert all(after < before for before, after in pairwise(n_cells))
     assert min(pair_f1(labels[:, level], expected[:, level]) for level in range(5)) >= 0.999
 
 

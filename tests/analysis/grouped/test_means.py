@@ -27,10 +27,9 @@ def test_stored_means__are_those_in_memory(tmp_path: Path, monkeypatch: pytest.M
     files.create()
     files.vectors[:] = vectors
     with PlaceReader(files) as reader:
-        stored, expected = (
-            StoredMeans(reader, weights, cell, np.zeros(len(weights), dtype=bool)),
-            MeanVectors(vectors, weights),
-        )
+        stored, expected = StoredMeans(reader, weights), MeanVectors(vectors, weights)
+        assert stored.has_moved.all(), "no cell is known"
+        stored.cell, stored.has_moved = cell, np.zeros(ROWS, dtype=bool)
         names = np.arange(ROWS)
         for share in (0.9, 0.5, 1.0, 0.1):
             keep, gone = np.split(random.permutation(len(names)).astype(np.int32)[: len(names) // 4 * 2], 2)

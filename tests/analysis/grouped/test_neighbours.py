@@ -119,7 +119,7 @@ def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, monkeypatch:
     """Where there are many cells, they are found through coarse centroids, and nearly as many neighbours are found."""
     vectors = clustered(20_000, 16, centres=300, spread=0.5)
     monkeypatch.setattr(neighbours, "_FLAT_CELLS", 10)
-    monkeypatch.setattr(neighbours, "_CELL_ROWS", 40)
+    monkeypatch.setattr(neighbours, "CELL_ROWS", 40)
     monkeypatch.setattr(centroids, "_WORTH", 1)
     with ThreadExecutor(2) as executor:
         graph, plan = found(vectors, tmp_path / "files", executor)

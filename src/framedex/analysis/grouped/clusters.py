@@ -69,7 +69,7 @@ def linkage_by_groups(
 
     merges = [found.merges]
     with PlaceReader(plan.files) as reader:
-        means = StoredMeans(reader, found.weights, plan.files.cell[found.names], found.has_merged)
+        means = StoredMeans(reader, found.weights)
         search = GroupSearch(plan, floor=floor, seed=seed, runner=runner)
         clusters = ClusterLists(means, found.near, found.names, floor=floor, search=search)
         del found  # its lists become shorter and are replaced

@@ -1,16 +1,17 @@
 """Means of clusters that do not fit into memory, in the file of vectors, and the search among them by groups."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, tested_rows
+from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, sample_rows, tested_rows
+from framedex.analysis.grouped.centroids import find_cell_centroids, with_few_coarse
 from framedex.analysis.grouped.files import PlaceReader
-from framedex.analysis.grouped.neighbours import StepRunner, spans_of
+from framedex.analysis.grouped.neighbours import CELL_ROWS, StepRunner, sizes_of, spans_of
 from framedex.analysis.grouped.steps import (
     Plan,
     Span,
@@ -24,11 +25,11 @@ from framedex.analysis.grouped.steps import (
 from framedex.analysis.mean_vectors import Means, Rows, Weights, slices
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.products import Survivors
-from framedex.analysis.reciprocal import SEARCH_RECALL, Flags, Ints
+from framedex.analysis.reciprocal import SEARCH_RECALL, Ints
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 
-_RENEWED = 0.5  # the reach is measured again if less than this share of the clusters remains
+_RENEWED = 0.5  # cells are found again if less than this share of the clusters remains
 _LOOKED = 16384  # clusters whose cells are found at a time
 _PARTS = 256  # of the visits in a search; they decide how products are rounded, so they do not depend on the workers
 _MOVED = 16384  # means that are moved within the file at a time
@@ -43,17 +44,16 @@ class StoredMeans(Means):
     Args:
         reader: reads the file.
         weights: float64, shape (A,): the number of items of each cluster.
-        cell: int32, shape (A,): the cell of each cluster, as far as is known.
-        has_moved: bool, shape (A,): whether the mean has changed since its cell was found.
 
     Attributes:
-        cell: see above; a search updates it.
-        has_moved: likewise.
+        cell: int32, shape (A,): the cell of each cluster; a search updates it.
+        has_moved: bool, shape (A,): whether the mean has changed since its cell was found.
     """
 
-    def __init__(self, reader: PlaceReader, weights: Weights, cell: Ints, has_moved: Flags) -> None:
+    def __init__(self, reader: PlaceReader, weights: Weights) -> None:
         super().__init__(weights, reader.files.dimension)
-        self.cell, self.has_moved = cell, has_moved
+        self.cell = np.zeros(len(weights), dtype=np.int32)
+        self.has_moved = np.ones(len(weights), dtype=bool)
         self._reader = reader
         self._vectors = reader.vectors
 
@@ -71,7 +71,9 @@ class StoredMeans(Means):
         """See :meth:`Means.kept`; rows are ascending."""
         for part in slices(len(rows), _MOVED):
             self._vectors[part] = self._reader.take(rows[part])  # none of the rows that follow lies before its end
-        return StoredMeans(self._reader, self.weights[rows], self.cell[rows], self.has_moved[rows])
+        kept = StoredMeans(self._reader, self.weights[rows])
+        kept.cell, kept.has_moved = self.cell[rows], self.has_moved[rows]
+        return kept
 
     def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
         self.has_moved[keep] = True
@@ -86,9 +88,11 @@ class GroupSearch:
     """Search of the nearest clusters of some, whose means are in the file of vectors.
 
     Clusters belong to the cells of their means. A search finds the cells of means that have moved since the last one.
+    New cells are found when half of the clusters are gone: with many more cells than a search needs, a mean would be
+    compared with more centroids than with clusters.
 
     Args:
-        plan: has the cells and the file.
+        plan: has the file.
         floor: only more similar clusters are found.
         seed: seed of the random samples.
         runner: runs the steps.
@@ -104,7 +108,7 @@ class GroupSearch:
         assert isinstance(means, StoredMeans), "means in files"
         k, count = min(k, len(means) - 1), len(means)
         if count < _RENEWED * self._measured or not self._measured:
-            self._measure(means, k)
+            self._renew(means, k)
         asks = np.zeros(count, dtype=bool)
         asks[rows] = True
         moved = np.flatnonzero(means.has_moved | asks)
@@ -113,7 +117,7 @@ class GroupSearch:
         lists = Lists(len(rows), k, min_similarity=self._floor)
         position = np.full(count, -1, dtype=np.int32)
         position[rows] = np.arange(len(rows), dtype=np.int32)
-        items = visits_of(means.cell, query, cell, len(self._plan.order.rank))
+        items = visits_of(means.cell, query, cell, self._n_cells)
         step = partial(visit_means, self._plan, k, self._floor)
         for cluster, other, score in self._runner.each(step, items, len(items), progress):
             lists.offer((position[cluster], other, score))
@@ -121,12 +125,15 @@ class GroupSearch:
         found, similarity = sorted_lists(lists.rows, lists.similarity)
         return rows, found, np.maximum(similarity, -1)
 
+    @property
+    def _n_cells(self) -> int:
+        assert self._plan.centroids is not None, "cells are found at the first search"
+        return len(self._plan.centroids)
+
     def _look(self, means: StoredMeans, moved: Rows, asks: npt.NDArray[np.bool_], k: int) -> tuple[Ints, Ints]:
         """Find the cells of means that moved or ask; return (clusters, cells) of the visits of those that ask."""
-        plan = self._plan
-        grouping = plan.order
-        sizes = np.bincount(means.cell, minlength=len(grouping.rank))[grouping.rank]
-        step = partial(look_means, plan, self._reach, 4 * k, sizes)
+        sizes = np.bincount(means.cell, minlength=self._n_cells)
+        step = partial(look_means, self._plan, self._reach, 4 * k, sizes)
         parts = [moved[low:high] for low, high in spans_of(len(moved), _LOOKED)]
         queries, cells = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
         found = self._runner.each(step, parts, len(parts), lambda _share: None)
@@ -137,23 +144,39 @@ class GroupSearch:
             cells += [cell[asking], own[asks[part]]]
         return np.concatenate(queries), np.concatenate(cells)
 
-    def _measure(self, means: StoredMeans, k: int) -> None:
-        """Measure the reach for the present means."""
-        plan, count = self._plan, len(means)
-        assert plan.centroids is not None, "the cells are known"
+    def _renew(self, means: StoredMeans, k: int) -> None:
+        """Find cells of the present means, and measure the reach."""
+        count, engine = len(means), engine_of_worker()
+        cells = max(1, count // CELL_ROWS)
+        rows = sample_rows(count, cells, self._random)
+        sample = np.empty((len(rows), means.dimension), dtype=np.float32)
+        for part in slices(len(rows), _LOOKED):
+            means.expect(rows[part])
+            means.of(rows[part], sample[part])
+        centroids = find_cell_centroids(sample, cells, engine=engine, random=self._random, progress=lambda _share: None)
+        sizes = sizes_of(centroids, sample, count, engine)
+        del sample
         tested = tested_rows(count, self._random)
         queries = means.of(tested)
+        near, scores = self._exact(queries, tested, count, k)
+        cell = assign(means.of(near.ravel()), centroids.all, engine=engine).reshape(near.shape)
+        measured = reach_of(
+            queries, cell, scores, centroids.all, count,
+            recall=SEARCH_RECALL, min_similarity=self._floor, sizes=sizes,
+        )  # fmt: skip
+        self._reach, self._measured = max(self._reach, measured.closest), count
+        centroids = with_few_coarse(centroids, queries, np.full(len(queries), self._reach, dtype=np.float32))
+        self._plan = replace(self._plan, centroids=centroids, grouping=None, turn=self._plan.turn + 1).save()
+        means.has_moved[:] = True
+
+    def _exact(self, queries: Vectors, tested: Rows, count: int, k: int) -> tuple[npt.NDArray[np.int64], Vectors]:
+        """Return (clusters, similarities) of the exact neighbours of some means: shape (T, k)."""
         found = none_near(len(tested))
         spans = spans_of(count, _LOOKED)
-        step = partial(find_exact_means, queries, tested, k, plan)
+        step = partial(find_exact_means, queries, tested, k, self._plan)
         for some in self._runner.each(step, spans, len(spans), lambda _share: None):
             found = nearer(found, some, k)
-        near, scores = found
-        cell = assign(means.of(near.ravel()), plan.centroids.all, engine=engine_of_worker()).reshape(near.shape)
-        measured = reach_of(
-            queries, cell, scores, plan.centroids.all, count, recall=SEARCH_RECALL, min_similarity=self._floor
-        )
-        self._reach, self._measured = max(self._reach, measured.closest), count
+        return found
 
 
 @dataclass(frozen=True)
@@ -245,8 +268,7 @@ def look_means(
     own, row, cell = plan.centroids.near(content, reach, engine=engine)
     more = further_probes(content, plan.centroids.all, own, row, cell, sizes, min_rows, engine)
     row, cell = np.concatenate([row, more[0]]), np.concatenate([cell, more[1]])
-    rank = plan.order.rank.astype(np.int32)
-    return rank[own], row, rank[cell]
+    return own.astype(np.int32), row, cell.astype(np.int32)
 
 
 def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> Survivors:

@@ -30,7 +30,8 @@ from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 from framedex.executors import Executor
 
-_CELL_ROWS = 500
+CELL_ROWS = 500
+"""The number of rows of a cell, on average."""
 _FLAT_CELLS = 4096  # up to this number, rows are compared with all centroids
 _TAKEN = 8192  # rows that are read by number at a time
 _CHECKED = 65536
@@ -151,7 +152,7 @@ def _start(
 ) -> Plan:
     """Return a plan with cells and the reach."""
     count, random = len(source), np.random.default_rng(seed)
-    cells = max(1, count // _CELL_ROWS)
+    cells = max(1, count // CELL_ROWS)
     files = GroupFiles(folder, count, source.dimension, k)
     files.create()
     engine = steps.engine_of_worker()
@@ -161,7 +162,7 @@ def _start(
         centroids = CellCentroids(centroids_of(sample, cells, engine=engine, random=random, progress=find))
     else:
         centroids = find_cell_centroids(sample, cells, engine=engine, random=random, progress=find)
-    sizes_of_cells = _sizes(centroids, sample, count, engine)
+    sizes_of_cells = sizes_of(centroids, sample, count, engine)
     del sample
     tested = tested_rows(count, random)
     queries = _take(source.part(0, count), tested)
@@ -174,7 +175,7 @@ def _start(
     return replace(plan, centroids=with_few_coarse(centroids, queries, widest), reach=reach).save()
 
 
-def _sizes(centroids: CellCentroids, sample: Vectors, count: int, engine: Products) -> Floats:
+def sizes_of(centroids: CellCentroids, sample: Vectors, count: int, engine: Products) -> Floats:
     """Return about how many of all rows each cell has, from a sample of them."""
     some = sample[:: max(1, len(sample) // _SIZED)]
     cells, _, _ = centroids.near(some, 0.0, engine=engine)

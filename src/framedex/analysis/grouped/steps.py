@@ -66,6 +66,7 @@ class Plan:
         centroids: the centroids of the cells, in the order in which they were found; None until they are.
         reach: how far rows probe; None until it is measured.
         grouping: the order of the cells; None until all rows have a cell.
+        turn: how many times cells were found again.
     """
 
     files: GroupFiles
@@ -76,6 +77,7 @@ class Plan:
     centroids: CellCentroids | None = None
     reach: Reach | None = None
     grouping: Grouping | None = None
+    turn: int = 0
 
     def save(self) -> "Plan":
         """Write the plan for other processes, and return it."""
@@ -86,7 +88,7 @@ class Plan:
     @property
     def _path(self) -> Path:
         stage = (self.centroids is not None) + (self.grouping is not None)
-        return self.files.folder / f"plan-{stage}"
+        return self.files.folder / f"plan-{stage}-{self.turn}"
 
     def __reduce__(self) -> Any:
         """Return the path from which another process reads the plan."""
