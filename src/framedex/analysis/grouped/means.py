@@ -167,7 +167,10 @@ class GroupSearch:
         self._reach, self._measured = max(self._reach, measured.closest), count
         centroids = with_few_coarse(centroids, queries, np.full(len(queries), self._reach, dtype=np.float32))
         self._plan = replace(self._plan, centroids=centroids, grouping=None, turn=self._plan.turn + 1).save()
-        means.has_moved[:] = True
+        spans = spans_of(count, _LOOKED)
+        found = self._runner.each(partial(cells_of_means, self._plan), spans, len(spans), lambda _share: None)
+        means.cell[:] = np.concatenate(list(found))
+        means.has_moved[:] = False
 
     def _exact(self, queries: Vectors, tested: Rows, count: int, k: int) -> tuple[npt.NDArray[np.int64], Vectors]:
         """Return (clusters, similarities) of the exact neighbours of some means: shape (T, k)."""
@@ -247,6 +250,12 @@ def find_exact_means(
     clusters = np.where(found.rows < 0, -1, found.rows.astype(np.int64) + span[0])
     found.similarity[clusters == tested[:, None]] = -np.inf
     return clusters, found.similarity
+
+
+def cells_of_means(plan: Plan, span: Span) -> Ints:
+    """Return the cells of the means of consecutive clusters."""
+    assert plan.centroids is not None, "the cells are known"
+    return plan.centroids.near(plan.files.part(*span), 0.0, engine=engine_of_worker())[0].astype(np.int32)
 
 
 def look_means(
