@@ -1,6 +1,6 @@
 """Means of clusters that do not fit into memory, in the file of vectors, and the search among them by groups."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -24,14 +24,15 @@ from framedex.analysis.grouped.steps import (
 )
 from framedex.analysis.mean_vectors import Means, Rows, Weights, slices
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
-from framedex.analysis.products import Survivors
 from framedex.analysis.reciprocal import SEARCH_RECALL, Ints
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 
 _RENEWED = 0.5  # cells are found again if less than this share of the clusters remains
 _LOOKED = 16384  # clusters whose cells are found at a time
-_PARTS = 256  # of the visits in a search; they decide how products are rounded, so they do not depend on the workers
+# Parts of the visits decide how products are rounded, so they do not depend on the workers.
+_PARTS, _FEW_PARTS = 256, 16
+_FEW_VISITORS, _MANY_VISITORS = 1024, 8192  # of a part: fewer ones read members too often, more take much memory
 _MOVED = 16384  # means that are moved within the file at a time
 
 
@@ -114,16 +115,14 @@ class GroupSearch:
         moved = np.flatnonzero(means.has_moved | asks)
         query, cell = self._look(means, moved, asks, k)
         means.has_moved[:] = False
-        lists = Lists(len(rows), k, min_similarity=self._floor)
+        found, similarity = np.empty((len(rows), k), np.int32), np.empty((len(rows), k), np.float32)
         position = np.full(count, -1, dtype=np.int32)
         position[rows] = np.arange(len(rows), dtype=np.int32)
-        items = visits_of(means.cell, query, cell, self._n_cells)
+        parts = VisitParts(means.cell, query, cell, self._n_cells)
         step = partial(visit_means, self._plan, k, self._floor)
-        for cluster, other, score in self._runner.each(step, items, len(items), progress):
-            lists.offer((position[cluster], other, score))
-        lists.settle()
-        found, similarity = sorted_lists(lists.rows, lists.similarity)
-        return rows, found, np.maximum(similarity, -1)
+        for cluster, near, score in self._runner.each(step, parts, len(parts), progress):
+            found[position[cluster]], similarity[position[cluster]] = near, score
+        return rows, found, similarity
 
     @property
     def _n_cells(self) -> int:
@@ -184,7 +183,7 @@ class GroupSearch:
 
 @dataclass(frozen=True)
 class Visits:
-    """Visits to the clusters of some cells.
+    """Visits of some clusters to the clusters of all cells that these probe.
 
     Attributes:
         members: int32, shape (M,): the clusters of the cells, sorted by cell.
@@ -199,39 +198,47 @@ class Visits:
     ends: npt.NDArray[np.int64]
 
 
-def visits_of(of_cluster: Ints, query: Ints, cell: Ints, count: int, *, n_parts: int = _PARTS) -> list[Visits]:
-    """Return all visits, in parts that take about equally long.
+class VisitParts:
+    """All visits, in parts that take about equally long.
 
-    A cluster without structure fills many cells, and all of its rows visit all of these. So parts do not follow groups,
-    and the visitors of one cell may be in several.
+    A part has all visits of its visitors: the more cells they have seen, the fewer clusters of the next one are near
+    enough for their lists. A cluster without structure fills many cells, and all of its rows visit all of these. So
+    visitors with the same first cell are put together.
 
     Args:
         of_cluster: int32, shape (A,): the cell of each cluster.
         query: int32, shape (V,): visiting clusters.
-        cell: int32, shape (V,): the cells that they visit.
+        cell: int32, shape (V,): the cells that they visit, each once.
         count: the number of cells.
-        n_parts: about the number of parts.
+        n_parts: about the number of parts; by default it depends on the number of visitors.
     """
-    order, starts = group_rows(of_cluster, count)
-    visiting, ends = group_rows(cell, count)
-    members, visitors = order.astype(np.int32), query[visiting]
-    cost = np.diff(starts) * np.diff(ends)
-    most = max(1, int(cost.sum()) // n_parts)
-    parts, low = [], 0
-    until = np.cumsum(cost)
-    while low < count:
-        done = int(until[low - 1]) if low else 0
-        high = max(low + 1, int(np.searchsorted(until, done + most, side="right")))
-        first, last = int(ends[low]), int(ends[high])
-        turns = max(1, -(-int(cost[low]) // most)) if high == low + 1 else 1
-        bounds = np.linspace(first, last, turns + 1).astype(np.int64)
-        for start, stop in pairwise(bounds.tolist()):
-            if stop > start:
-                limits = np.clip(ends[low : high + 1], start, stop) - start
-                held = slice(int(starts[low]), int(starts[high]))
-                parts.append(Visits(members[held], starts[low : high + 1] - held.start, visitors[start:stop], limits))
-        low = high
-    return parts
+
+    def __init__(self, of_cluster: Ints, query: Ints, cell: Ints, count: int, *, n_parts: int = 0) -> None:
+        self._members, self._starts = group_rows(of_cluster, count)
+        sizes = np.diff(self._starts)
+        by_visitor = np.argsort(query, kind="stable")
+        begin = np.flatnonzero(np.diff(query[by_visitor], prepend=-1))
+        visitors, cells = query[by_visitor[begin]], cell[by_visitor]
+        order = np.lexsort((of_cluster[visitors], np.minimum.reduceat(cells, begin)))
+        cost = np.add.reduceat(sizes[cells], begin)[order]
+        n_parts = n_parts or min(_PARTS, max(_FEW_PARTS, len(visitors) // _FEW_VISITORS))
+        until = np.cumsum(np.maximum(cost * (n_parts / max(1, cost.sum())), 1 / _MANY_VISITORS))
+        part_of = np.empty(len(of_cluster), dtype=np.int32)
+        part_of[visitors[order]] = until - until[0]
+        part = part_of[query]
+        visits = np.lexsort((cell, part))
+        self._query, self._cell = query[visits], cell[visits]
+        self._begin = np.flatnonzero(np.diff(part[visits], prepend=-1, append=part.max(initial=0) + 1))
+
+    def __len__(self) -> int:
+        return len(self._begin) - 1
+
+    def __iter__(self) -> Iterator[Visits]:
+        for low, high in pairwise(self._begin.tolist()):
+            cells, first = np.unique(self._cell[low:high], return_index=True)
+            held = [self._members[self._starts[cell] : self._starts[cell + 1]] for cell in cells]
+            starts, ends = np.cumsum([0, *(len(each) for each in held)]), np.append(first, high - low)
+            yield Visits(np.concatenate(held).astype(np.int32), starts, self._query[low:high], ends)
 
 
 def find_exact_means(
@@ -280,20 +287,17 @@ def look_means(
     return own.astype(np.int32), row, cell.astype(np.int32)
 
 
-def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> Survivors:
-    """Return (cluster, other cluster, similarity) of the nearest clusters that visitors find in some cells."""
+def visit_means(plan: Plan, k: int, floor: float, visits: Visits) -> tuple[Ints, Ints, Floats]:
+    """Return visitors, and the nearest clusters that they find with their similarities: shapes (V,), (V, k), (V, k)."""
     visitors, number = np.unique(visits.visitors, return_inverse=True)
-    found = Lists(len(visitors), k, min_similarity=floor)
+    found = Lists(len(visitors), k, min_similarity=floor, gathered=len(visitors) * k)
     engine = engine_of_worker()
     with PlaceReader(plan.files) as reader:
         for first, last in bundles(visits.starts):
             members = visits.members[visits.starts[first] : visits.starts[last]]
             of_bundle = np.unique(number[visits.ends[first] : visits.ends[last]])
-            if not len(of_bundle):
-                continue
             for row, column, score in compare_visitors(reader, members, visitors, of_bundle, found.limits, k, engine):
                 foreign = visitors[row] != members[column]
                 found.offer((row[foreign], members[column[foreign]], score[foreign]))
     found.settle()
-    row, column = np.nonzero(found.rows >= 0)
-    return visitors[row], found.rows[row, column], found.similarity[row, column]
+    return visitors, *sorted_lists(found.rows, found.similarity)
