@@ -1,10 +1,13 @@
 """Folders of datasets that are not in the catalog: those of killed creations go at the next opening, others stay."""
 
+import os
 import threading
+import time
 
 import pytest
 
 from framedex import Workspace
+from framedex.core.stages import Stages
 from framedex.operations.orphans import remove_remains
 from framedex.storage.manifest import TransactionManifests
 from tests.processes import start
@@ -70,3 +73,31 @@ def test_orphans__of_a_creation_under_way(workspace: Workspace, monkeypatch: pyt
     remover.join()
     assert made == [draft.id]
     assert (workspace.path / "datasets" / draft.id / "manifest" / "1.json").exists()
+
+
+def test_opening__keeps_stages_for_a_retry(workspace: Workspace) -> None:
+    """Temporary files of a killed task stay until vacuum, if a stage was complete and the dataset exists."""
+    dataset = workspace.create_draft("draft")
+    spill = workspace._context.layout.spill
+    for name, stage in ((dataset.id, "first"), (dataset.id, ""), ("0" * len(dataset.id), "first")):
+        folder = spill / name / f"left {stage}"
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(b"12345")
+        if stage:
+            Stages(folder).put(stage, 1)
+    with Workspace(workspace.path) as again:
+        assert [each.name for each in spill.glob("*/left*") if each.is_dir()] == ["left first"]
+        assert (spill / dataset.id / "left first").exists()
+        assert again.vacuum().freed_bytes > 5
+        assert [each for each in spill.glob("*/*") if each.is_dir()] == []
+
+
+def test_opening__does_not_keep_old_stages(workspace: Workspace) -> None:
+    """After a day the next opening removes them."""
+    folder = workspace._context.layout.spill / workspace.create_draft("draft").id / "left"
+    folder.mkdir(parents=True)
+    Stages(folder).put("first", 1)
+    for each in folder.iterdir():
+        os.utime(each, (time.time() - 25 * 3600,) * 2)
+    with Workspace(workspace.path):
+        assert not folder.exists()

@@ -10,18 +10,31 @@ from typing import Any
 
 import pytest
 
+from framedex.core.stages import Stages
 from framedex.errors import WorkspaceError
 from framedex.storage.spill import remove_spills, spill_folder
 
 _LEFT = """
 import os, sys
 from pathlib import Path
+from framedex.core.stages import Stages
 from framedex.storage.spill import spill_folder
-with spill_folder(Path(sys.argv[1]), 0, "a test") as folder:
+with spill_folder(Path(sys.argv[1]), 0, "a test", key=sys.argv[2]) as folder:
     (folder / "file").write_bytes(b"12345")
+    if sys.argv[3] == "with a stage":
+        Stages(folder).put("first", 1)
     print("ready", flush=True)
     sys.stdin.read()
 """
+
+
+def _leave(parent: Path, key: str, stage: str) -> None:
+    """Let a process be killed within a spill folder."""
+    command = [sys.executable, "-c", _LEFT, str(parent), key, stage]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
 
 
 def _fail_within(parent: Path, error: Exception) -> None:
@@ -65,7 +78,7 @@ def test_spill_folder__that_is_full(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="other systems have no such locks")
 def test_remove_spills__of_killed_processes_alone(tmp_path: Path) -> None:
     """The files of a process that runs stay; those of one that was killed are removed, and counted."""
-    command = [sys.executable, "-c", _LEFT, str(tmp_path)]
+    command = [sys.executable, "-c", _LEFT, str(tmp_path), "", "without one"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -75,3 +88,38 @@ def test_remove_spills__of_killed_processes_alone(tmp_path: Path) -> None:
     assert remove_spills(tmp_path) == 5
     assert list(tmp_path.iterdir()) == []
     assert remove_spills(tmp_path / "missing") == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not name the time since they were started")
+def test_spill_folder__goes_on_from_stages(tmp_path: Path) -> None:
+    """What a killed process left is there for the same task if a stage was complete, and for no other one."""
+    _leave(tmp_path, "a" * 32, "with a stage")
+    _leave(tmp_path, "b" * 32, "without one")
+    with spill_folder(tmp_path, 10, "a test", key="c" * 32) as folder:
+        assert list(folder.iterdir()) == []
+        assert [each.name for each in tmp_path.iterdir() if each.is_dir() and each != folder] == ["a" * 32]
+    with spill_folder(tmp_path, 10, "a test", key="a" * 32) as folder:
+        assert (folder / "file").read_bytes() == b"12345"
+        assert Stages(folder).get("first") == 1
+        assert remove_spills(tmp_path) == 0
+        with spill_folder(tmp_path, 10, "the same test, meanwhile", key="a" * 32) as other:
+            assert other != folder
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not name the time since they were started")
+def test_remove_spills__keeps_stages_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages stay for as long as is asked, unless another task needs their space."""
+    _leave(tmp_path, "a" * 32, "with a stage")
+    assert remove_spills(tmp_path, kept_s=3600) == 0
+    assert remove_spills(tmp_path, but="a" * 32) == 0
+    assert remove_spills(tmp_path, kept_s=1e-9) > 5
+    _leave(tmp_path, "a" * 32, "with a stage")
+    usage: Any = type("Usage", (), {"free": 300 * 2**20})
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    with spill_folder(tmp_path, 44 * 2**20 + 5, "the same task", key="a" * 32) as folder:
+        assert (folder / "file").exists(), "the file counts as space that is there"
+    _leave(tmp_path, "a" * 32, "with a stage")
+    with pytest.raises(WorkspaceError, match="another task needs"):
+        spill_folder(tmp_path, 60 * 2**20, "another task", key="b" * 32).__enter__()
+    assert [each for each in tmp_path.iterdir() if each.is_dir()] == []

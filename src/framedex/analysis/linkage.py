@@ -79,7 +79,7 @@ def average_linkage(
     if len(vectors) > dense_rows:
         search = search_in_memory(floor, seed, engine)
         clusters = ClusterLists.of_graph(MeanVectors(vectors, sizes), graph, floor=floor, search=search)
-        merges = merge_by_lists(clusters, dense_rows, progress)
+        merge_by_lists(clusters, merges, dense_rows, progress)
         names, sizes = clusters.names, clusters.means.weights
         means = clusters.means.of(np.arange(len(names)))
     merges.append(link_rest(names, means, sizes, floor, _between(progress, 1 - len(names) / max(1, len(vectors)), 1.0)))
@@ -104,27 +104,28 @@ def floor_of(cuts: Sequence[float]) -> float:
 
 def merge_by_lists(
     clusters: ClusterLists,
+    merges: list[Merges],
     dense_rows: int,
     progress: ShareProgress,
     *,
     after: Callable[[ClusterLists], None] = lambda _clusters: None,
-) -> list[Merges]:
-    """Merge clusters by their lists until few of them are left; return the merges.
+) -> None:
+    """Merge clusters by their lists until few of them are left.
 
     Args:
         clusters: the clusters.
+        merges: the merges so far, to which further ones are appended.
         dense_rows: see :func:`average_linkage`.
         progress: called between blocks of work.
         after: called after each search.
     """
-    merges, count, before = [], len(clusters), len(clusters)
+    count = before = len(clusters)
     while len(clusters) > (dense_rows if len(clusters) > _SLOW * before else min(dense_rows, _REMAINING_ROWS)):
         before = len(clusters)
         share = _between(progress, 1 - before / count, 1.0)
         merges.append(clusters.merge(share))
         clusters.search()
         after(clusters)
-    return merges
 
 
 def link_rest(

@@ -10,7 +10,7 @@ from framedex.operations.context import Context
 from framedex.storage import datasets, disk
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import has_manifest
-from framedex.storage.spill import remove_spills
+from framedex.storage.spill import KEPT_S, remove_spills
 
 
 class RemovedOrphans(NamedTuple):
@@ -25,12 +25,16 @@ class RemovedOrphans(NamedTuple):
     datasets: int = 0
 
 
-def remove_remains(context: Context) -> RemovedOrphans:
+def remove_remains(context: Context, *, kept_s: float = 0.0) -> RemovedOrphans:
     """Remove the folders of datasets without a row in the catalog, those in caches, too, and files of ended tasks.
 
     A folder with a manifest stays: the catalog may be an older copy, and ``check`` reports it.
+
+    Args:
+        context: the open workspace.
+        kept_s: for how many seconds the files of a killed task stay, for its retry.
     """
-    spilled = sum(remove_spills(folder) for folder in disk.entries(context.layout.spill))
+    spilled = _remove_spilled(context, kept_s)
     folders = disk.entries(context.layout.datasets)
     caches = [path for cache in context.layout.caches for path in disk.entries(cache)]
     with context.catalog.read() as connection:
@@ -51,7 +55,16 @@ def clean_orphans(context: Context) -> None:
     If there are none, it costs a query of the catalog and a list of the folders.
     """
     with suppress(Exception):  # vacuum tries again
-        remove_remains(context)
+        remove_remains(context, kept_s=KEPT_S)
+
+
+def _remove_spilled(context: Context, kept_s: float) -> int:
+    """Remove temporary files of ended tasks; those of datasets that are gone have no retry."""
+    if not (folders := disk.entries(context.layout.spill)):
+        return 0
+    with context.catalog.read() as connection:
+        existing_ids = set(datasets.dataset_names(connection))
+    return sum(remove_spills(each, kept_s=kept_s if each.name in existing_ids else 0.0) for each in folders)
 
 
 def _without_row(connection: Any, paths: Collection[Path]) -> list[Path]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from framedex.analysis.grouped.files import PlaceReader
 from framedex.analysis.grouped.group_merges import merge_within_groups
+from framedex.analysis.grouped.kept_clusters import KeptClusters, LeftClusters
 from framedex.analysis.grouped.means import GroupSearch, StoredMeans
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan
@@ -40,7 +41,8 @@ def linkage_by_groups(
     """Return flat clusters at several distances; see :func:`framedex.analysis.linkage.average_linkage`.
 
     Args:
-        plan: the plan of a search of neighbours that is complete; its file of vectors is overwritten with means.
+        plan: the plan of a search of neighbours that is complete; its file of vectors is overwritten with means. If a
+            killed process kept clusters in its folder, the merges go on from these.
         weights: int64, shape (N,): the number of identical items, by place.
         cuts: cosine distances, ascending.
         in_memory: the number of clusters whose means fit into memory.
@@ -57,15 +59,24 @@ def linkage_by_groups(
     """
     check_cuts(cuts)
     floor, count, runner = floor_of(cuts), len(weights), StepRunner(executor, progress)
-    found = merge_within_groups(
-        plan, weights, floor=floor, seed=seed, runner=runner, progress=runner.between(0.0, _WITHIN)
-    )
+    kept = KeptClusters(plan)
+    if (found := kept.take(floor)) is None:
+        kept.restore_vectors(runner)
+        kept.overwrite_vectors()
+        within = runner.between(0.0, _WITHIN)
+        merged = merge_within_groups(plan, weights, floor=floor, seed=seed, runner=runner, progress=within)
+        found = LeftClusters(merged.merges, merged.names, merged.weights, merged.near, floor)
+        del merged
 
     def read_if_few(clusters: ClusterLists) -> None:
         means = clusters.means
         if isinstance(means, StoredMeans) and len(clusters) <= max(in_memory, dense_rows):
             read = MeanVectors(means.of(np.arange(len(means))), means.weights)
             clusters.use(read, search_in_memory(floor, seed, None))
+
+    def after_search(clusters: ClusterLists) -> None:
+        read_if_few(clusters)
+        kept.keep(clusters, merges, floor)
 
     merges = [found.merges]
     with PlaceReader(plan.files) as reader:
@@ -74,7 +85,7 @@ def linkage_by_groups(
         clusters = ClusterLists(means, found.near, found.names, floor=floor, search=search)
         del found  # its lists become shorter and are replaced
         read_if_few(clusters)
-        merges += merge_by_lists(clusters, dense_rows, runner.between(_WITHIN, 1.0), after=read_if_few)
+        merge_by_lists(clusters, merges, dense_rows, runner.between(_WITHIN, 1.0), after=after_search)
         rest = clusters.means.of(np.arange(len(clusters)))
     merges.append(link_rest(clusters.names, rest, clusters.means.weights, floor, lambda _share: None))
     progress(1.0)

@@ -46,7 +46,12 @@ class GroupFiles:
     @property
     def nbytes(self) -> int:
         """The bytes of the files of rows, and of the visits at a time."""
-        return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4) + _VISIT_BYTES * self.most_visits
+        return self.rows * (4 * self.dimension + 8 * self.k + 4 * _NOTED + 4 * 4) + self.visits_nbytes
+
+    @property
+    def visits_nbytes(self) -> int:
+        """The bytes of the visits at a time."""
+        return _VISIT_BYTES * self.most_visits
 
     @property
     def most_visits(self) -> int:

@@ -28,6 +28,7 @@ from framedex.analysis.products import Products, Survivors
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
+from framedex.core.stages import Stages
 from framedex.executors import Executor
 
 CELL_ROWS = 500
@@ -122,7 +123,8 @@ def nearest_by_groups(
 
     Args:
         source: the vectors, more than k rows.
-        folder: an empty folder for files, on a disk, with space for :attr:`GroupFiles.nbytes`.
+        folder: a folder for files, on a disk, with space for :attr:`GroupFiles.nbytes`. It is empty, or has the files
+            of a search of the same vectors that was killed; then the search goes on from the stages that it completed.
         k: neighbours per row.
         recall: see :func:`framedex.analysis.neighbours.nearest`.
         seed: seed of the random samples.
@@ -131,20 +133,29 @@ def nearest_by_groups(
         check_cost: called before the rows are compared; raises to stop.
         progress: called between steps; raises to stop.
     """
-    runner = StepRunner(executor, progress)
-    plan = _start(source, folder, k, seed, sizes, recall, runner)
-    check_cost(_multiply_adds(plan))
-    plan = _sort(plan, _look(plan, runner), sizes, runner)
-    lists = _compare(plan, runner)
-    _complete(plan, lists, runner)
+    runner, stages = StepRunner(executor, progress), Stages(folder)
+    if (found_plan := stages.get("order")) is None:
+        plan = _start(source, folder, k, seed, sizes, recall, runner)
+        check_cost(_multiply_adds(plan))
+        found_plan = _sort(plan, _look(plan, runner), sizes, runner)
+        stages.put("order", found_plan)
+    plan = replace(found_plan, source=source).save()  # the table may have another version after a kill
+    n_comparisons = stages.once("neighbours", lambda: _search(plan, runner))
     files, grouping = plan.files, plan.order
-    ordered = runner.run(partial(steps.sort_lists, plan), plan.spans, 0.98, 1.0)
-    for (start, stop), (rows, similarity) in zip(plan.spans, ordered, strict=True):
-        files.lists[start:stop], files.similarity[start:stop] = rows, similarity
     assert plan.centroids is not None, "the cells are known"
     assert plan.reach is not None, "the reach is known"
     found = Cells(plan.centroids.all[grouping.order], np.asarray(files.cell), plan.reach.closest)
-    return NeighbourGraph(files.lists, files.similarity, found, lists.n_comparisons), plan
+    return NeighbourGraph(files.lists, files.similarity, found, n_comparisons), plan
+
+
+def _search(plan: Plan, runner: StepRunner) -> int:
+    """Write the sorted lists of all rows; return the number of computed similarities."""
+    lists, files = _compare(plan, runner), plan.files
+    _complete(plan, lists, runner)
+    ordered = runner.run(partial(steps.sort_lists, plan), plan.spans, 0.98, 1.0)
+    for (start, stop), (rows, similarity) in zip(plan.spans, ordered, strict=True):
+        files.lists[start:stop], files.similarity[start:stop] = rows, similarity
+    return lists.n_comparisons
 
 
 def _start(
@@ -220,9 +231,15 @@ def _sort(plan: Plan, cells: npt.NDArray[np.int32], sizes: Sizes, runner: StepRu
     place[row] = np.arange(len(row), dtype=np.int32)
     files.row[:], files.place[:] = row, place
     files.cell[:] = np.repeat(np.arange(count, dtype=np.int32), np.diff(grouping.cell_starts))
-    items = [(part, place[low:high]) for part, (low, high) in enumerate(plan.spans)]
-    runner.all(partial(steps.sort_part, plan), items, 0.2, 0.3)
+    write_vectors(plan, runner, 0.2, 0.3)
     return plan
+
+
+def write_vectors(plan: Plan, runner: StepRunner, start: float, end: float) -> None:
+    """Write the vectors to their places, as a share of the progress from *start* to *end*."""
+    place = plan.files.place
+    items = [(part, np.array(place[low:high])) for part, (low, high) in enumerate(plan.spans)]
+    runner.all(partial(steps.sort_part, plan), items, start, end)
 
 
 def _compare(plan: Plan, runner: StepRunner) -> Lists:
@@ -260,6 +277,7 @@ def _in_rounds(
         end: the share that is done afterwards.
     """
     files, groups, some = plan.files, len(plan.order), _GROUPS
+    files.remove_visits(turn, range(groups))  # those of a killed process
     waiting = [(group, 0) for group in range(groups)]
     compared = visits = visited = 0
     sources: list[int] = []

@@ -25,6 +25,7 @@ from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Vectors
+from framedex.core.atomic import write_atomic
 
 FIRST, SECOND = "first", "second"
 """The turns of visits."""
@@ -82,7 +83,7 @@ class Plan:
     def save(self) -> "Plan":
         """Write the plan for other processes, and return it."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
-        self._path.write_bytes(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+        write_atomic(self._path, pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
         return self
 
     @property

@@ -191,20 +191,21 @@ def _graph_results(
     """
     progress("finding duplicates", 0.35)
     graph, positions, inverse = vectors.graph, vectors.positions, vectors.inverse
-    groups, similarity = (
-        (each[positions] for each in near)
-        if near is not None
-        else duplicate_groups(
-            vectors.vectors,
-            graph,
-            inverse,
-            DUPLICATE_LEVELS,
-            cannot_link=cannot_link_items(cannot_link_rows(table, cannot_link), positions),
-            known=None if copies is None else copies.items(positions),
-            owners=video_owners(table, positions),
-            progress=stage_progress(progress, "finding duplicates", 0.35, 0.45),
-        )
-    )
+    if near is not None:
+        groups, similarity = (each[positions] for each in near)
+    else:
+        apart = cannot_link_items(cannot_link_rows(table, cannot_link), positions)
+        known = None if copies is None else copies.items(positions)
+        owners = video_owners(table, positions)
+        groups, similarity = vectors.once(
+            "duplicates",
+            (apart, known, owners),
+            lambda finding: duplicate_groups(
+                vectors.vectors, graph, inverse, DUPLICATE_LEVELS,
+                cannot_link=apart, known=known, owners=owners, progress=finding,
+            ),
+            stage_progress(progress, "finding duplicates", 0.35, 0.45),
+        )  # fmt: skip
     labels = read_label_codes(table, positions, label_decisions)
     quality = label_quality(
         graph,

@@ -1,9 +1,12 @@
 """Neighbours and clusters of the vectors of a table: in memory, or by groups where they do not fit into memory."""
 
+import hashlib
+import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +14,8 @@ import numpy.typing as npt
 from framedex.analysis.cluster_means import ClusterSums, cluster_sums
 from framedex.analysis.grouped.clusters import linkage_by_groups
 from framedex.analysis.grouped.files import FileVectors, GroupFiles
-from framedex.analysis.grouped.neighbours import Sizes, nearest_by_groups, spans_of
+from framedex.analysis.grouped.kept_clusters import KeptClusters
+from framedex.analysis.grouped.neighbours import Sizes, StepRunner, nearest_by_groups, spans_of
 from framedex.analysis.grouped.steps import Plan, Span, vectors_of
 from framedex.analysis.linkage import DENSE_ROWS, average_linkage, number_by_first_row
 from framedex.analysis.neighbour_lists import NeighbourGraph
@@ -20,9 +24,11 @@ from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
+from framedex.core.stages import Stages
 from framedex.executors import Executor
 from framedex.jobs.index.columns import Positions
 from framedex.jobs.index.resources import IndexResources
+from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.media_rows import NEIGHBOURS
 from framedex.storage.spill import spill_folder
@@ -31,10 +37,13 @@ from framedex.storage.table_versions import Table, flat
 
 _ROW_BYTES = 2800  # of memory per row, beside its vector, for neighbours, clusters and columns
 _FIXED_BYTES = 4 * DENSE_ROWS**2
+_STAGES = 1  # the form of stages: one process goes on from those of another only if it is the same
+_STAGE_BYTES = 4 * (len(DUPLICATE_LEVELS) + 1)  # of each item, in the stage of duplicates
 _READ = 0.1  # share of the progress for reading the vectors
 _KEY_ROWS = 131_072  # rows whose keys are computed at a time
 _MEAN_BYTES = 32  # of memory for each value of a mean that is read: vectors, merged ones, their search
 
+T = TypeVar("T")
 Labels = npt.NDArray[np.int32]
 Unique = tuple[Positions, Positions, Positions]
 """(positions, first, inverse), as in :class:`IndexedVectors`; distinct vectors are in the order of first items."""
@@ -72,6 +81,17 @@ class IndexedVectors(ABC):
         Returns:
             int32, shape (N, len(thresholds)): numbers from 0, in the order of the first items.
         """
+
+    def once(self, stage: str, given: Any, compute: Callable[[ShareProgress], T], progress: ShareProgress) -> T:
+        """Return the result of a stage that compares vectors, unless a process that was killed has left it.
+
+        Args:
+            stage: the name of the stage.
+            given: what decides the result, beside the vectors; it can be pickled.
+            compute: computes it.
+            progress: called with the completed share; raises to stop.
+        """
+        return compute(progress)
 
     @abstractmethod
     def sums(self, numbers: Labels) -> ClusterSums:
@@ -125,7 +145,7 @@ class ByGroups(IndexedVectors):
         table: the table.
         column: the column of vectors.
         positions, first, inverse: as in :class:`IndexedVectors`, with distinct vectors in the order of first items.
-        plan, graph: the result of the search of neighbours.
+        found: the result of the search of neighbours.
         executor: runs the steps.
         in_memory: the number of clusters whose means fit into memory.
     """
@@ -158,6 +178,15 @@ class ByGroups(IndexedVectors):
         for level in range(found.shape[1]):
             out[:, level] = number_by_first_row(found[:, level][self.inverse])
         return out
+
+    def once(self, stage: str, given: Any, compute: Callable[[ShareProgress], T], progress: ShareProgress) -> T:
+        """See :meth:`IndexedVectors.once`."""
+
+        def compute_from_vectors() -> T:
+            KeptClusters(self._plan).restore_vectors(StepRunner(self._executor, progress))
+            return compute(progress)
+
+        return Stages(self._plan.files.folder).once(f"{stage}-{_digest(pickle.dumps(given))}", compute_from_vectors)
 
     def sums(self, numbers: Labels) -> ClusterSums:
         """See :meth:`IndexedVectors.sums`."""
@@ -195,7 +224,7 @@ def indexed_vectors(
     if column in table.overlay.columns:
         table = Table(table.path, tables.fold_edits(table))
     with resources.executor() as executor:
-        unique = _unique(table, column, executor, lambda share: progress(_READ * share))
+        unique, keys = _unique(table, column, executor, lambda share: progress(_READ * share))
     rows = len(unique[1])
     stored = StoredVectors(table, unique[0][unique[1]], column=column)
     if _fits(rows, dimension, resources):  # most of the vectors are equal
@@ -203,14 +232,17 @@ def indexed_vectors(
         return
     files = GroupFiles(resources.spill, rows, dimension, min(NEIGHBOURS, rows - 1))
     # The workers end before the folder is removed, so that none writes into it meanwhile.
-    spilling = spill_folder(resources.spill, files.nbytes, f"the index of {rows:,} vectors")
+    key = _digest(pickle.dumps((_STAGES, dimension, files.k, resources.settings.memory_bytes, keys)))
+    needed = files.nbytes + len(keys) * _STAGE_BYTES
+    spilling = spill_folder(resources.spill, needed, f"the index of {rows:,} vectors", key=key)
     with spilling as folder, resources.executor() as executor:
         found = nearest_by_groups(
             stored, folder, k=files.k,
             sizes=Sizes.within(resources.memory_bytes // (executor.workers + 1), dimension),
             executor=executor, check_cost=check_cost, progress=comparing,
         )  # fmt: skip
-        yield ByGroups(table, column, unique, found, executor, resources.memory_bytes // (_MEAN_BYTES * dimension))
+        in_memory = resources.memory_bytes // (_MEAN_BYTES * dimension)
+        yield ByGroups(table, column, unique, found, executor, in_memory)
 
 
 def _fits(rows: int, dimension: int, resources: IndexResources) -> bool:
@@ -218,8 +250,10 @@ def _fits(rows: int, dimension: int, resources: IndexResources) -> bool:
     return rows <= DENSE_ROWS or _FIXED_BYTES + rows * (4 * dimension + _ROW_BYTES) <= resources.memory_bytes
 
 
-def _unique(table: Table, column: str, executor: Executor, progress: ShareProgress) -> Unique:
-    """Return which vectors of a table are equal."""
+def _unique(
+    table: Table, column: str, executor: Executor, progress: ShareProgress
+) -> tuple[Unique, npt.NDArray[np.uint64]]:
+    """Return which vectors of a table are equal, and the keys of all."""
     spans = spans_of(table.count(), _KEY_ROWS)
     positions, keys = [], []
     for done, (some, its_keys) in enumerate(
@@ -228,8 +262,13 @@ def _unique(table: Table, column: str, executor: Executor, progress: ShareProgre
         positions.append(some)
         keys.append(its_keys)
         progress(done / len(spans))
-    first, inverse = unique_keys(np.concatenate(keys))
-    return np.concatenate(positions), first, inverse
+    all_keys = np.concatenate(keys)
+    first, inverse = unique_keys(all_keys)
+    return (np.concatenate(positions), first, inverse), all_keys
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _keys(table: Table, column: str, span: Span) -> tuple[Positions, npt.NDArray[np.uint64]]:

@@ -1,0 +1,109 @@
+"""Clusters that are left after some merges, kept for a process that goes on after a kill.
+
+The file of vectors is overwritten with means, so it has room for a copy of those of the clusters that are left.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.grouped.neighbours import StepRunner, write_vectors
+from framedex.analysis.grouped.steps import Plan
+from framedex.analysis.mean_vectors import Weights, slices
+from framedex.analysis.reciprocal import ClusterLists, Merges, NearClusters
+from framedex.core.stages import Stages
+
+_OVERWRITTEN, _CLUSTERS = "overwritten", "clusters"
+_EVERY_S = 300.0  # between two times at which clusters are kept
+_COPIED = 16384  # means that are copied at a time
+_ENTRY, _CLUSTER, _MERGE = 9, 20, 20  # bytes of an entry of a list, of what else is kept of a cluster, and of a merge
+
+
+@dataclass(frozen=True)
+class LeftClusters:
+    """Clusters that are left after some merges.
+
+    Attributes:
+        merges: the merges.
+        names: int64, shape (A,): the place of a row of each cluster.
+        weights: float64, shape (A,).
+        near: the near clusters.
+        floor: minimum similarity of a merge.
+        first: where the copy of their means begins in the file of vectors.
+    """
+
+    merges: Merges
+    names: npt.NDArray[np.int64]
+    weights: Weights
+    near: NearClusters
+    floor: float
+    first: int = 0
+
+
+class KeptClusters:
+    """Keeps clusters from time to time, and gives them back.
+
+    Args:
+        plan: the plan, with its files.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._files, self._stages = plan, plan.files, Stages(plan.files.folder)
+        self._copy, self._size = range(0), 0  # the places of the last copy, and the bytes of what belongs to it
+        self._kept_at = time.monotonic()
+
+    def restore_vectors(self, runner: StepRunner) -> None:
+        """Write the vectors of the rows to their file, if a killed process overwrote them with means."""
+        if self._stages.get(_OVERWRITTEN):
+            self._stages.remove(_CLUSTERS)
+            write_vectors(self._plan, runner, 0.0, 0.0)
+            self._stages.remove(_OVERWRITTEN)
+
+    def overwrite_vectors(self) -> None:
+        """Note that the vectors are overwritten from now on."""
+        self._stages.put(_OVERWRITTEN, True)
+
+    def take(self, floor: float) -> LeftClusters | None:
+        """Return the clusters that were kept, whose means are moved to the front of the file; None if there are none.
+
+        Args:
+            floor: minimum similarity of a merge; those of another one do not count.
+        """
+        found: LeftClusters | None = self._stages.get(_CLUSTERS)
+        if found is None or found.floor != floor:
+            return None
+        count, vectors = len(found.names), self._files.vectors
+        self._copy = range(found.first, found.first + count)
+        for part in slices(count, _COPIED):
+            vectors[part] = self._files.part(found.first + part.start, found.first + part.stop)
+        return found
+
+    def keep(self, clusters: ClusterLists, merges: Sequence[Merges], floor: float) -> None:
+        """Keep clusters after a search, if it is time.
+
+        Their means need room in the file of vectors, and the rest takes the space of visits, which are over.
+
+        Args:
+            clusters: the clusters, whose means may be at the front of the file.
+            merges: all merges so far.
+            floor: minimum similarity of a merge.
+        """
+        count, end = len(clusters), self._files.rows
+        first = end - count if self._copy.stop <= end - count or not len(self._copy) else self._copy.start - count
+        size = count * (_ENTRY * self._files.k + _CLUSTER) + _MERGE * sum(len(each[0]) for each in merges)
+        has_room = first >= count and size + self._size <= self._files.visits_nbytes
+        if time.monotonic() < self._kept_at + _EVERY_S or not has_room:
+            return
+        vectors = self._files.vectors
+        for part in slices(count, _COPIED):
+            rows = np.arange(part.start, part.stop)
+            clusters.means.expect(rows)
+            vectors[first + part.start : first + part.stop] = clusters.means.of(rows)
+        a, b, similarity = (np.concatenate([each[part] for each in merges]) for part in range(3))
+        near = clusters.near.nearest(self._files.k)
+        left = LeftClusters((a, b, similarity), clusters.names, clusters.means.weights, near, floor, first)
+        self._stages.put(_CLUSTERS, left)
+        self._copy, self._size, self._kept_at = range(first, first + count), size, time.monotonic()

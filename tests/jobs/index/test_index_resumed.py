@@ -1,0 +1,153 @@
+"""An index by groups goes on after its process was killed, from the stages that were complete."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from framedex.analysis.grouped import clusters as grouped_clusters
+from framedex.analysis.grouped import kept_clusters, neighbours
+from framedex.analysis.grouped.clusters import linkage_by_groups
+from framedex.analysis.grouped.kept_clusters import KeptClusters
+from framedex.core.stages import Stages
+from framedex.jobs.index import index as index_module
+from framedex.jobs.index import indexed_vectors
+from framedex.jobs.index.index import index
+from framedex.jobs.index.resources import IndexResources
+from framedex.settings import Settings
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
+from framedex.storage.table_versions import Table
+from tests.analysis.arrays import clustered, pair_f1
+from tests.jobs.index.test_index import CUTS, build
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems do not name the time since they were started"
+)
+ROWS, DIMENSION = 3000, 24
+EXACT = ("neighbours", "duplicate_similarity", "uniqueness", *DUPLICATES)
+
+
+def write_table(folder: Path) -> Table:
+    """Return a table of vectors of which some are equal."""
+    vectors = clustered(ROWS, DIMENSION, centres=40, spread=0.5)
+    vectors[100:120] = vectors[7]
+    return build(folder / "media.lance", list(vectors))
+
+
+def run_index(table: Table, folder: Path, killed_at: str = "") -> pa.Table:
+    """Return the index columns of a table that does not fit into memory; end this process after a stage."""
+    put = Stages.put
+
+    def put_and_die(stages: Stages, name: str, result: Any) -> None:
+        put(stages, name, result)
+        if killed_at and name.startswith(killed_at):
+            signal.raise_signal(signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(indexed_vectors, "DENSE_ROWS", 100)
+        patch.setattr(indexed_vectors, "linkage_by_groups", partial(linkage_by_groups, dense_rows=100))
+        patch.setattr(kept_clusters, "_EVERY_S", 0.0)
+        patch.setattr(Stages, "put", put_and_die)
+        settings = Settings(executor="threads", threads=2, memory_bytes=200_000)
+        found = index(
+            table, CUTS, progress=lambda _stage, _share: None, resources=IndexResources(settings, folder / "spill")
+        )
+    return Table(table.path, found.version).scan(index_schema().names).read_all()
+
+
+def kill_index(table: Table, folder: Path, killed_at: str) -> None:
+    """Let a process that indexes the table be killed at a stage."""
+    code = "import sys; from tests.jobs.index.test_index_resumed import run_killed; run_killed(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, str(table.path), str(table.version), str(folder), killed_at]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+
+
+def run_killed(path: str, version: str, folder: str, killed_at: str) -> None:
+    """Index until a stage is complete."""
+    run_index(Table(Path(path), int(version)), Path(folder), killed_at)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Return a table, which is not changed."""
+    return write_table(tmp_path_factory.mktemp("table"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(table: Table, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    """Return the index columns of the table, as they are without a kill."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return run_index(copied(table, folder), folder)
+
+
+def copied(table: Table, folder: Path) -> Table:
+    """Return a copy of a table."""
+    shutil.copytree(table.path, folder / "media.lance")
+    return Table(folder / "media.lance", table.version)
+
+
+@pytest.mark.parametrize(
+    ("killed_at", "skipped"), [("order", 1), ("neighbours", 2), ("duplicates", 3), ("overwritten", 3), ("clusters", 4)]
+)
+def test_index__goes_on_after_a_kill(
+    table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str, skipped: int
+) -> None:
+    """Complete stages are not computed again, all columns are those without a kill, and no temporary file is left."""
+    own = copied(table, tmp_path)
+    kill_index(own, tmp_path, killed_at)
+    (left,) = (each for each in (tmp_path / "spill").iterdir() if each.is_dir())
+    assert any(each.name.startswith(f"stage-{killed_at}") for each in left.iterdir())
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("a complete stage is computed again")
+
+    steps = [(neighbours, "_sort"), (neighbours, "_search"), (index_module, "duplicate_groups"),
+             (grouped_clusters, "merge_within_groups")]  # fmt: skip
+    for module, name in steps[:skipped]:
+        monkeypatch.setattr(module, name, fail)
+    found = run_index(own, tmp_path)
+    assert list((tmp_path / "spill").iterdir()) == []
+    for name in EXACT:
+        assert found[name].equals(undisturbed[name]), name
+    for name in CLUSTERS:  # searches among the clusters that are left draw other samples
+        assert pair_f1(*(each[name].to_numpy() for each in (found, undisturbed))) >= 0.999, name
+
+
+def test_index__of_other_input_begins_anew(table: Table, undisturbed: pa.Table, tmp_path: Path) -> None:
+    """Stages of other vectors do not count, and stay for their own task."""
+    other = build(tmp_path / "other.lance", list(clustered(ROWS, DIMENSION, centres=40, spread=0.4)))
+    kill_index(other, tmp_path, "clusters")
+    own = copied(table, tmp_path)
+    found = run_index(own, tmp_path)
+    assert found["neighbours"].equals(undisturbed["neighbours"])
+    assert len([each for each in (tmp_path / "spill").iterdir() if each.is_dir()]) == 1
+
+
+def test_index__after_a_kill_restores_vectors_that_duplicates_need(
+    table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where clusters had overwritten the vectors, and duplicates are computed again, they come from the table."""
+    own = copied(table, tmp_path)
+    kill_index(own, tmp_path, "clusters")
+    (left,) = (each for each in (tmp_path / "spill").iterdir() if each.is_dir())
+    for stage in left.glob("stage-duplicates*"):
+        stage.unlink()
+    read, restore = list[bool](), KeptClusters.restore_vectors
+
+    def noted(kept: KeptClusters, *arguments: Any) -> None:
+        read.append(kept._stages.get("overwritten") is not None)
+        restore(kept, *arguments)
+
+    monkeypatch.setattr(KeptClusters, "restore_vectors", noted)
+    found = run_index(own, tmp_path)
+    assert read == [True, False]
+    for name in EXACT:
+        assert found[name].equals(undisturbed[name]), name
+    for name in CLUSTERS:
+        assert found[name].equals(undisturbed[name]), name
