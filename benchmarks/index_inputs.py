@@ -12,6 +12,7 @@ from vectors import Clustered, uniform, unit
 Answer = dict[str, Any]
 Vectors = npt.NDArray[np.float32]
 SEED = 20261121
+_SMALL = 5000  # rows of the largest sub-clusters of the kind "small"
 
 
 def embed(photos: Sequence[str], versions: int, model: str, target: str, threads: int, **_: Any) -> Answer:
@@ -92,11 +93,11 @@ def write_kind(kind: str, target: str, rows: int, dimension: int, **_: Any) -> A
 
 
 def _kinds(kind: str, rows: int, dimension: int) -> Iterator[Vectors]:
-    """Yield vectors: clustered, the same with noise, all equal, of three values, or uniform on the sphere."""
+    """Yield vectors: clustered, also in small ones or with noise, all equal, of three values, or uniform."""
     random = np.random.default_rng(SEED)
     values = uniform(3, dimension)
-    for number, block in enumerate(Clustered(rows, dimension).blocks()):
-        if kind == "clustered":
+    for number, block in enumerate(Clustered(rows, dimension, largest=_SMALL if kind == "small" else 0).blocks()):
+        if kind in ("clustered", "small"):
             yield block
         elif kind == "noisy":
             yield unit(block + random.standard_normal(block.shape, dtype=np.float32) / np.sqrt(np.float32(dimension)))
