@@ -7,6 +7,7 @@ import time
 import pytest
 
 from framedex import Workspace
+from framedex.core.ids import objects_dataset
 from framedex.core.stages import Stages
 from framedex.operations.orphans import remove_remains
 from framedex.storage.manifest import TransactionManifests
@@ -79,15 +80,16 @@ def test_opening__keeps_stages_for_a_retry(workspace: Workspace) -> None:
     """Temporary files of a killed task stay until vacuum, if a stage was complete and the dataset exists."""
     dataset = workspace.create_draft("draft")
     spill = workspace._context.layout.spill
-    for name, stage in ((dataset.id, "first"), (dataset.id, ""), ("0" * len(dataset.id), "first")):
+    objects = objects_dataset(dataset.id)
+    for name, stage in ((dataset.id, "first"), (objects, "first"), (dataset.id, ""), ("0" * len(objects), "first")):
         folder = spill / name / f"left {stage}"
         folder.mkdir(parents=True)
         (folder / "file").write_bytes(b"12345")
         if stage:
             Stages(folder).put(stage, 1)
     with Workspace(workspace.path) as again:
-        assert [each.name for each in spill.glob("*/left*") if each.is_dir()] == ["left first"]
-        assert (spill / dataset.id / "left first").exists()
+        left = {each for each in spill.glob("*/left*") if each.is_dir()}
+        assert left == {spill / dataset.id / "left first", spill / objects / "left first"}
         assert again.vacuum().freed_bytes > 5
         assert [each for each in spill.glob("*/*") if each.is_dir()] == []
 
@@ -101,3 +103,13 @@ def test_opening__does_not_keep_old_stages(workspace: Workspace) -> None:
         os.utime(each, (time.time() - 25 * 3600,) * 2)
     with Workspace(workspace.path):
         assert not folder.exists()
+
+
+def test_deletion__removes_stages(workspace: Workspace) -> None:
+    """Temporary files that wait for a retry go with their dataset."""
+    dataset = workspace.create_draft("draft")
+    folder = workspace._context.layout.spill / dataset.id / "left"
+    folder.mkdir(parents=True)
+    Stages(folder).put("first", 1)
+    workspace.delete_dataset("draft")
+    assert not folder.exists()

@@ -1,5 +1,7 @@
 """Results of stages are there for another run of the computation, until the machine is started again."""
 
+import errno
+import os
 import time
 from pathlib import Path
 
@@ -43,11 +45,26 @@ def test_stages__end_with_the_machine(tmp_path: Path, monkeypatch: pytest.Monkey
     assert last_stage_time(tmp_path) is None
     Stages(tmp_path).put("first", 1)
     assert time.time() - (last_stage_time(tmp_path) or 0) < 60
-    monkeypatch.setattr(module, "_machine_run", lambda: "another one")
+    monkeypatch.setattr(module, "_head", lambda: b"another one\n")
     assert Stages(tmp_path).get("first") is None
     assert last_stage_time(tmp_path) is None
     assert Stages(tmp_path).once("first", lambda: 2) == 2
     assert last_stage_time(tmp_path) is not None
+
+
+def test_stages__are_not_kept_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is returned all the same; files that a crash of the machine cut off do not count."""
+
+    def fail(_stages: Stages, _name: str, _result: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "put", fail)
+        assert Stages(tmp_path).once("first", lambda: 1) == 1
+    for content in (b"", b"\0" * 100, b"another time\n"):
+        (tmp_path / "stage-first").write_bytes(content)
+        assert Stages(tmp_path).get("first") is None
+        assert last_stage_time(tmp_path) is None
 
 
 def test_stages__elsewhere_count_in_the_same_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

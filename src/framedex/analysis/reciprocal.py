@@ -182,8 +182,11 @@ class ClusterLists:
     @property
     def near(self) -> NearClusters:
         """The near clusters of each cluster that may still be merged, after a search."""
-        count = len(self._rows)
-        return NearClusters(*self._current(np.arange(count, dtype=np.int32)), self._bound[:count])
+        return self.near_of(slice(0, len(self._rows)))
+
+    def near_of(self, part: slice) -> NearClusters:
+        """Return the near clusters of consecutive clusters that may still be merged, after a search."""
+        return NearClusters(*self._current(np.arange(part.start, part.stop, dtype=np.int32)), self._bound[part])
 
     @property
     def has_merged(self) -> Flags:

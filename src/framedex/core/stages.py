@@ -3,8 +3,9 @@
 import pickle
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from framedex.core.atomic import atomic_file
 
@@ -39,16 +40,22 @@ class Stages:
             OSError: it cannot be written.
         """
         with atomic_file(self._path(name)) as partial, partial.open("wb") as file:
-            pickle.dump(_machine_run(), file)
+            file.write(_head())
             pickle.dump(result, file, pickle.HIGHEST_PROTOCOL)
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
-        """Return the result of a stage, which is computed if it is not complete."""
+        """Return the result of a stage, which is computed if it is not complete, and kept if the disk has room."""
         result: T | None = self.get(name)
         if result is None:
             result = compute()
-            self.put(name, result)
+            with suppress(OSError):
+                self.put(name, result)
         return result
+
+    def clear(self) -> None:
+        """Forget the results of all stages."""
+        for path in self._folder.glob(f"{_PREFIX}*"):
+            path.unlink()
 
     def remove(self, *names: str) -> None:
         """Forget the results of some stages."""
@@ -59,6 +66,11 @@ class Stages:
         return self._folder / (_PREFIX + name)
 
 
+def stages_outlast_processes() -> bool:
+    """Return whether the stages of a process count in another one."""
+    return _BOOT.exists()
+
+
 def last_stage_time(folder: Path) -> float | None:
     """Return when the last stage of a folder was completed, in seconds since 1970; None if none counts."""
     found = [path for path in folder.glob(f"{_PREFIX}*") if _is_of_this_run(path)]
@@ -66,19 +78,22 @@ def last_stage_time(folder: Path) -> float | None:
 
 
 def _is_of_this_run(path: Path) -> bool:
-    with path.open("rb") as file:
-        return bool(pickle.load(file) == _machine_run())  # noqa: S301 - written by put
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return _reads_this_run(file)
+    return False
 
 
 def _read(path: Path) -> Any:
-    if not path.exists():
-        return None
-    with path.open("rb") as file:
-        if pickle.load(file) != _machine_run():  # noqa: S301 - written by put
-            return None
-        return pickle.load(file)  # noqa: S301
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return pickle.load(file) if _reads_this_run(file) else None  # noqa: S301 - written by put
+    return None
 
 
-def _machine_run() -> str:
-    """Return what names the time since the machine was started."""
-    return _BOOT.read_text().strip() if _BOOT.exists() else _PROCESS
+def _reads_this_run(file: BinaryIO) -> bool:
+    """Read the head of a file; return whether it was written since the machine was started, so that it is whole."""
+    return file.readline() == _head()
+
+
+def _head() -> bytes:
+    """Return the first line of files, which names the time since the machine was started."""
+    return (_BOOT.read_text().strip() if _BOOT.exists() else _PROCESS).encode() + b"\n"

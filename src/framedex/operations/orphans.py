@@ -63,11 +63,16 @@ def _remove_spilled(context: Context, kept_s: float) -> int:
     if not (folders := disk.entries(context.layout.spill)):
         return 0
     with context.catalog.read() as connection:
-        existing_ids = set(datasets.dataset_names(connection))
+        existing_ids = _existing_ids(connection)
     return sum(remove_spills(each, kept_s=kept_s if each.name in existing_ids else 0.0) for each in folders)
 
 
-def _without_row(connection: Any, paths: Collection[Path]) -> list[Path]:
+def _existing_ids(connection: Any) -> set[str]:
+    """Return the ids of all datasets and of their objects."""
     existing_ids = set(datasets.dataset_names(connection))
-    existing_ids |= {objects_dataset(dataset_id) for dataset_id in existing_ids}
+    return existing_ids | {objects_dataset(dataset_id) for dataset_id in existing_ids}
+
+
+def _without_row(connection: Any, paths: Collection[Path]) -> list[Path]:
+    existing_ids = _existing_ids(connection)
     return [path for path in paths if path.name not in existing_ids and names_dataset(path) and not has_manifest(path)]

@@ -204,7 +204,8 @@ def delete_dataset(context: Context, name_or_id: str) -> None:
             if task_rows.is_busy(connection, record.id):
                 raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
             datasets.remove_dataset(connection, record.id)
-        for folder in (context.layout.dataset(record.id), *context.layout.cached(record.id)):
+        layout = context.layout
+        for folder in (layout.dataset(record.id), *layout.cached(record.id), *layout.spilled(record.id)):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -111,6 +111,10 @@ class Layout:
         """Return the cache folders of a dataset and of its objects; they may be missing or deleted at any time."""
         return tuple(cache / each for each in (dataset_id, objects_dataset(dataset_id)) for cache in self.caches)
 
+    def spilled(self, dataset_id: str) -> tuple[Path, ...]:
+        """Return the folders of temporary files of a dataset's tasks; they may be missing."""
+        return tuple(self.spill / each for each in (dataset_id, objects_dataset(dataset_id)))
+
     def dataset(self, dataset_id: str) -> Path:
         """Return the folder of a dataset's tables."""
         return self.datasets / dataset_id

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from framedex.core.file_locks import is_locked, locked, locked_if_free
+from framedex.core.atomic import SUFFIX
+from framedex.core.file_locks import locked, locked_if_free
 from framedex.core.stages import last_stage_time
 from framedex.errors import WorkspaceError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_TRIES, _TRIED_S = 5, 0.2  # for the lock of a folder
 _SPARE = 256 * 2**20  # bytes that are left on the disk for all else, such as the commit
 
 KEPT_S = 24 * 3600.0
@@ -37,20 +39,19 @@ def spill_folder(parent: Path, needed: int, purpose: str, *, key: str = "") -> I
     Raises:
         WorkspaceError: there is too little space on the disk, before the block or within it.
     """
-    remove_spills(parent, kept_s=KEPT_S)
     parent.mkdir(parents=True, exist_ok=True)
-    folder = parent / (key or _new_name())
-    if key and _lock(folder).exists() and is_locked(_lock(folder)):
-        folder = parent / _new_name()
-    if _lacking(parent, folder, needed):
-        remove_spills(parent, but=folder.name)
-    if lacking := _lacking(parent, folder, needed):
-        raise WorkspaceError(
-            f"{purpose} needs {needed + _SPARE:,} bytes for temporary files in {parent}, and "
-            f"{needed + _SPARE - lacking:,} are free; free some, or let it use more memory (FRAMEDEX_MEMORY_BYTES)"
-        )
-    with locked(_lock(folder)):  # before the folder is there, so that no other process takes it for a killed one's
+    with _locked_folder(
+        parent, key
+    ) as folder:  # before it is there, so that no other process takes it for a killed one's
+        is_begun = False
         try:
+            if last_stage_time(folder) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+            for unfinished in folder.glob(f".*{SUFFIX}"):
+                unfinished.unlink()
+            remove_spills(parent, kept_s=KEPT_S)
+            _check_space(folder, needed, purpose)
+            is_begun = True
             folder.mkdir(exist_ok=True)
             yield folder
         except OSError as error:
@@ -60,17 +61,44 @@ def spill_folder(parent: Path, needed: int, purpose: str, *, key: str = "") -> I
             reason = error.strerror or error
             raise WorkspaceError(f"{purpose} has no space for temporary files in {parent}: {reason}") from error
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if is_begun:
+                shutil.rmtree(folder, ignore_errors=True)
             _lock(folder).unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked_folder(parent: Path, key: str) -> Iterator[Path]:
+    """Yield the folder of a key, or a new one if another process has that, and hold its lock."""
+    for _ in range(_TRIES if key else 0):
+        with locked_if_free(_lock(parent / key)) as is_held:
+            if is_held:
+                yield parent / key
+                return
+        time.sleep(_TRIED_S)  # another process may only have looked at it
+    folder = parent / _new_name()
+    with locked(_lock(folder)):
+        yield folder
+
+
+def _check_space(folder: Path, needed: int, purpose: str) -> None:
+    """Check the space for files, of which a folder may have some; other folders without a process make room.
+
+    Raises:
+        WorkspaceError: it is too little.
+    """
+    missing = needed + _SPARE - _bytes(folder)
+    if shutil.disk_usage(folder.parent).free < missing:
+        remove_spills(folder.parent)
+    free = shutil.disk_usage(folder.parent).free
+    if free < missing:
+        raise WorkspaceError(
+            f"{purpose} needs {missing:,} bytes for temporary files in {folder.parent}, and {free:,} are free; free "
+            "some, or let it use more memory (FRAMEDEX_MEMORY_BYTES)"
+        )
 
 
 def _new_name() -> str:
     return f"{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def _lacking(parent: Path, folder: Path, needed: int) -> int:
-    """Return how many bytes are lacking on the disk, where a folder may have some of the files already."""
-    return max(0, needed + _SPARE - shutil.disk_usage(parent).free - _bytes(folder))
 
 
 def _bytes(folder: Path) -> int:
@@ -81,17 +109,16 @@ def _lock(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 
 
-def remove_spills(parent: Path, *, but: str = "", kept_s: float = 0.0) -> int:
+def remove_spills(parent: Path, *, kept_s: float = 0.0) -> int:
     """Remove folders of temporary files whose process has ended; return the bytes that they had.
 
     Args:
         parent: the folder for such folders of a dataset; may be missing.
-        but: the name of a folder that stays.
         kept_s: folders stay for so many seconds after a stage was complete.
     """
     removed = 0
     for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
-        if not folder.is_dir() or folder.name == but:
+        if not folder.is_dir():
             continue
         with locked_if_free(_lock(folder)) as is_free:
             if not is_free or (kept_s and time.time() - (last_stage_time(folder) or 0.0) < kept_s):

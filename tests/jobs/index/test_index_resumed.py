@@ -4,17 +4,21 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from framedex.analysis.grouped import clusters as grouped_clusters
 from framedex.analysis.grouped import kept_clusters, neighbours
 from framedex.analysis.grouped.clusters import linkage_by_groups
 from framedex.analysis.grouped.kept_clusters import KeptClusters
+from framedex.analysis.grouped.means import StoredMeans
+from framedex.analysis.reciprocal import ClusterLists
 from framedex.core.stages import Stages
 from framedex.jobs.index import index as index_module
 from framedex.jobs.index import indexed_vectors
@@ -29,7 +33,7 @@ from tests.jobs.index.test_index import CUTS, build
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="other systems do not name the time since they were started"
 )
-ROWS, DIMENSION = 3000, 24
+ROWS, DIMENSION, MEMORY = 3000, 24, 80_000
 EXACT = ("neighbours", "duplicate_similarity", "uniqueness", *DUPLICATES)
 
 
@@ -40,37 +44,59 @@ def write_table(folder: Path) -> Table:
     return build(folder / "media.lance", list(vectors))
 
 
-def run_index(table: Table, folder: Path, killed_at: str = "") -> pa.Table:
-    """Return the index columns of a table that does not fit into memory; end this process after a stage."""
-    put = Stages.put
+def run_index(table: Table, folder: Path, killed_at: str = "", memory: int = MEMORY) -> pa.Table:
+    """Return the index columns of a table that does not fit into memory.
+
+    Args:
+        table: the table.
+        folder: has the folder of temporary files.
+        killed_at: the stage after which this process is killed, with "+" after means have overwritten more vectors.
+        memory: the bytes that it may take.
+    """
+    put, stage = Stages.put, killed_at.rstrip("+")
+    is_complete = bool(stage) and any((folder / "spill").glob(f"*/stage-{stage}*"))
 
     def put_and_die(stages: Stages, name: str, result: Any) -> None:
+        nonlocal is_complete
         put(stages, name, result)
-        if killed_at and name.startswith(killed_at):
+        is_complete = is_complete or bool(stage and name.startswith(stage))
+        if is_complete and killed_at == stage:
             signal.raise_signal(signal.SIGKILL)
+
+    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call_or_die(*arguments: Any) -> Any:
+            if is_complete:
+                signal.raise_signal(signal.SIGKILL)
+            return function(*arguments)
+
+        return call_or_die
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(indexed_vectors, "DENSE_ROWS", 100)
         patch.setattr(indexed_vectors, "linkage_by_groups", partial(linkage_by_groups, dense_rows=100))
         patch.setattr(kept_clusters, "_EVERY_S", 0.0)
         patch.setattr(Stages, "put", put_and_die)
-        settings = Settings(executor="threads", threads=2, memory_bytes=200_000)
+        if killed_at == "overwritten+":  # the means of all groups are in the file
+            patch.setattr(StoredMeans, "__init__", dying(StoredMeans.__init__))
+        elif killed_at == "clusters+":  # further means have replaced those at the front of the file
+            patch.setattr(ClusterLists, "compact", dying(ClusterLists.compact))
+        settings = Settings(executor="threads", threads=2, memory_bytes=memory)
         found = index(
             table, CUTS, progress=lambda _stage, _share: None, resources=IndexResources(settings, folder / "spill")
         )
     return Table(table.path, found.version).scan(index_schema().names).read_all()
 
 
-def kill_index(table: Table, folder: Path, killed_at: str) -> None:
+def kill_index(table: Table, folder: Path, killed_at: str, memory: int = MEMORY) -> None:
     """Let a process that indexes the table be killed at a stage."""
     code = "import sys; from tests.jobs.index.test_index_resumed import run_killed; run_killed(*sys.argv[1:])"
-    command = [sys.executable, "-c", code, str(table.path), str(table.version), str(folder), killed_at]
+    command = [sys.executable, "-c", code, str(table.path), str(table.version), str(folder), killed_at, str(memory)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
 
 
-def run_killed(path: str, version: str, folder: str, killed_at: str) -> None:
+def run_killed(path: str, version: str, folder: str, killed_at: str, memory: str) -> None:
     """Index until a stage is complete."""
-    run_index(Table(Path(path), int(version)), Path(folder), killed_at)
+    run_index(Table(Path(path), int(version)), Path(folder), killed_at, int(memory))
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +119,19 @@ def copied(table: Table, folder: Path) -> Table:
 
 
 @pytest.mark.parametrize(
-    ("killed_at", "skipped"), [("order", 1), ("neighbours", 2), ("duplicates", 3), ("overwritten", 3), ("clusters", 4)]
-)
+    ("killed_at", "skipped"),
+    [("order", 1), ("neighbours", 2), ("duplicates", 3), ("overwritten", 3), ("overwritten+", 3), ("clusters", 4),
+     ("clusters+", 4)],
+)  # fmt: skip
 def test_index__goes_on_after_a_kill(
     table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str, skipped: int
 ) -> None:
     """Complete stages are not computed again, all columns are those without a kill, and no temporary file is left."""
     own = copied(table, tmp_path)
-    kill_index(own, tmp_path, killed_at)
-    (left,) = (each for each in (tmp_path / "spill").iterdir() if each.is_dir())
-    assert any(each.name.startswith(f"stage-{killed_at}") for each in left.iterdir())
+    for _ in range(2 if killed_at.endswith("+") else 1):
+        kill_index(own, tmp_path, killed_at)
+        (left,) = (each for each in (tmp_path / "spill").iterdir() if each.is_dir())
+        assert any(each.name.startswith(f"stage-{killed_at.rstrip('+')}") for each in left.iterdir())
 
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a complete stage is computed again")
@@ -119,13 +148,44 @@ def test_index__goes_on_after_a_kill(
         assert pair_f1(*(each[name].to_numpy() for each in (found, undisturbed))) >= 0.999, name
 
 
+def test_index__goes_on_in_a_moved_folder(table: Table, undisturbed: pa.Table, tmp_path: Path) -> None:
+    """Stages name no path, so that a copy of a workspace works in its own files."""
+    (first := tmp_path / "first").mkdir()
+    kill_index(copied(table, first), first, "clusters+")
+    shutil.copytree(first, tmp_path / "second")
+    before = {each: each.read_bytes() for each in (first / "spill").rglob("*") if each.is_file()}
+    found = run_index(Table(tmp_path / "second" / "media.lance", table.version), tmp_path / "second")
+    assert {each: each.read_bytes() for each in (first / "spill").rglob("*") if each.is_file()} == before
+    assert list((tmp_path / "second" / "spill").iterdir()) == []
+    for name in EXACT:
+        assert found[name].equals(undisturbed[name]), name
+
+
+def test_index__with_less_memory_begins_anew(
+    table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups that are too large for the memory that is there now are not taken over: they may be why it was killed."""
+    own = copied(table, tmp_path)
+    kill_index(own, tmp_path, "neighbours", memory=100_000_000)
+    sort, calls = neighbours._sort, list[int]()
+
+    def noted(*arguments: Any) -> Any:
+        calls.append(1)
+        return sort(*arguments)
+
+    monkeypatch.setattr(neighbours, "_sort", noted)
+    found = run_index(own, tmp_path)
+    assert calls == [1]
+    lists, expected = (each["neighbours"].combine_chunks().flatten() for each in (found, undisturbed))
+    assert pc.mean(pc.equal(lists, expected).cast("float64")).as_py() > 0.99
+
+
 def test_index__of_other_input_begins_anew(table: Table, undisturbed: pa.Table, tmp_path: Path) -> None:
     """Stages of other vectors do not count, and stay for their own task."""
     other = build(tmp_path / "other.lance", list(clustered(ROWS, DIMENSION, centres=40, spread=0.4)))
     kill_index(other, tmp_path, "clusters")
     own = copied(table, tmp_path)
-    found = run_index(own, tmp_path)
-    assert found["neighbours"].equals(undisturbed["neighbours"])
+    assert run_index(own, tmp_path)["neighbours"].equals(undisturbed["neighbours"])
     assert len([each for each in (tmp_path / "spill").iterdir() if each.is_dir()]) == 1
 
 

@@ -20,7 +20,7 @@ from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan
 from framedex.analysis.linkage import DENSE_ROWS, Labels, check_cuts, cut, floor_of, link_rest, merge_by_lists
 from framedex.analysis.mean_vectors import MeanVectors
-from framedex.analysis.reciprocal import ClusterLists, search_in_memory
+from framedex.analysis.reciprocal import ClusterLists, Merges, search_in_memory
 from framedex.core.progress import ShareProgress
 from framedex.executors import Executor
 
@@ -59,9 +59,9 @@ def linkage_by_groups(
     """
     check_cuts(cuts)
     floor, count, runner = floor_of(cuts), len(weights), StepRunner(executor, progress)
-    kept = KeptClusters(plan)
+    kept = KeptClusters(plan, runner)
     if (found := kept.take(floor)) is None:
-        kept.restore_vectors(runner)
+        kept.restore_vectors()
         kept.overwrite_vectors()
         within = runner.between(0.0, _WITHIN)
         merged = merge_within_groups(plan, weights, floor=floor, seed=seed, runner=runner, progress=within)
@@ -78,13 +78,14 @@ def linkage_by_groups(
         read_if_few(clusters)
         kept.keep(clusters, merges, floor)
 
-    merges = [found.merges]
+    a, b, similarity = found.merges
+    merges: list[Merges] = [(a.astype(np.int64), b.astype(np.int64), similarity)]
     with PlaceReader(plan.files) as reader:
         means = StoredMeans(reader, found.weights)
         search = GroupSearch(plan, floor=floor, seed=seed, runner=runner)
         clusters = ClusterLists(means, found.near, found.names, floor=floor, search=search)
         del found  # its lists become shorter and are replaced
-        read_if_few(clusters)
+        after_search(clusters)
         merge_by_lists(clusters, merges, dense_rows, runner.between(_WITHIN, 1.0), after=after_search)
         rest = clusters.means.of(np.arange(len(clusters)))
     merges.append(link_rest(clusters.names, rest, clusters.means.weights, floor, lambda _share: None))

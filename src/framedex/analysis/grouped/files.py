@@ -110,6 +110,12 @@ class GroupFiles:
         found = np.fromfile(self._path("vectors"), np.float32, rows * self.dimension, offset=start * width)
         return found.reshape(rows, self.dimension)
 
+    def write(self, start: int, vectors: Vectors) -> None:
+        """Write consecutive vectors, without reading what they replace."""
+        with self._path("vectors").open("r+b") as file:
+            file.seek(4 * self.dimension * start)
+            np.ascontiguousarray(vectors, dtype=np.float32).tofile(file)
+
     @property
     def lists(self) -> npt.NDArray[np.int32]:
         """int32, shape (N, k): the places of neighbours, by place; -1 for none."""

@@ -5,7 +5,8 @@ The file of vectors is overwritten with means, so it has room for a copy of thos
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,13 @@ from framedex.analysis.grouped.neighbours import StepRunner, write_vectors
 from framedex.analysis.grouped.steps import Plan
 from framedex.analysis.mean_vectors import Weights, slices
 from framedex.analysis.reciprocal import ClusterLists, Merges, NearClusters
-from framedex.core.stages import Stages
+from framedex.core.arrays import Floats
+from framedex.core.stages import Stages, stages_outlast_processes
 
 _OVERWRITTEN, _CLUSTERS = "overwritten", "clusters"
 _EVERY_S = 300.0  # between two times at which clusters are kept
 _COPIED = 16384  # means that are copied at a time
-_ENTRY, _CLUSTER, _MERGE = 9, 20, 20  # bytes of an entry of a list, of what else is kept of a cluster, and of a merge
+_ENTRY, _CLUSTER, _MERGE = 9, 20, 12  # bytes of an entry of a list, of what else is kept of a cluster, and of a merge
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class LeftClusters:
     """Clusters that are left after some merges.
 
     Attributes:
-        merges: the merges.
+        merges: the merges, whose places may be int32.
         names: int64, shape (A,): the place of a row of each cluster.
         weights: float64, shape (A,).
         near: the near clusters.
@@ -35,7 +37,7 @@ class LeftClusters:
         first: where the copy of their means begins in the file of vectors.
     """
 
-    merges: Merges
+    merges: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], Floats]
     names: npt.NDArray[np.int64]
     weights: Weights
     near: NearClusters
@@ -48,18 +50,20 @@ class KeptClusters:
 
     Args:
         plan: the plan, with its files.
+        runner: has the progress, which raises to stop.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan, self._files, self._stages = plan, plan.files, Stages(plan.files.folder)
-        self._copy, self._size = range(0), 0  # the places of the last copy, and the bytes of what belongs to it
+    def __init__(self, plan: Plan, runner: StepRunner) -> None:
+        self._plan, self._files, self._runner = plan, plan.files, runner
+        self._stages = Stages(plan.files.folder)
+        self._copy = range(0)  # the places of the last copy of means
         self._kept_at = time.monotonic()
 
-    def restore_vectors(self, runner: StepRunner) -> None:
+    def restore_vectors(self) -> None:
         """Write the vectors of the rows to their file, if a killed process overwrote them with means."""
         if self._stages.get(_OVERWRITTEN):
             self._stages.remove(_CLUSTERS)
-            write_vectors(self._plan, runner, 0.0, 0.0)
+            write_vectors(self._plan, self._runner, 0.0, 0.0)
             self._stages.remove(_OVERWRITTEN)
 
     def overwrite_vectors(self) -> None:
@@ -75,16 +79,17 @@ class KeptClusters:
         found: LeftClusters | None = self._stages.get(_CLUSTERS)
         if found is None or found.floor != floor:
             return None
-        count, vectors = len(found.names), self._files.vectors
-        self._copy = range(found.first, found.first + count)
-        for part in slices(count, _COPIED):
-            vectors[part] = self._files.part(found.first + part.start, found.first + part.stop)
+        self._copy = range(found.first, found.first + len(found.names))
+        for part in slices(len(found.names), _COPIED):
+            self._runner.check()
+            self._files.write(part.start, self._files.part(found.first + part.start, found.first + part.stop))
         return found
 
     def keep(self, clusters: ClusterLists, merges: Sequence[Merges], floor: float) -> None:
-        """Keep clusters after a search, if it is time.
+        """Keep clusters before the next merges, if it is time and there is room.
 
-        Their means need room in the file of vectors, and the rest takes the space of visits, which are over.
+        Their means need room in the file of vectors, and the rest takes half of the space of visits, which are over, so
+        that it does not replace the last one before it is complete. On a full disk the last one stays.
 
         Args:
             clusters: the clusters, whose means may be at the front of the file.
@@ -94,16 +99,20 @@ class KeptClusters:
         count, end = len(clusters), self._files.rows
         first = end - count if self._copy.stop <= end - count or not len(self._copy) else self._copy.start - count
         size = count * (_ENTRY * self._files.k + _CLUSTER) + _MERGE * sum(len(each[0]) for each in merges)
-        has_room = first >= count and size + self._size <= self._files.visits_nbytes
-        if time.monotonic() < self._kept_at + _EVERY_S or not has_room:
+        has_room = first >= count and 2 * size <= self._files.visits_nbytes
+        if not has_room or time.monotonic() < self._kept_at + _EVERY_S or not stages_outlast_processes():
             return
-        vectors = self._files.vectors
         for part in slices(count, _COPIED):
+            self._runner.check()
             rows = np.arange(part.start, part.stop)
             clusters.means.expect(rows)
-            vectors[first + part.start : first + part.stop] = clusters.means.of(rows)
+            self._files.write(first + part.start, clusters.means.of(rows))
+        near = [clusters.near_of(part).nearest(self._files.k) for part in slices(count, _COPIED)]
+        lists = NearClusters(*(np.concatenate([getattr(each, one.name) for each in near]) for one in fields(near[0])))
         a, b, similarity = (np.concatenate([each[part] for each in merges]) for part in range(3))
-        near = clusters.near.nearest(self._files.k)
-        left = LeftClusters((a, b, similarity), clusters.names, clusters.means.weights, near, floor, first)
-        self._stages.put(_CLUSTERS, left)
-        self._copy, self._size, self._kept_at = range(first, first + count), size, time.monotonic()
+        joined = a.astype(np.int32), b.astype(np.int32), similarity
+        with suppress(OSError):
+            self._stages.put(
+                _CLUSTERS, LeftClusters(joined, clusters.names, clusters.means.weights, lists, floor, first)
+            )
+            self._copy, self._kept_at = range(first, first + count), time.monotonic()

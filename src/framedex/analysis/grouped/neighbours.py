@@ -35,6 +35,8 @@ CELL_ROWS = 500
 """The number of rows of a cell, on average."""
 _FLAT_CELLS = 4096  # up to this number, rows are compared with all centroids
 _TAKEN = 8192  # rows that are read by number at a time
+_ORDER = "order"  # the stage in which the vectors are sorted
+_LARGER = 2  # groups of a killed process may be so many times larger than those for the memory that is free now
 _CHECKED = 65536
 _SIZED = 65536  # rows of which the sizes of cells are estimated
 _GROUPS = 8  # of a round at least; rounds decide how products are rounded, so they do not depend on the workers
@@ -72,6 +74,10 @@ class StepRunner:
     def __init__(self, executor: Executor, progress: ShareProgress) -> None:
         self._executor, self._progress, self._share = executor, progress, 0.0
 
+    def check(self) -> None:
+        """Report the last share again; raises to stop."""
+        self._progress(self._share)
+
     def note(self, share: float) -> None:
         """Report the completed share of the whole search."""
         self._share = share
@@ -85,7 +91,7 @@ class StepRunner:
         self, function: Callable[[T], R], items: Sequence[Any], start: float, end: float
     ) -> Generator[R, None, None]:
         """Yield the results of items in order; the share of the whole search goes from *start* to *end*."""
-        for done, result in enumerate(self._executor.map(function, items, check=self._check), 1):
+        for done, result in enumerate(self._executor.map(function, items, check=self.check), 1):
             yield result
             self.note(start + (end - start) * done / len(items))
 
@@ -93,16 +99,13 @@ class StepRunner:
         self, function: Callable[[T], R], items: Iterable[Any], count: int, progress: ShareProgress
     ) -> Generator[R, None, None]:
         """Yield the results of *count* items in order, with a progress of their own."""
-        for done, result in enumerate(self._executor.map(function, items, check=self._check), 1):
+        for done, result in enumerate(self._executor.map(function, items, check=self.check), 1):
             yield result
             progress(done / count)
 
     def all(self, function: Callable[[T], R], items: Sequence[Any], start: float, end: float) -> list[R]:
         """Return the results of items in order."""
         return list(self.run(function, items, start, end))
-
-    def _check(self) -> None:
-        self._progress(self._share)
 
 
 def nearest_by_groups(
@@ -134,12 +137,16 @@ def nearest_by_groups(
         progress: called between steps; raises to stop.
     """
     runner, stages = StepRunner(executor, progress), Stages(folder)
-    if (found_plan := stages.get("order")) is None:
+    if (found_plan := stages.get(_ORDER)) is None or found_plan["sizes"].group_rows > _LARGER * sizes.group_rows:
+        stages.clear()
         plan = _start(source, folder, k, seed, sizes, recall, runner)
         check_cost(_multiply_adds(plan))
-        found_plan = _sort(plan, _look(plan, runner), sizes, runner)
-        stages.put("order", found_plan)
-    plan = replace(found_plan, source=source).save()  # the table may have another version after a kill
+        plan = _sort(plan, _look(plan, runner), sizes, runner)
+        content = {**plan.content, "source": None, "files": None}
+        stages.once(_ORDER, lambda: {"sizes": sizes, "content": content})
+    else:  # the folder may have moved, and the table may have another version
+        files = GroupFiles(folder, len(source), source.dimension, k)
+        plan = Plan(**{**found_plan["content"], "source": source, "files": files}).save()
     n_comparisons = stages.once("neighbours", lambda: _search(plan, runner))
     files, grouping = plan.files, plan.order
     assert plan.centroids is not None, "the cells are known"
@@ -150,7 +157,10 @@ def nearest_by_groups(
 
 def _search(plan: Plan, runner: StepRunner) -> int:
     """Write the sorted lists of all rows; return the number of computed similarities."""
-    lists, files = _compare(plan, runner), plan.files
+    files = plan.files
+    for turn in (FIRST, SECOND):  # visits of a killed process
+        files.remove_visits(turn, range(len(plan.order)))
+    lists = _compare(plan, runner)
     _complete(plan, lists, runner)
     ordered = runner.run(partial(steps.sort_lists, plan), plan.spans, 0.98, 1.0)
     for (start, stop), (rows, similarity) in zip(plan.spans, ordered, strict=True):
@@ -277,7 +287,6 @@ def _in_rounds(
         end: the share that is done afterwards.
     """
     files, groups, some = plan.files, len(plan.order), _GROUPS
-    files.remove_visits(turn, range(groups))  # those of a killed process
     waiting = [(group, 0) for group in range(groups)]
     compared = visits = visited = 0
     sources: list[int] = []

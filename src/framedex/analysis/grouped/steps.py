@@ -82,9 +82,13 @@ class Plan:
 
     def save(self) -> "Plan":
         """Write the plan for other processes, and return it."""
-        content = {each.name: getattr(self, each.name) for each in fields(self)}
-        write_atomic(self._path, pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+        write_atomic(self._path, pickle.dumps(self.content, pickle.HIGHEST_PROTOCOL))
         return self
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The attributes by name, which are pickled as such."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def _path(self) -> Path:
@@ -93,7 +97,7 @@ class Plan:
 
     def __reduce__(self) -> Any:
         """Return the path from which another process reads the plan."""
-        return _read_plan, (self._path,)
+        return _read_plan, (self._path, self._path.stat().st_mtime_ns)
 
     @property
     def order(self) -> Grouping:
@@ -103,7 +107,7 @@ class Plan:
 
 
 @lru_cache(maxsize=1)
-def _read_plan(path: Path) -> Plan:
+def _read_plan(path: Path, _time: int) -> Plan:
     return Plan(**pickle.loads(path.read_bytes()))  # noqa: S301 - written by the process that gave the item
 
 

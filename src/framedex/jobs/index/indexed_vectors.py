@@ -183,7 +183,7 @@ class ByGroups(IndexedVectors):
         """See :meth:`IndexedVectors.once`."""
 
         def compute_from_vectors() -> T:
-            KeptClusters(self._plan).restore_vectors(StepRunner(self._executor, progress))
+            KeptClusters(self._plan, StepRunner(self._executor, progress)).restore_vectors()
             return compute(progress)
 
         return Stages(self._plan.files.folder).once(f"{stage}-{_digest(pickle.dumps(given))}", compute_from_vectors)
@@ -232,7 +232,7 @@ def indexed_vectors(
         return
     files = GroupFiles(resources.spill, rows, dimension, min(NEIGHBOURS, rows - 1))
     # The workers end before the folder is removed, so that none writes into it meanwhile.
-    key = _digest(pickle.dumps((_STAGES, dimension, files.k, resources.settings.memory_bytes, keys)))
+    key = _digest(pickle.dumps((_STAGES, dimension, files.k, keys)))
     needed = files.nbytes + len(keys) * _STAGE_BYTES
     spilling = spill_folder(resources.spill, needed, f"the index of {rows:,} vectors", key=key)
     with spilling as folder, resources.executor() as executor:
