@@ -91,7 +91,7 @@ class Layout:
 
     @property
     def spill(self) -> Path:
-        """The folder that contains one folder of temporary files for each dataset, of tasks that run now."""
+        """The folder that contains one folder of temporary files for each dataset, of tasks that run or were killed."""
         return self.root / "cache" / SPILL
 
     @property

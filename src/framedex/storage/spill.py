@@ -27,8 +27,8 @@ def spill_folder(parent: Path, needed: int, purpose: str, *, key: str = "") -> I
     """Yield a folder for temporary files, which is removed after the block.
 
     It is new, unless a process with the same key was killed after a stage was complete (see
-    :class:`framedex.core.stages.Stages`): then it is that one's. What else a killed process left is removed by the
-    next call, or by :func:`remove_spills`.
+    :class:`framedex.core.stages.Stages`): then it is that one's. What else killed processes left is removed, but for
+    folders with stages of the last day if there is space for both.
 
     Args:
         parent: the folder for such folders of a dataset; made if it does not exist.
@@ -40,9 +40,8 @@ def spill_folder(parent: Path, needed: int, purpose: str, *, key: str = "") -> I
         WorkspaceError: there is too little space on the disk, before the block or within it.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    with _locked_folder(
-        parent, key
-    ) as folder:  # before it is there, so that no other process takes it for a killed one's
+    # It is locked before it is there, so that no other process takes it for a killed one's.
+    with _locked_folder(parent, key) as folder:
         is_begun = False
         try:
             if last_stage_time(folder) is None:

@@ -148,6 +148,18 @@ def test_index__goes_on_after_a_kill(
         assert pair_f1(*(each[name].to_numpy() for each in (found, undisturbed))) >= 0.999, name
 
 
+@pytest.mark.parametrize("lost", ["neighbours", "order"])
+def test_index__does_not_search_among_means(table: Table, undisturbed: pa.Table, tmp_path: Path, lost: str) -> None:
+    """A stage that a full disk did not take is computed from the vectors, also if means have overwritten the file."""
+    own = copied(table, tmp_path)
+    kill_index(own, tmp_path, "overwritten+")
+    (stage,) = (tmp_path / "spill").glob(f"*/stage-{lost}")
+    stage.unlink()
+    found = run_index(own, tmp_path)
+    for name in EXACT:
+        assert found[name].equals(undisturbed[name]), name
+
+
 def test_index__goes_on_in_a_moved_folder(table: Table, undisturbed: pa.Table, tmp_path: Path) -> None:
     """Stages name no path, so that a copy of a workspace works in its own files."""
     (first := tmp_path / "first").mkdir()

@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.grouped.neighbours import StepRunner, write_vectors
+from framedex.analysis.grouped.neighbours import OVERWRITTEN, StepRunner, write_vectors
 from framedex.analysis.grouped.steps import Plan
 from framedex.analysis.mean_vectors import Weights, slices
 from framedex.analysis.reciprocal import ClusterLists, Merges, NearClusters
 from framedex.core.arrays import Floats
 from framedex.core.stages import Stages, stages_outlast_processes
 
-_OVERWRITTEN, _CLUSTERS = "overwritten", "clusters"
+_CLUSTERS = "clusters"
 _EVERY_S = 300.0  # between two times at which clusters are kept
 _COPIED = 16384  # means that are copied at a time
 _ENTRY, _CLUSTER, _MERGE = 9, 20, 12  # bytes of an entry of a list, of what else is kept of a cluster, and of a merge
@@ -61,14 +61,14 @@ class KeptClusters:
 
     def restore_vectors(self) -> None:
         """Write the vectors of the rows to their file, if a killed process overwrote them with means."""
-        if self._stages.get(_OVERWRITTEN):
+        if self._stages.get(OVERWRITTEN):
             self._stages.remove(_CLUSTERS)
             write_vectors(self._plan, self._runner, 0.0, 0.0)
-            self._stages.remove(_OVERWRITTEN)
+            self._stages.remove(OVERWRITTEN)
 
     def overwrite_vectors(self) -> None:
         """Note that the vectors are overwritten from now on."""
-        self._stages.put(_OVERWRITTEN, True)
+        self._stages.put(OVERWRITTEN, True)
 
     def take(self, floor: float) -> LeftClusters | None:
         """Return the clusters that were kept, whose means are moved to the front of the file; None if there are none.

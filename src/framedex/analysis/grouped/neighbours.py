@@ -35,7 +35,9 @@ CELL_ROWS = 500
 """The number of rows of a cell, on average."""
 _FLAT_CELLS = 4096  # up to this number, rows are compared with all centroids
 _TAKEN = 8192  # rows that are read by number at a time
-_ORDER = "order"  # the stage in which the vectors are sorted
+OVERWRITTEN = "overwritten"
+"""The stage from which on the file of vectors may have means in their place."""
+_ORDER, _NEIGHBOURS = "order", "neighbours"  # the stages in which vectors are sorted, and lists are complete
 _LARGER = 2  # groups of a killed process may be so many times larger than those for the memory that is free now
 _CHECKED = 65536
 _SIZED = 65536  # rows of which the sizes of cells are estimated
@@ -137,7 +139,10 @@ def nearest_by_groups(
         progress: called between steps; raises to stop.
     """
     runner, stages = StepRunner(executor, progress), Stages(folder)
-    if (found_plan := stages.get(_ORDER)) is None or found_plan["sizes"].group_rows > _LARGER * sizes.group_rows:
+    found_plan = stages.get(_ORDER)
+    has_vectors = stages.get(_NEIGHBOURS) is not None or stages.get(OVERWRITTEN) is None  # as far as they are needed
+    if found_plan is None or not has_vectors or found_plan["sizes"].group_rows > _LARGER * sizes.group_rows:
+        stages.remove(_ORDER)  # first, as no other stage counts without it
         stages.clear()
         plan = _start(source, folder, k, seed, sizes, recall, runner)
         check_cost(_multiply_adds(plan))
@@ -147,7 +152,7 @@ def nearest_by_groups(
     else:  # the folder may have moved, and the table may have another version
         files = GroupFiles(folder, len(source), source.dimension, k)
         plan = Plan(**{**found_plan["content"], "source": source, "files": files}).save()
-    n_comparisons = stages.once("neighbours", lambda: _search(plan, runner))
+    n_comparisons = stages.once(_NEIGHBOURS, lambda: _search(plan, runner))
     files, grouping = plan.files, plan.order
     assert plan.centroids is not None, "the cells are known"
     assert plan.reach is not None, "the reach is known"
