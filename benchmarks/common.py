@@ -147,7 +147,8 @@ def link_all(paths: Iterable[Path], folder: Path, *, times: int = 1) -> Path:
 def environment(peers: Path, name: str) -> Path:
     """Return the Python of a tool's environment; make the environment where it is missing or not as pinned.
 
-    ``framedex`` is this checkout with nothing but its base dependencies, ``framedex[http]`` with those of the service.
+    ``framedex`` is this checkout with its base dependencies and what agreement is computed with, ``framedex[http]``
+    with those of the service.
     """
     folder = peers.absolute() / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -166,13 +167,18 @@ def _requirements(name: str) -> list[str]:
     constraints = ROOT / "constraints.txt"
     pins = ["-c", str(constraints)] if constraints.is_file() else []
     # Editable, so that a later run measures the sources as they are then.
-    return [*pins, "-e", f"{ROOT}{name.removeprefix('framedex')}"]
+    return [*pins, "-e", f"{ROOT}{name.removeprefix('framedex')}", *_beside(name)]
+
+
+def _beside(name: str) -> tuple[str, ...]:
+    return ("scikit-learn", "scipy") if name == "framedex" else ()
 
 
 def _is_ready(python: Path, name: str) -> bool:
     if not python.is_file():
         return False
-    text = f"from importlib.metadata import version; print(version({name.partition('[')[0]!r}))"
+    names = (name.partition("[")[0], *_beside(name))
+    text = f"from importlib.metadata import version; print([version(each) for each in {names!r}][0])"
     asked = subprocess.run([str(python), "-c", text], capture_output=True, text=True, check=False)
     version = asked.stdout.strip()
     return bool(version) and (name not in PINS or PINS[name][0] == f"{name}=={version}")

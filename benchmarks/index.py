@@ -2,7 +2,7 @@
 
 scale: growth and memory up to a million rows. recall: of the neighbours. clusters: against scikit-learn. peers: other
 tools on the same vectors. duplicates: precision and recall. mislabels: beside cleanlab. incremental: adding 1 %.
-stable: which clusters keep their ids.
+stable: which clusters keep their ids. visits: between groups of cells.
 """
 
 import sys
@@ -15,6 +15,7 @@ import index_peers
 import index_recall
 import index_scale
 import index_stable
+import index_visits
 
 PARTS = {
     "scale": index_scale.main,
@@ -25,6 +26,7 @@ PARTS = {
     "mislabels": index_mislabels.main,
     "incremental": index_incremental.main,
     "stable": index_stable.main,
+    "visits": index_visits.main,
 }
 
 

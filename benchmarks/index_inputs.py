@@ -52,8 +52,8 @@ def write_vectors(
 
 
 def _blocks(kind: str, rows: int, dimension: int, embeddings: str | None) -> Iterator[Vectors]:
-    if kind == "clustered":
-        return Clustered(rows, dimension).blocks()
+    if kind in ("clustered", "noisy"):
+        return _kinds(kind, rows, dimension)
     if kind == "uniform":
         return iter([uniform(rows, dimension)])
     assert embeddings is not None, "the embeddings of photos come from a file"

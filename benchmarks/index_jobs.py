@@ -22,6 +22,7 @@ UNIFORM_CUTS = (0.66, 0.72, 0.78, 0.84, 0.90)  # where 128 random values begin t
 K = 20
 KINDS: dict[str, dict[str, Any]] = {
     "clustered": {"kind": "clustered", "dimension": 512},
+    "noisy": {"kind": "noisy", "dimension": 512},
     "uniform-128": {"kind": "uniform", "dimension": 128},
     "uniform-512": {"kind": "uniform", "dimension": 512},
     "photos": {"kind": "photos"},

@@ -32,6 +32,7 @@ TASKS = {
     "framedex": "index_framedex",
     "gist": "index_framedex",
     "mislabels": "index_framedex",
+    "visits": "index_groups",
     "sklearn": "index_tools",
     "hdbscan": "index_tools",
     "fast_hdbscan": "index_tools",

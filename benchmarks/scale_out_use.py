@@ -3,6 +3,7 @@
 The workspace is one that scale_out_index.py left in the folder of ``--keep``. Each kind of work runs in a process of
 its own, in which nothing is known before, and which notes the anonymous memory of itself and of its workers. The
 dataset is changed: one per cent is added, and it is indexed anew. Exact answers come of all vectors, read in blocks.
+``--work retry`` goes on with a task that was killed, such as the process of ``--work reindex``.
 """
 
 from pathlib import Path
@@ -12,6 +13,7 @@ from common import arguments, environment, run_worker, save, table, verdict
 
 SCRIPT = Path(__file__).resolve().parent / "scale_out_use_workers.py"
 WORK = ("pages", "filters", "similar", "snapshot", "read", "add", "reindex")
+RETRY = "retry"
 PAGE_S, FILTER_MS, SIMILAR_MS, RECALL, MEMORY_GIB = 3.0, 1000.0, 30.0, 0.95, 8.0
 
 
@@ -19,7 +21,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = arguments(__doc__, data=False)
     parser.add_argument("workspace", type=Path, help="with one dataset, which is changed")
-    parser.add_argument("--work", nargs="+", choices=WORK, default=WORK, help="in this order")
+    parser.add_argument("--work", nargs="+", choices=[*WORK, RETRY], default=WORK, help="in this order")
     parser.add_argument("--memory", type=float, default=6.0, help="GiB that an index by groups may take")
     options = parser.parse_args()
     python = environment(options.peers, "framedex")

@@ -33,6 +33,7 @@ def main(task: str, folder: str, answer: str) -> None:
         "read": read,
         "add": add,
         "reindex": reindex,
+        "retry": retry,
     }
     started = time.perf_counter()
     from framedex import Workspace
@@ -206,6 +207,18 @@ def _noisy(vectors: Any, seed: int) -> Any:
 def reindex(workspace: Any, dataset: Any) -> Answer:
     """The whole index anew."""
     seconds, stages = _stages(lambda: dataset.reindex(wait=False))
+    return {"rows": dataset.count(), "seconds": seconds, "stages": stages}
+
+
+def retry(workspace: Any, dataset: Any) -> Answer:
+    """The last task, which failed or was killed, once more."""
+    last = workspace.task(workspace.tasks().tasks[0].task_id)
+
+    def start() -> Any:
+        last.retry()
+        return last
+
+    seconds, stages = _stages(start)
     return {"rows": dataset.count(), "seconds": seconds, "stages": stages}
 
 
