@@ -41,7 +41,7 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._end.wait(_EVERY_S):
-            own, *workers = [_memory(each) for each in _family(os.getpid())]
+            own, *workers = [memory_of(each) for each in _family(os.getpid())]
             self.own, self.worker = max(self.own, own[0]), max([self.worker, *(each[0] for each in workers)])
             self.peak = max(self.peak, own[0] + sum(each[0] for each in workers))
             self.mapped = max(self.mapped, own[1])
@@ -65,7 +65,7 @@ def _family(pid: int) -> list[int]:
     return found
 
 
-def _memory(pid: int) -> tuple[int, int]:
+def memory_of(pid: int | str) -> tuple[int, int]:
     """Return (anonymous and shared memory, mapped files in memory) of a process, in bytes."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -4,7 +4,9 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import copies
 from framedex.analysis.components import connected_components
-from framedex.analysis.copies import Candidates, Units, affordable, canonical_poses, find_candidates
+from framedex.analysis.copies import (
+    Candidates,
+    OnDisk,
+    Units,
+    affordable,
+    canonical_poses,
+    find_candidates,
+    pairs,
+    searches,
+    similarities,
+)
+from framedex.analysis.copies.pairs import FoundPairs
 from framedex.analysis.products import CpuProducts
 from framedex.encoders.gist import POSES, Gist, cells, layouts, poses
 from framedex.executors import Executor, ProcessExecutor, ThreadExecutor
@@ -64,7 +76,8 @@ def units(whole: Vectors, panels: Vectors | None = None, images: list[int] | Non
 def candidates_of(some: Units, *, added: int = 0, owners: npt.NDArray[np.int32] | None = None) -> Candidates:
     """Return candidates among layouts, and check their arrays."""
     found = find_candidates(some, all_poses, as_grids, as_cells, added=added, owners=owners, engine=CpuProducts(1))
-    assert [each.dtype for each in (found.a, found.b, found.pose, found.whole_pose)] == [np.int64] * 4
+    assert [each.dtype for each in (found.a, found.b)] == [np.int32] * 2
+    assert [each.dtype for each in (found.pose, found.whole_pose)] == [np.int8] * 2
     assert [each.dtype for each in (found.similarity, found.whole, found.priority)] == [np.float32] * 3
     assert (found.a < found.b).all()
     assert len(pairs_of(found)) == len(found.a)
@@ -175,7 +188,7 @@ def test_find_candidates__half_precision() -> None:
     """Descriptors as the table stores them, in half precision, give the same pairs."""
     base = grids(10)
     some = units(np.concatenate([base, all_poses(base)[6]]))
-    rounded = Units(some.vectors.astype(np.float16), some.image)
+    rounded = Units(some.vectors[:].astype(np.float16), some.image)
     expected, found = candidates_of(some), candidates_of(rounded)
     assert {(image, 10 + image) for image in range(10)} <= pairs_of(found) & pairs_of(expected)
     np.testing.assert_allclose(np.sort(found.similarity)[-10:], 1, atol=2e-3)
@@ -207,7 +220,8 @@ def test_find_candidates__law(count: int, panels: int, added: int, seed: int, wi
     every = units(some, grids(panels, seed=seed + 1), images)
     found = candidates_of(every, added=added, owners=owners)
     again = candidates_of(every, added=added, owners=owners)
-    scores = np.einsum("nd,pmd->nmp", every.vectors, all_poses(every.vectors)).max(axis=2)
+    vectors = every.vectors[:].astype(np.float32)
+    scores = np.einsum("nd,pmd->nmp", vectors, all_poses(vectors)).max(axis=2)
     for a, b, similarity, whole in zip(found.a, found.b, found.similarity, found.whole, strict=True):
         parts = [np.flatnonzero(every.image[count:] == image) + count for image in (a, b)]
         expected = max([scores[a, b], *scores[parts[0], b], *scores[parts[1], a]])
@@ -309,11 +323,11 @@ def test_canonical_poses__law(side: int, pose: int, seed: int, slope: float, oth
     assert canonical(layout) & canonical(copy)
 
 
-def candidates(pairs: list[tuple[int, int]], priority: list[float] | None = None) -> Candidates:
+def candidates(images: list[tuple[int, int]], priority: list[float] | None = None) -> Candidates:
     """Return candidates with priorities; by default in descending order."""
-    rows = np.array(pairs, np.int64).reshape(-1, 2)
-    values = np.array(priority or range(len(pairs), 0, -1), np.float32)
-    zeros = np.zeros(len(rows), np.int64)
+    rows = np.array(images, np.int32).reshape(-1, 2)
+    values = np.array(priority or range(len(images), 0, -1), np.float32)
+    zeros = np.zeros(len(rows), np.int8)
     return Candidates(rows[:, 0], rows[:, 1], values, values, zeros, zeros, values[: len(rows)])
 
 
@@ -416,7 +430,9 @@ def test_affordable__law(
 
 def test_take__by_number_and_by_mask() -> None:
     """Some pairs keep all of their values."""
-    some = replace(candidates([(0, 1), (0, 2), (1, 2)]), pose=np.array([4, 5, 6]), whole_pose=np.array([1, 2, 3]))
+    some = replace(
+        candidates([(0, 1), (0, 2), (1, 2)]), pose=np.array([4, 5, 6], np.int8), whole_pose=np.array([1, 2, 3], np.int8)
+    )
     for selected in (np.array([2, 0]), np.array([True, False, True])):
         taken = some.take(selected)
         for name in vars(some):
@@ -433,7 +449,7 @@ def test_units__number_of_images() -> None:
 @pytest.mark.parametrize(("pose", "budget_ms", "expected"), [(3, 11, [0]), (4, 11, []), (4, 12, [0])])
 def test_affordable__mirrored_ones_are_compared_twice(pose: int, budget_ms: float, expected: list[int]) -> None:
     """A pair that may be mirrored is compared as it is, too, and the budget counts both comparisons."""
-    some = dataclasses.replace(candidates([(0, 1)]), pose=np.array([pose]))
+    some = dataclasses.replace(candidates([(0, 1)]), pose=np.array([pose], np.int8))
     assert chosen_of(some, budget_ms) == expected
 
 
@@ -464,8 +480,147 @@ def test_find_candidates__in_any_blocks(
 
     whole = found(None)
     assert len(whole.a) > 100
-    monkeypatch.setattr(copies, "_WORK", 128)
-    monkeypatch.setattr(copies, "_GROUP", 512)
+    for module in (searches, similarities):
+        monkeypatch.setattr(module, "WORK", 128)
+    monkeypatch.setattr(searches, "_GROUP", 512)
+    monkeypatch.setattr(similarities, "_BLOCK", 100)
     in_blocks = found(workers)
     for each in dataclasses.fields(Candidates):
         np.testing.assert_array_equal(getattr(in_blocks, each.name), getattr(whole, each.name), strict=True)
+
+
+MEMORY = 2_000_000
+
+
+def spread_copies(count: int) -> Units:
+    """Return images of which each third one is a turned copy of another one with noise, and panels of some."""
+    vectors = grids(count, seed=7)
+    for number, image in enumerate(range(2, count, 3)):
+        noisy = unit(vectors[[image - 1]] + 0.1 * grids(1, seed=image))
+        vectors[image] = all_poses(noisy)[number % POSES, 0]
+    return units(vectors, vectors[: count // 10] + 0.1 * grids(count // 10, seed=8), list(range(count // 10, 0, -1)))
+
+
+@pytest.mark.parametrize("added", [0, 2950])
+def test_find_candidates__on_disk(tmp_path: Path, added: int) -> None:
+    """What does not fit into memory has the same copies; nothing is left in the folder, and the share ascends."""
+    some, shares = spread_copies(3000), [0.0]
+    owners = np.where(np.arange(3000) % 100 < 2, np.arange(3000) // 100, -1).astype(np.int32)
+    expected = find_candidates(some, all_poses, as_grids, as_cells, added=added, owners=owners, engine=CpuProducts(1))
+    found = find_candidates(
+        some, all_poses, as_grids, as_cells,
+        added=added, owners=owners, on_disk=OnDisk(tmp_path, MEMORY), progress=shares.append,
+    )  # fmt: skip
+    copied = {(image - 1, image) for image in range(2, 3000, 3) if image >= added}
+    copied = {(a, b) for a, b in copied if owners[a] < 0 or owners[a] != owners[b]}
+    assert copied <= pairs_of(found)
+    assert len(pairs_of(found) & pairs_of(expected)) >= 0.95 * len(pairs_of(expected))
+    assert (np.diff(found.a.astype(np.int64) * 3000 + found.b) > 0).all()
+    assert not list(tmp_path.iterdir())
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+
+
+def test_find_candidates__on_disk_on_any_executor(workers: Executor, tmp_path: Path) -> None:
+    """Executors give the very same pairs."""
+
+    def found(executor: Executor | None, name: str) -> Candidates:
+        (tmp_path / name).mkdir()
+        return find_candidates(
+            some, all_poses, as_grids, as_cells, on_disk=OnDisk(tmp_path / name, MEMORY), executor=executor
+        )
+
+    some = spread_copies(900)
+    expected, other = found(None, "thread"), found(workers, "workers")
+    for each in dataclasses.fields(Candidates):
+        np.testing.assert_array_equal(getattr(other, each.name), getattr(expected, each.name), strict=True)
+
+
+def test_find_candidates__on_disk_may_cost_too_much(tmp_path: Path) -> None:
+    """The cost is known before the images are compared."""
+
+    def refuse(multiply_adds: float, _dimension: int) -> None:
+        raise OverflowError(multiply_adds)
+
+    with pytest.raises(OverflowError):
+        find_candidates(
+            spread_copies(900), all_poses, as_grids, as_cells, on_disk=OnDisk(tmp_path, MEMORY, refuse)
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("pose", [0, 5])
+def test_find_candidates__many_equal_images(tmp_path: Path, pose: int, *, on_disk: bool) -> None:
+    """Equal images, of which there are more than neighbours, are joined, and do not hide as many copies of them."""
+    vectors = grids(150, seed=11)
+    vectors[20:70] = vectors[20]
+    vectors[80:130] = all_poses(unit(vectors[[20]] + 0.1 * grids(1, seed=12)))[pose, 0]
+    found = find_candidates(
+        units(vectors), all_poses, as_grids, as_cells, on_disk=OnDisk(tmp_path, MEMORY) if on_disk else None
+    )
+    for least, sets in ((0.9999, 2), (0.95, 1)):
+        is_copy = found.similarity > least
+        joined = connected_components(150, found.a[is_copy], found.b[is_copy])[1]
+        assert len({joined[image] for image in (*range(20, 70), *range(80, 130))}) == sets
+
+
+def test_find_candidates__many_equal_images_of_owners() -> None:
+    """Equal frames of two videos are candidates for each other, those of one video are none."""
+    same = np.repeat(grids(1), 120, axis=0)
+    owners = np.repeat(np.array([0, 1], np.int32), 60)
+    found = candidates_of(units(same), owners=owners)
+    assert len(found.a)
+    assert all(a < 60 <= b for a, b in pairs_of(found))
+
+
+@pytest.mark.parametrize("count", [5, 8, 12])
+def test_find_candidates__near_copy_of_equal_panels(count: int) -> None:
+    """An image is a candidate of each of some collages that show the same one."""
+    whole, shown = grids(60, seed=21), grids(1, seed=22)
+    whole[0] = unit(shown + 0.1 * grids(1, seed=23))[0]
+    found = candidates_of(units(whole, np.repeat(shown, count, axis=0), list(range(10, 10 + count))))
+    is_similar = found.similarity >= 0.9
+    assert {(0, image) for image in range(10, 10 + count)} <= pairs_of(found.take(is_similar))
+
+
+@pytest.mark.parametrize("count", [5, 8, 12])
+def test_find_candidates__near_copy_of_equal_frames(count: int) -> None:
+    """An image is a candidate of each of some equal frames of a video."""
+    whole = grids(60, seed=24)
+    whole[10 : 10 + count] = whole[10]
+    whole[0] = unit(whole[[10]] + 0.1 * grids(1, seed=25))[0]
+    owners = np.full(60, -1, np.int32)
+    owners[10 : 10 + count] = 3
+    found = candidates_of(units(whole), owners=owners)
+    is_similar = found.similarity >= 0.9
+    assert pairs_of(found.take(is_similar)) == {(0, image) for image in range(10, 10 + count)}
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60), st.integers(1, 40))
+def test_found_pairs__law(given_pairs: list[tuple[int, int]], span: int) -> None:
+    """Pairs come once, in order, with an ascending share, from memory as from files of any number of images."""
+    expected = sorted({(min(pair), max(pair)) for pair in given_pairs})
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "_SPAN", span)
+        for found in (FoundPairs(30), FoundPairs(30, Path(folder))):
+            for start in range(0, len(given_pairs), 7):
+                some = np.array(given_pairs[start : start + 7])
+                found.add(some[:, 0], some[:, 1])
+            parts = list(found.ordered())
+            assert [each for a, b, _ in parts for each in zip(a.tolist(), b.tolist(), strict=True)] == expected
+            shares = [share for _, _, share in parts]
+            assert shares == sorted(shares)
+            assert not given_pairs or shares[-1] == 1
+        assert not list(Path(folder).iterdir())
+
+
+def test_find_candidates__least_similarity() -> None:
+    """Pairs below a similarity are left out, and the others keep their numbers."""
+    some = spread_copies(300)
+    every = candidates_of(some)
+    found = find_candidates(some, all_poses, as_grids, as_cells, least=0.5, engine=CpuProducts(1))
+    kept = every.take(every.similarity >= 0.5)
+    assert 0 < len(found.a) < len(every.a)
+    for each in dataclasses.fields(Candidates):
+        np.testing.assert_array_equal(getattr(found, each.name), getattr(kept, each.name), strict=True)

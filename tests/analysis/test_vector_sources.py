@@ -1,12 +1,15 @@
 """Vectors are the same from every source."""
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis.vector_sources import ConcatenatedVectors, VectorsInMemory, VectorSource
+from framedex.analysis import vector_sources
+from framedex.analysis.vector_sources import ConcatenatedVectors, VectorsInFile, VectorsInMemory, VectorSource
 from tests.analysis.arrays import Vectors, uniform
 
 
@@ -38,3 +41,22 @@ def test_vectors_in_memory__half_precision() -> None:
     assert taken.dtype == np.float32
     assert taken.flags.c_contiguous
     np.testing.assert_array_equal(taken, vectors[[4, 1]].astype(np.float32))
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 16384])
+def test_vectors_in_file__are_those_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_rows: int
+) -> None:
+    """A part of a file has its rows, in blocks and by number, also in another process."""
+    monkeypatch.setattr(vector_sources, "_BLOCK_ROWS", block_rows)
+    vectors = uniform(20, 4)
+    vectors.tofile(tmp_path / "vectors")
+    for start, stop in ((0, 20), (3, 11), (20, 20)):
+        stored = VectorsInFile(tmp_path / "vectors", 4, 0, 20).part(start, stop)
+        assert (len(stored), stored.dimension) == (stop - start, 4)
+        np.testing.assert_array_equal(whole(stored), vectors[start:stop])
+        rows = np.arange(stop - start)[::-2]
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(stored)).take(rows), vectors[start:stop][rows])
+    np.testing.assert_array_equal(
+        whole(VectorsInFile(tmp_path / "vectors", 4, 2, 18).part(3, 9)), vectors[5:11]
+    )  # fmt: skip

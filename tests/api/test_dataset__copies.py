@@ -16,9 +16,11 @@ import numpy.typing as npt
 import pytest
 from pydantic import ValidationError
 
-from framedex import Dataset, InvalidInput, Workspace
+from framedex import Dataset, InvalidInput, Workspace, WorkspaceError
 from framedex.cli import main
 from framedex.core.ids import media_id
+from framedex.jobs.index import copies as index_copies
+from framedex.jobs.index import verified_copies
 from framedex.jobs.index.keypoint_cache import _RECORD
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.operations.context import open_media
@@ -703,6 +705,64 @@ class TestCache:
             file.write_bytes(b"again")
             workspace.delete_dataset("onnx")
             assert not file.exists()
+
+
+@pytest.fixture
+def beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images do not fit into memory, and a few pairs are verified at a time."""
+    monkeypatch.setattr(index_copies, "_FEW", 0)
+    monkeypatch.setattr(index_copies, "_IMAGE_BYTES", 2**60)
+    monkeypatch.setattr(verified_copies, "_PAIRS", 3)
+
+
+@pytest.mark.usefixtures("beyond_memory")
+class TestBeyondMemory:
+    """Copies of images whose descriptors do not fit into memory."""
+
+    @pytest.mark.parametrize("executor", ["threads", "processes"])
+    def test_create__groups_copies_of_all_kinds(self, home: Home, tmp_path: Path, executor: str) -> None:
+        """The groups are those that are found in memory, and no file is left."""
+        settings = VERIFYING.model_copy(update={"executor": executor, "processes": 2})
+        with Workspace(tmp_path / "ws", settings=settings) as workspace:
+            dataset = workspace.create_dataset("d", home.folder, "gist")
+            expected = home.datasets["gist"]
+            assert copies(dataset.duplicates()) == copies(expected.duplicates())
+            assert pairs_of(dataset) == pairs_of(expected)
+            assert not [each for each in (workspace.path / "cache" / "spill").rglob("*") if each.is_file()]
+
+    @ENCODERS
+    def test_add_media__joins_the_group(self, opened: Opener, small: Path, encoder: str) -> None:
+        """An added copy joins the group of its original, and so does one that a rebuild finds."""
+        dataset = opened(encoder)
+        dataset.add_media(small / "more")
+        assert copies(dataset.duplicates()) == SMALL | {"c.png": {"c_turned.png": "turned by 90°"}}
+        dataset.add_media(small / "last", auto_reindex=True)
+        assert copies(dataset.duplicates())["d.png"] == {"d_cropped.png": HALF}
+
+    def test_add_media__of_equal_pixels(self, opened: Opener, small: Path, tmp_path: Path) -> None:
+        """An added image with the pixels of another one is equal to it, not about equal."""
+        dataset = opened("onnx")
+        for number in range(8):
+            put(tmp_path / "again", {f"{number}_again.bmp": detailed(number % 4)})
+        dataset.add_media(tmp_path / "again")
+        groups = dataset.duplicates(1.0)
+        assert sorted(len(group.paths) for group in groups) == [3, 3, 3, 3]
+        assert max(columns_of(dataset, ["duplicate_similarity"])["duplicate_similarity"]) <= 1
+
+    def test_create__of_broken_images(self, workspace: Workspace, tmp_path: Path) -> None:
+        """Without any descriptor there are no copies."""
+        for name in ("a.jpg", "b.jpg"):
+            write(tmp_path / "images" / name, photo(0)).write_bytes(b"no image")
+        dataset = workspace.create_dataset("d", tmp_path / "images", "gist")
+        assert dataset.duplicates() == []
+
+    def test_create__without_space(self, workspace: Workspace, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Too little space is reported before the descriptors are written."""
+        monkeypatch.setattr(index_copies, "_FILE_BYTES", 2**50)
+        with pytest.raises(
+            WorkspaceError, match=r"the search for copies of 20 images needs [\d,]+ bytes for temporary files"
+        ):
+            workspace.create_dataset("d", home.folder, "gist")
 
 
 class TestBudget:

@@ -1,13 +1,17 @@
 """Sources of vectors: matrices in memory, or tables that are read in parts."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import take_rows
 from framedex.core.arrays import Vectors
+from framedex.core.mapped_files import mapped_at_random, read_matrix
 
 Rows = npt.NDArray[np.integer]
 _BLOCK_ROWS = 16384
@@ -127,3 +131,57 @@ class SelectedVectors:
     def take(self, rows: Rows) -> Vectors:
         """Return rows as float32."""
         return self._stored.take(self._rows[rows])
+
+
+@dataclass(frozen=True)
+class VectorsInFile:
+    """Source of vectors from a file of nothing but their values, which other processes open by its path.
+
+    Attributes:
+        path: float32 values, row by row.
+        dimension: the number of values per row, D.
+        start, stop: the rows of the file that are the source's.
+    """
+
+    path: Path
+    dimension: int
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __reduce__(self) -> Any:
+        """Return the parts without the opened file."""
+        return VectorsInFile, (self.path, self.dimension, self.start, self.stop)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, D)."""
+        return len(self), self.dimension
+
+    def __getitem__(self, rows: slice | Rows) -> Vectors:
+        """Return rows as of a matrix, in memory: consecutive ones, or some by number."""
+        if not isinstance(rows, slice):
+            return self.take(rows)
+        first, last, _ = rows.indices(len(self))
+        return read_matrix(self.path, np.float32, self.dimension, self.start + first, self.start + max(first, last))
+
+    def blocks(self) -> Iterator[tuple[int, Vectors]]:
+        """Yield blocks of some thousand rows."""
+        for first in range(0, len(self), _BLOCK_ROWS):
+            yield first, self[first : first + _BLOCK_ROWS]
+
+    def take(self, rows: Rows) -> Vectors:
+        """Return rows as float32."""
+        if not len(rows):
+            return np.empty((0, self.dimension), np.float32)
+        return take_rows(self._mapped, np.asarray(rows, np.int64) + self.start)
+
+    def part(self, start: int, stop: int) -> "VectorsInFile":
+        """Return the source of some consecutive rows."""
+        return replace(self, start=self.start + start, stop=self.start + stop)
+
+    @cached_property
+    def _mapped(self) -> Vectors:
+        return mapped_at_random(self.path, np.float32, self.dimension)

@@ -71,6 +71,11 @@ def stages_outlast_processes() -> bool:
     return _BOOT.exists()
 
 
+def is_stage(path: Path) -> bool:
+    """Return whether a file has the result of a stage."""
+    return path.name.startswith(_PREFIX)
+
+
 def last_stage_time(folder: Path) -> float | None:
     """Return when the last stage of a folder was completed, in seconds since 1970; None if none counts."""
     found = [path for path in folder.glob(f"{_PREFIX}*") if _is_of_this_run(path)]

@@ -1,12 +1,13 @@
 """The job that creates a dataset: ingest, index, commit."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
 from framedex.encoders import FETCHED
 from framedex.jobs.context import JobContext
-from framedex.jobs.index.copies import find_copies
+from framedex.jobs.index.copies import FoundCopies, found_copies
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
@@ -92,24 +93,25 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
             boxes, job, content.encoder, versions=versions, roots=roots, roles_of=job.head.summary
         )
         objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
-    copies = None
     indexing = end
+    copying: AbstractContextManager[FoundCopies | None] = nullcontext()
     if isinstance(content, FilesInput):
         indexing = (1 + end) / 2
-        copies = find_copies(
+        copying = found_copies(
             job.with_added(versions, job.head.summary),
             Table(table, version),
             roots=roots,
             progress=progress.stages(end, indexing),
         )
-    indexed = index(
-        Table(table, version),
-        job.config.thresholds,
-        copies=None if copies is None else copies.pairs,
-        comparison=None if copies is None else Comparison(job.with_added(versions, job.head.summary), roots),
-        resources=IndexResources.of(job),
-        progress=progress.stages(indexing, 1.0),
-    )
+    with copying as copies:
+        indexed = index(
+            Table(table, version),
+            job.config.thresholds,
+            copies=None if copies is None else copies.pairs,
+            comparison=None if copies is None else Comparison(job.with_added(versions, job.head.summary), roots),
+            resources=IndexResources.of(job),
+            progress=progress.stages(indexing, 1.0),
+        )
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))
     summary = facts.applied_to(with_box_problems(summary, boxes, unmatched=True, content=content))
     summary = summary.with_(layout=[*layout_lines(content), *facts.notes])

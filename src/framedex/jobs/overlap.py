@@ -21,7 +21,8 @@ from framedex.encoders.copy_descriptor import MIRRORED, cells, layouts, poses
 from framedex.errors import InvalidInput
 from framedex.executors import Executor, open_executor
 from framedex.jobs.context import JobContext
-from framedex.jobs.index.copies import LITTLE, near_and_doubtful, read_panels
+from framedex.jobs.index.copies import DOUBTFUL, LITTLE, near_and_doubtful
+from framedex.jobs.index.copy_descriptors import read_panels
 from framedex.jobs.index.verified_copies import VERIFIED, ImageSource, verified_pairs
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.copy_pairs import compared_column, read_descriptors, read_pairs
@@ -224,7 +225,9 @@ def _copies_between(
 
     if not split or not len(numbers[1]):
         return []
-    found = find_candidates(units, poses, layouts, cells, split=split, executor=executor, progress=finding)
+    found = find_candidates(
+        units, poses, layouts, cells, split=split, least=DOUBTFUL, executor=executor, progress=finding
+    )
     images = units.images
     del units
     budget = here.job.settings.copy_budget_ms

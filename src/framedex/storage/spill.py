@@ -49,7 +49,7 @@ def spill_folder(parent: Path, needed: int, purpose: str, *, key: str = "") -> I
             for unfinished in folder.glob(f".*{SUFFIX}"):
                 unfinished.unlink()
             remove_spills(parent, kept_s=KEPT_S)
-            _check_space(folder, needed, purpose)
+            check_space(folder, needed, purpose)
             is_begun = True
             folder.mkdir(exist_ok=True)
             yield folder
@@ -79,13 +79,18 @@ def _locked_folder(parent: Path, key: str) -> Iterator[Path]:
         yield folder
 
 
-def _check_space(folder: Path, needed: int, purpose: str) -> None:
+def check_space(folder: Path, needed: int, purpose: str) -> None:
     """Check the space for files, of which a folder may have some; other folders without a process make room.
+
+    Args:
+        folder: the folder of temporary files, or where it will be.
+        needed: the bytes of all its files.
+        purpose: what they are for, in words.
 
     Raises:
         WorkspaceError: it is too little.
     """
-    missing = needed + _SPARE - _bytes(folder)
+    missing = needed + _SPARE - bytes_of(folder)
     if shutil.disk_usage(folder.parent).free < missing:
         remove_spills(folder.parent)
     free = shutil.disk_usage(folder.parent).free
@@ -100,8 +105,9 @@ def _new_name() -> str:
     return f"{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def _bytes(folder: Path) -> int:
-    return sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0
+def bytes_of(folder: Path) -> int:
+    """Return the bytes of the files in a folder, which may be missing."""
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
 
 
 def _lock(folder: Path) -> Path:
@@ -122,7 +128,7 @@ def remove_spills(parent: Path, *, kept_s: float = 0.0) -> int:
         with locked_if_free(_lock(folder)) as is_free:
             if not is_free or (kept_s and time.time() - (last_stage_time(folder) or 0.0) < kept_s):
                 continue
-            removed += _bytes(folder)
+            removed += bytes_of(folder)
             shutil.rmtree(folder, ignore_errors=True)
             _lock(folder).unlink(missing_ok=True)
     return removed

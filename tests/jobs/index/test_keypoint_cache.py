@@ -292,3 +292,13 @@ def test_get__folder_deleted_while_open(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with KeypointCache(tmp_path) as cache:
         assert key(0) not in cache
+
+
+def test_forget__keeps_those_of_the_file(tmp_path: Path) -> None:
+    """Keypoints for which the file has no space are gone, the others are not."""
+    with KeypointCache(tmp_path, max_bytes=ONE_RECORD) as cache:
+        for number in range(3):
+            cache.put({key(number): keypoints(number)})
+        assert [key(number) in cache for number in range(3)] == [True, True, True]
+        cache.forget()
+        assert [key(number) in cache for number in range(3)] == [True, False, False]

@@ -1,6 +1,5 @@
 """Files of an index that is computed by groups: vectors sorted by cell, neighbour lists, and visits."""
 
-import mmap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import take_rows
 from framedex.core.arrays import Vectors
+from framedex.core.mapped_files import mapped_at_random, read_matrix
 
 Places = npt.NDArray[np.integer]
 _BLOCK_ROWS = 16384
@@ -93,22 +93,14 @@ class GroupFiles:
 
     @property
     def vectors(self) -> Vectors:
-        """float32, shape (N, D): the vectors, by place, for reading single ones; see :meth:`part`.
-
-        The system reads nothing else then, where it would read megabytes around a row that is not in memory.
-        """
-        with self._path("vectors").open("r+b") as file:
-            content = mmap.mmap(file.fileno(), 0)
-        if hasattr(mmap, "MADV_RANDOM"):
-            content.madvise(mmap.MADV_RANDOM)
-        return np.frombuffer(content, dtype=np.float32).reshape(self.rows, self.dimension)
+        """float32, shape (N, D): the vectors, by place, for reading single ones; see :meth:`part`."""
+        found: Vectors = mapped_at_random(self._path("vectors"), np.float32, self.dimension)
+        return found
 
     def part(self, start: int, stop: int) -> Vectors:
         """Return consecutive vectors in memory: float32, shape (R, D)."""
-        width = 4 * self.dimension
-        rows = max(0, min(stop, self.rows) - start)
-        found = np.fromfile(self._path("vectors"), np.float32, rows * self.dimension, offset=start * width)
-        return found.reshape(rows, self.dimension)
+        found: Vectors = read_matrix(self._path("vectors"), np.float32, self.dimension, start, min(stop, self.rows))
+        return found
 
     def write(self, start: int, vectors: Vectors) -> None:
         """Write consecutive vectors, without reading what they replace."""
@@ -125,6 +117,14 @@ class GroupFiles:
     def similarity(self) -> Vectors:
         """float32, shape (N, k): the similarities of neighbours, by place; -inf for none."""
         return self._open("similarity")
+
+    def listed(self, places: Places) -> tuple[npt.NDArray[np.int32], Vectors]:
+        """Return the lists of some places, and the similarities, in memory."""
+        lists, similarity = (
+            mapped_at_random(self._path(name), kind, self.k)
+            for name, kind in (("lists", np.int32), ("similarity", np.float32))
+        )
+        return lists[places], similarity[places]
 
     @property
     def nearest(self) -> npt.NDArray[np.int32]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from framedex.core.progress import Progress
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.added import index_added
-from framedex.jobs.index.copies import find_copies, with_known
+from framedex.jobs.index.copies import found_copies, with_known
 from framedex.jobs.index.finish import read_cells, read_sums
 from framedex.jobs.index.index import WrittenIndex, index
 from framedex.jobs.index.missing_values import complete_rows
@@ -77,23 +77,23 @@ def index_changed(
     if rebuild:
         return rebuild_index(job, table, progress, summary, kept, roots)
     indexed = int(np.count_nonzero(~replaced)) if replaced.any() else before.count()
-    found = find_copies(
+    with found_copies(
         job, table, added=indexed, roots=roots, progress=lambda stage, share: progress(stage, _COPIES * share)
-    )
-    return index_added(
-        table,
-        job.config.thresholds,
-        summary,
-        centroids=centroids,
-        sums=sums,
-        progress=lambda stage, share: progress(stage, _COPIES + (1 - _COPIES) * share),
-        cannot_link=job.cannot_link,
-        limits=job.limits,
-        label_decisions=job.label_decisions,
-        copies=None if kept is None else kept.joined(NO_PAIRS if found is None else found.pairs),
-        near=None if found is None else found.near,
-        comparison=None if found is None else Comparison(job, roots),
-    )
+    ) as found:
+        return index_added(
+            table,
+            job.config.thresholds,
+            summary,
+            centroids=centroids,
+            sums=sums,
+            progress=lambda stage, share: progress(stage, _COPIES + (1 - _COPIES) * share),
+            cannot_link=job.cannot_link,
+            limits=job.limits,
+            label_decisions=job.label_decisions,
+            copies=None if kept is None else kept.joined(NO_PAIRS if found is None else found.pairs),
+            near=None if found is None else found.near,
+            comparison=None if found is None else Comparison(job, roots),
+        )
 
 
 def rebuild_index(
@@ -121,20 +121,20 @@ def rebuild_index(
     )
     table = completed.table
     start = measuring + _COPIES
-    found = find_copies(
+    with found_copies(
         job, table, roots=roots, progress=lambda stage, share: progress(stage, measuring + _COPIES * share)
-    )
-    indexed = index(
-        table,
-        job.config.thresholds,
-        copies=None if found is None else with_known(found.pairs, known),
-        comparison=None if found is None else Comparison(job, roots),
-        progress=lambda stage, share: progress(stage, start + (1 - start) * share),
-        first_free=summary.first_free,
-        settled=summary.settled,
-        cannot_link=job.cannot_link,
-        limits=job.limits,
-        resources=IndexResources.of(job),
-        label_decisions=job.label_decisions,
-    )
+    ) as found:
+        indexed = index(
+            table,
+            job.config.thresholds,
+            copies=None if found is None else with_known(found.pairs, known),
+            comparison=None if found is None else Comparison(job, roots),
+            progress=lambda stage, share: progress(stage, start + (1 - start) * share),
+            first_free=summary.first_free,
+            settled=summary.settled,
+            cannot_link=job.cannot_link,
+            limits=job.limits,
+            resources=IndexResources.of(job),
+            label_decisions=job.label_decisions,
+        )
     return replace(indexed, unread=completed.unread, undescribed=completed.undescribed)

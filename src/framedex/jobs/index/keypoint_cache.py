@@ -43,7 +43,7 @@ class KeypointCache:
 
     Args:
         folder: of the dataset's cache; it may be missing, or not writable: then keypoints are kept in memory.
-        max_bytes: size limit of the file; further keypoints are kept in memory until the cache is closed.
+        max_bytes: size limit of the file; further keypoints are kept in memory until they are forgotten.
     """
 
     def __init__(self, folder: Path, max_bytes: int = 16 * 2**30) -> None:
@@ -114,6 +114,10 @@ class KeypointCache:
             record["check"] = _check(record)
         if not self._append(records):
             self._memory |= dict(zip(made, records, strict=True))
+
+    def forget(self) -> None:
+        """Forget the keypoints that are kept in memory."""
+        self._memory.clear()
 
     def _append(self, records: npt.NDArray[Any]) -> bool:
         if self._file is None:

@@ -1,9 +1,12 @@
 """Verification of copies by keypoints: which pairs of images show the same, and what was done to the copy."""
 
+import hashlib
 import logging
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.keypoints import Keypoints, SharedView, find_keypoints, shared_view, to_keypoint_size
+from framedex.core.arrays import Mask, RowIds
 from framedex.core.borders import Box, cropped, inner_box
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.core.progress import ShareProgress
+from framedex.core.stages import Stages
 from framedex.encoders.copy_descriptor import panels
 from framedex.errors import Unavailable
 from framedex.executors import Executor
@@ -27,12 +32,18 @@ from framedex.storage.copy_pairs import CROPPED, NO_PAIRS, CopyPairs
 from framedex.storage.media import Media
 
 Rows = npt.NDArray[np.int64]
+_Copy = tuple[int, int, str, float]
 VERIFIED = DUPLICATE_LEVELS[0]
 """The similarity of copies that keypoints show."""
 _LOG = logging.getLogger("framedex")
 _DETAIL = 240  # pixels of the shorter side of the images in which keypoints are found
 _BLOCK = 256  # images whose keypoints are stored at a time
 _PART = 64  # pairs that a worker compares at a time
+_KEPT_EVERY_S = 300.0
+_VERIFIED = "verified"  # the stage with the pairs that are done
+_PAIRS = 2**14  # pairs whose images are read and compared at a time
+_FEW_SHARE = 16  # fewer images than this part of the table are read by number
+_TAKEN = 1024  # rows that are read by number at a time
 _WHOLE = 0.97  # share of an image that counts as all of it
 _FRAME = 0.08  # difference of shares of an image that trimming and compression make
 _TURN = 1.5  # degrees that are a turn
@@ -65,6 +76,8 @@ def verified_pairs(
     mirrored: npt.NDArray[np.bool_],
     executor: Executor,
     progress: ShareProgress,
+    *,
+    stages: Stages | None = None,
 ) -> CopyPairs:
     """Return the pairs of rows that keypoints confirm. The result does not depend on the executor.
 
@@ -75,36 +88,94 @@ def verified_pairs(
         mirrored: bool, shape (P,): whether the second image may be mirrored.
         executor: reads images and compares them.
         progress: called with the share that is done; raises to stop.
+        stages: keep what is done every few minutes, for a process that goes on with the same pairs after a kill.
     """
-    wanted = np.union1d(a, b)
-    is_mirrored = np.zeros(int(wanted.max(initial=-1)) + 1, dtype=np.bool_)
-    is_mirrored[b[mirrored]] = True
-    keys: _Keys = {}
+    pairs = _PairsToVerify(a, b, mirrored)
+    done, made = _begun(stages, pairs)
+    kept_at = time.monotonic()
     with ExitStack() as stack:
-        caches = [stack.enter_context(KeypointCache(each.keypoints)) for each in sources]
-        try:
-            done = 0.0
-            for source, cache in zip(sources, caches, strict=True):
-                low, high = np.searchsorted(wanted, [source.first, source.first + source.media.table.count()]).tolist()
-                share = _READING * (high - low) / max(len(wanted), 1)
-                reading = _part_of(progress, done, share)
-                keys |= _read_keypoints(source, wanted[low:high], is_mirrored, cache, executor, reading)
-                done += share
-        except Unavailable as error:
-            _LOG.warning("copies are not verified, because images cannot be read: %s", error)
-            return NO_PAIRS
-        pairs = list(zip(a.tolist(), b.tolist(), mirrored.tolist(), strict=True))
-        views = _compare(keys, pairs, caches, executor, _part_of(progress, _READING, 1 - _READING))
-    made = [
-        _described(row, other, proof) for row, other, proof in zip(a.tolist(), b.tolist(), views, strict=True) if proof
-    ]
+        images = [_Images(each, stack.enter_context(KeypointCache(each.keypoints))) for each in sources]
+        for first, part in pairs.parts():
+            if first < done:
+                continue
+            share = _part_of(progress, first / len(a), len(part) / len(a))
+            try:
+                found = _views(images, pairs, part, executor, share)
+            except Unavailable as error:
+                _LOG.warning("further copies are not verified, because images cannot be read: %s", error)
+                break
+            numbered = zip(part.tolist(), found, strict=True)
+            made |= {pair: _described(int(a[pair]), int(b[pair]), proof) for pair, proof in numbered if proof}
+            if stages is not None and time.monotonic() - kept_at >= _KEPT_EVERY_S:
+                with suppress(OSError):  # the disk is full
+                    stages.put(_VERIFIED, (pairs.key, first + len(part), made))
+                kept_at = time.monotonic()
+        if unread := sum(len(each.unread) for each in images):
+            _LOG.warning("copies of %d images are not verified, because the images cannot be read", unread)
     if not made:
         return NO_PAIRS
-    first, second, reasons, shares = zip(*made, strict=True)
+    first_rows, second, reasons, shares = zip(*(made[pair] for pair in sorted(made)), strict=True)
     similarity = np.full(len(made), VERIFIED, np.float32)
     return CopyPairs(
-        np.array(first, np.int64), np.array(second, np.int64), similarity, reasons, np.array(shares, np.float32)
+        np.array(first_rows, np.int64), np.array(second, np.int64), similarity, reasons, np.array(shares, np.float32)
     )
+
+
+@dataclass(frozen=True)
+class _PairsToVerify:
+    """Pairs of rows, and whether the second image may be mirrored; see :func:`verified_pairs`."""
+
+    a: Rows
+    b: Rows
+    mirrored: Mask
+
+    @cached_property
+    def key(self) -> bytes:
+        """A key of the pairs."""
+        digest = hashlib.blake2b(digest_size=16)
+        for each in (self.a, self.b, self.mirrored):
+            digest.update(each.tobytes())
+        return digest.digest()
+
+    @cached_property
+    def mirrored_rows(self) -> Rows:
+        """The rows whose images may be mirrored, ascending."""
+        return np.unique(self.b[self.mirrored])
+
+    def parts(self) -> Iterator[tuple[int, Rows]]:
+        """Yield (the number of pairs before, pairs): some thousand pairs at a time."""
+        order = np.arange(len(self.a)) if len(self.a) <= _PAIRS else np.lexsort((self.b, self.a))
+        for start in range(0, len(order), _PAIRS):
+            yield start, order[start : start + _PAIRS]
+
+
+def _begun(stages: Stages | None, pairs: _PairsToVerify) -> tuple[int, dict[int, _Copy]]:
+    """Return how many pairs are done, in their order, and what was found, by pair."""
+    found: tuple[bytes, int, dict[int, _Copy]] | None = None if stages is None else stages.get(_VERIFIED)
+    return (0, {}) if found is None or found[0] != pairs.key else found[1:]
+
+
+def _views(
+    images: Sequence["_Images"], pairs: _PairsToVerify, part: Rows, executor: Executor, progress: ShareProgress
+) -> list["_Proof | None"]:
+    """Return what the images of a part of the pairs share; see :func:`verified_pairs`."""
+    a, b = pairs.a[part], pairs.b[part]
+    wanted = np.union1d(a, b)
+    is_mirrored = np.isin(wanted, pairs.mirrored_rows)
+    keys: _Keys = {}
+    done = 0.0
+    for each in images:
+        low, high = np.searchsorted(wanted, [each.first, each.first + each.media.table.count()]).tolist()
+        share = _READING * (high - low) / max(len(wanted), 1)
+        reading = _part_of(progress, done, share)
+        keys |= each.read_keypoints(wanted[low:high], is_mirrored[low:high], executor, reading)
+        done += share
+    listed = list(zip(a.tolist(), b.tolist(), pairs.mirrored[part].tolist(), strict=True))
+    caches = [each.cache for each in images]
+    found = _compare(keys, listed, caches, executor, _part_of(progress, _READING, 1 - _READING))
+    for cache in caches:
+        cache.forget()
+    return found
 
 
 _Keys = dict[tuple[int, bool], bytes]
@@ -115,54 +186,84 @@ def _part_of(progress: ShareProgress, start: float, share: float) -> ShareProgre
     return lambda part: progress(start + share * part)
 
 
-def _read_keypoints(
-    source: ImageSource,
-    rows: Rows,
-    is_mirrored: npt.NDArray[np.bool_],
-    cache: KeypointCache,
-    executor: Executor,
-    progress: ShareProgress,
-) -> _Keys:
-    """Find the keypoints of rows that the cache lacks; return the keys of all rows whose keypoints are known."""
-    media, first = source.media, source.first
-    keys: _Keys = {}
-    missing: list[dict[str, Any]] = []
-    for row in _rows(media, rows, first):
-        number, content = row["number"], row["content_hash"]
-        if content is None:
-            continue
-        for flag in (False, True)[: 1 + int(is_mirrored[number])]:
-            keys[number, flag] = key_of(content, row.get("frame_number"), mirrored=flag)
-        row["wanted"] = [flag for flag in (False, True) if (key := keys.get((number, flag))) and key not in cache]
-        if row["wanted"]:
-            missing.append(row)
-    results = decode_rows(
-        media, missing, _keypoints_of, _without_keypoints, detail=_DETAIL, settings=source.settings, executor=executor
-    )
-    made: dict[bytes, Keypoints] = {}
-    done = unread = 0
-    with closing(results):
-        for each in results:
-            if each is None:
+class _Images:
+    """Images of a source, whose keypoints are read.
+
+    Args:
+        source: the table.
+        cache: its keypoints.
+
+    Attributes:
+        first: the number of its first row.
+        unread: the rows of images that cannot be read.
+    """
+
+    def __init__(self, source: ImageSource, cache: KeypointCache) -> None:
+        self.media, self.cache, self.first = source.media, cache, source.first
+        self._settings = source.settings
+        self.unread: set[int] = set()
+
+    def read_keypoints(self, rows: Rows, is_mirrored: Mask, executor: Executor, progress: ShareProgress) -> _Keys:
+        """Find the keypoints of rows that the cache lacks; return the keys of all rows whose keypoints are known."""
+        keys: _Keys = {}
+        missing: list[dict[str, Any]] = []
+        flags_of = dict(zip(rows.tolist(), is_mirrored.tolist(), strict=True))
+        for row in self._rows(rows):
+            number, content = row["number"], row["content_hash"]
+            if content is None:
                 continue
-            done, unread = done + 1, unread + (not each)
-            made |= {keys[place]: points for place, points in each.items()}
-            if len(made) >= _BLOCK:
-                cache.put(made)
-                made = {}
-            progress(done / len(missing))
-    cache.put(made)
-    if unread:
-        _LOG.warning("copies of %d images are not verified, because the images cannot be read", unread)
-    return keys
+            flags = (False, True)[: 1 + int(flags_of[number])]
+            for flag in flags:
+                keys[number, flag] = key_of(content, row.get("frame_number"), mirrored=flag)
+            row["wanted"] = [flag for flag in flags if keys[number, flag] not in self.cache]
+            if row["wanted"] and number not in self.unread:
+                missing.append(row)
+        results = decode_rows(
+            self.media,
+            missing,
+            _keypoints_of,
+            _without_keypoints,
+            detail=_DETAIL,
+            settings=self._settings,
+            executor=executor,
+        )
+        made: dict[bytes, Keypoints] = {}
+        with closing(results):
+            for done, each in enumerate((each for each in results if each is not None), 1):  # None: it goes on waiting
+                if not each:
+                    self.unread.add(missing[done - 1]["number"])
+                made |= {keys[place]: points for place, points in each.items()}
+                if len(made) >= _BLOCK:
+                    self.cache.put(made)
+                    made = {}
+                progress(done / len(missing))
+        self.cache.put(made)
+        return keys
+
+    def _rows(self, rows: Rows) -> Iterator[dict[str, Any]]:
+        """Yield rows by number, each with its number."""
+        table = self.media.table
+        columns = list(dict.fromkeys([*self.media.location, "error", "content_hash"]))
+        if len(rows) * _FEW_SHARE < table.count():
+            for start in range(0, len(rows), _TAKEN):
+                some = rows[start : start + _TAKEN]
+                taken = table.take(self._row_ids[some - self.first].tolist(), columns)
+                yield from _numbered(some, taken)
+            return
+        start = self.first
+        for batch in table.scan(columns):
+            some = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)]
+            yield from _numbered(some, batch.take(some - start))
+            start += batch.num_rows
+
+    @cached_property
+    def _row_ids(self) -> RowIds:
+        return np.asarray(self.media.table.scan([], row_ids=True).read_all().column(0).to_numpy(), np.uint64)
 
 
-def _rows(media: Media, rows: Rows, start: int) -> Iterator[dict[str, Any]]:
-    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error", "content_hash"]))):
-        some = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)]
-        for number, row in zip(some.tolist(), batch.take(some - start).to_pylist(), strict=True):
-            yield {**row, "number": number}
-        start += batch.num_rows
+def _numbered(rows: Rows, taken: Any) -> Iterator[dict[str, Any]]:
+    for number, row in zip(rows.tolist(), taken.to_pylist(), strict=True):
+        yield {**row, "number": number}
 
 
 def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypoints]:
@@ -273,7 +374,7 @@ class _Proof:
     other_is_part: bool
 
 
-def _described(row: int, other: int, proof: _Proof) -> tuple[int, int, str, float]:
+def _described(row: int, other: int, proof: _Proof) -> _Copy:
     """Return (copy, original, what was done to the copy, the share of the copy that is not beside other content).
 
     The copy is the one that has a uniform frame around the original, shows it beside other content, or shows only a
