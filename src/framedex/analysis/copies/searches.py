@@ -99,16 +99,20 @@ def joined(
         is_searched[unsearched] = False
         found.add(first, others)
 
+    share = 0.0
+
     def described() -> Iterator[tuple[Vectors, npt.NDArray[np.int32], Mask]]:
+        nonlocal share
         starts = range(0, len(units.vectors), WORK)
         results = executor.map(
             partial(taken_poses, projection, poses, light),
             (units.vectors[start : start + WORK] for start in starts),
-            memory=WORK_BYTES, check=lambda: progress(0.0),
+            memory=WORK_BYTES, check=lambda: progress(share),
         )  # fmt: skip
         for start, (points, unit, is_upright) in zip(starts, results, strict=True):
             kept = is_searched[start + unit]
-            progress(_DESCRIBED * start / len(units.vectors))
+            share = _DESCRIBED * start / len(units.vectors)
+            progress(share)
             yield points[kept], units.image[start + unit[kept]].astype(np.int32), is_upright[kept]
 
     searching = _part_of(progress, _DESCRIBED, 1.0)
