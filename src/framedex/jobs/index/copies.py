@@ -38,7 +38,7 @@ _FINDING = 0.3  # share of the work that is done after this stage
 LITTLE = 10_000
 """Images whose copies take less time than the start of processes or of a cluster."""
 _FEW = 4096  # images whose copies are found in memory in any case
-_IMAGE_BYTES = 9000  # of memory for an image, where copies are found in memory: descriptors, poses, neighbours, pairs
+_IMAGE_BYTES = 11_000  # of memory for an image, where copies are found in memory: descriptors, poses, neighbours, pairs
 _UNIT_BYTES = 3200  # of files for an image, where they are not: its descriptors
 _FILE_BYTES = 5200  # the same with poses; that of neighbours is checked when their number is known
 _CHOSEN, _FOUND = "chosen", "found"  # the stages in which the pairs to verify are known, and the copies
