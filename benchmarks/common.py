@@ -59,6 +59,7 @@ PINS = {
         "fast-hdbscan==0.3.4",
         "numba==0.68.1",
         "numpy==2.4.6",
+        "pynndescent==0.7.0",
         "scikit-learn==1.9.1",
         "scipy==1.17.1",
     ),

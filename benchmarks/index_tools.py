@@ -48,7 +48,8 @@ def fast_hdbscan(vectors: str, target: str, **_: Any) -> Answer:
     """The same with fast_hdbscan, whose code is compiled for some rows before the clock starts."""
     from fast_hdbscan import HDBSCAN
 
-    HDBSCAN().fit_predict(np.random.default_rng(0).standard_normal((500, 8), np.float32))
+    for shape in ((500, 8), (2000, 512)):  # of few values, and of many, whose neighbours are found by pynndescent
+        HDBSCAN().fit_predict(np.random.default_rng(0).standard_normal(shape, np.float32))
     return _density_clusters(HDBSCAN(), vectors, target)
 
 
