@@ -93,7 +93,10 @@ def write_kind(kind: str, target: str, rows: int, dimension: int, **_: Any) -> A
 
 
 def _kinds(kind: str, rows: int, dimension: int) -> Iterator[Vectors]:
-    """Yield vectors: clustered, also in small ones or with noise, all equal, of three values, or uniform."""
+    """Yield vectors: clustered, also in small ones or with noise, equal, of three values, in one cluster, or uniform.
+
+    Those of one cluster have a similarity of about 0.8 to each other, in directions without structure.
+    """
     random = np.random.default_rng(SEED)
     values = uniform(3, dimension)
     for number, block in enumerate(Clustered(rows, dimension, largest=_SMALL if kind == "small" else 0).blocks()):
@@ -101,6 +104,8 @@ def _kinds(kind: str, rows: int, dimension: int) -> Iterator[Vectors]:
             yield block
         elif kind == "noisy":
             yield unit(block + random.standard_normal(block.shape, dtype=np.float32) / np.sqrt(np.float32(dimension)))
+        elif kind == "one":
+            yield unit(values[:1] + uniform(len(block), dimension, seed=number) / 2)
         elif kind == "uniform":
             yield uniform(len(block), dimension, seed=number)
         else:

@@ -17,7 +17,7 @@ from index_jobs import job_folder, run_job
 
 SCRIPT = Path(__file__).resolve().parent / "scale_out_index_workers.py"
 WAYS = ("memory", "threads", "processes", "ray")
-KINDS = ("clustered", "small", "noisy", "equal", "three", "uniform")
+KINDS = ("clustered", "small", "noisy", "equal", "three", "one", "uniform")
 EXPONENT, MEMORY_GIB, MINUTES, DISK = 1.15, 8.0, 60.0, 1.2
 EQUAL = 0.999
 MANY_ROWS = 10_000_000
