@@ -13,6 +13,7 @@ import numpy.typing as npt
 from framedex.analysis.copies import Candidates, OnDisk, Units, affordable, find_candidates
 from framedex.analysis.linkage import ROUNDING
 from framedex.core.arrays import Mask
+from framedex.core.counts import counted
 from framedex.core.progress import Progress, ShareProgress
 from framedex.core.stages import Stages, is_stage
 from framedex.encoders.copy_descriptor import MIRRORED, cells, layouts, poses
@@ -131,7 +132,7 @@ class _Search:
 
     @property
     def _purpose(self) -> str:
-        return f"the search for copies of {self.table.count():,} images"
+        return f"the search for copies of {counted(self.table.count(), 'images')}"
 
     def resumed(self, folder: Path) -> FoundCopies:
         """Return the copies, from the stages that a killed process completed."""
@@ -184,7 +185,7 @@ class _Search:
             check=partial(self.progress, _FINDING),
         )
         return (
-            (positions[near.a], positions[near.b], near.whole) if self.added else _NONE_NEAR,
+            (positions[near.a], positions[near.b], np.minimum(near.whole, 1)) if self.added else _NONE_NEAR,
             (positions[chosen.a], positions[chosen.b], chosen.pose >= MIRRORED),
         )
 
