@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy.typing as npt
 from framedex.analysis.copies.pairs import FoundPairs
 from framedex.analysis.copies.poses import STEP
 from framedex.analysis.copies.searches import WORK, WORK_BYTES
-from framedex.analysis.copies.units import Candidates, Images, Poses, Rows, Units, no_candidates
-from framedex.core.arrays import Mask, Vectors
+from framedex.analysis.copies.units import Candidates, ComparedPairs, Images, Poses, Rows, Units, no_candidates
+from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 from framedex.executors import Executor
 
@@ -63,31 +63,7 @@ def with_similarity(
         executor: compares them.
         progress: called with the share that is done; raises to stop.
     """
-    panels = np.arange(units.images, len(units.image))
-    panels = panels[np.argsort(units.image[panels], kind="stable")]
-    starts = np.searchsorted(units.image[panels], np.arange(units.images + 1))
-
-    def panels_of(images: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.floating], Rows]:
-        counts = starts[images + 1] - starts[images]
-        pair = np.repeat(np.arange(len(images)), counts)
-        number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return units.vectors[panels[starts[images[pair]] + number]], pair
-
-    sent: deque[tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], float]] = deque()
-
-    def parts() -> Iterator[_Compared]:
-        before = 0.0
-        for a, b, share in pairs.ordered():
-            if owners is not None:
-                apart = (owners[a] < 0) | (owners[a] != owners[b])
-                a, b = a[apart], b[apart]  # noqa: PLW2901 - the others are never needed
-            for start in range(0, len(a), WORK):
-                mine, others = a[start : start + WORK], b[start : start + WORK]
-                sent.append((mine, others, before + (share - before) * (start + len(mine)) / len(a)))
-                yield _Compared(units.vectors[mine], units.vectors[others], panels_of(mine), panels_of(others))
-            before = share
-
-    usual = _Usual(units.images)
+    parts, usual = _Parts(units, owners), _Usual(units.images)
     found: list[_Pairs] = []
     done = 0.0
 
@@ -95,44 +71,70 @@ def with_similarity(
         progress(done)
 
     compare = partial(_similarities, poses, cells)
-    for each in executor.map(compare, parts(), memory=WORK_BYTES, check=go_on):
-        a, b, done = sent.popleft()
+    for each in executor.map(compare, parts.of(pairs), memory=WORK_BYTES, check=go_on):
+        a, b, done = parts.sent.popleft()
         whole, whole_pose, similarity, pose, in_parts = each
         usual.add(a, b, similarity, in_parts)
-        kept = similarity >= least
-        found.append(
-            _Pairs(a.astype(np.int32), b.astype(np.int32), similarity, whole, whole_pose, pose, in_parts).take(kept)
-        )
+        of_part = _Pairs(a.astype(np.int32), b.astype(np.int32), similarity, whole, whole_pose, pose, in_parts)
+        found.append(of_part.take(similarity >= least))
         go_on()
     progress(1.0)
     return usual.candidates(_Pairs.joined(found)) if found else no_candidates()
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Pairs with the similarities of their units and of their parts; see :class:`Candidates`."""
+class _Parts:
+    """Parts of pairs with the vectors of their images and panels, in the order in which they are compared.
 
-    a: Images
-    b: Images
-    similarity: Vectors
-    whole: Vectors
-    whole_pose: npt.NDArray[np.int8]
-    pose: npt.NDArray[np.int8]
+    Args:
+        units: the descriptors.
+        owners: see :func:`with_similarity`.
+
+    Attributes:
+        sent: (a, b, the share that is done with them) of parts that were yielded.
+    """
+
+    def __init__(self, units: Units, owners: npt.NDArray[np.int32] | None) -> None:
+        self._vectors, self._owners = units.vectors, owners
+        panels = np.arange(units.images, len(units.image))
+        self._panels = panels[np.argsort(units.image[panels], kind="stable")]
+        self._starts = np.searchsorted(units.image[self._panels], np.arange(units.images + 1))
+        self.sent: deque[tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], float]] = deque()
+
+    def of(self, pairs: FoundPairs) -> Iterator[_Compared]:
+        """Yield the parts of pairs."""
+        before = 0.0
+        for a, b, share in pairs.ordered():
+            if self._owners is not None:
+                apart = (self._owners[a] < 0) | (self._owners[a] != self._owners[b])
+                a, b = a[apart], b[apart]  # noqa: PLW2901 - the others are never needed
+            for start in range(0, len(a), WORK):
+                mine, others = a[start : start + WORK], b[start : start + WORK]
+                self.sent.append((mine, others, before + (share - before) * (start + len(mine)) / len(a)))
+                yield _Compared(
+                    self._vectors[mine], self._vectors[others], self._panels_of(mine), self._panels_of(others)
+                )
+            before = share
+
+    def _panels_of(self, images: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.floating], Rows]:
+        counts = self._starts[images + 1] - self._starts[images]
+        pair = np.repeat(np.arange(len(images)), counts)
+        number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._vectors[self._panels[self._starts[images[pair]] + number]], pair
+
+
+@dataclass(frozen=True)
+class _Pairs(ComparedPairs):
+    """Pairs with the similarities of a quarter of their parts; see :class:`ComparedPairs`."""
+
     in_parts: Vectors
 
     @classmethod
     def joined(cls, parts: list["_Pairs"]) -> "_Pairs":
         """Return the pairs of all parts, of which the list is emptied of each column's arrays as it is joined."""
-        names = [*cls.__dataclass_fields__]
+        names = [each.name for each in fields(cls)]
         columns = {name: deque(getattr(each, name) for each in parts) for name in names}
         parts.clear()
         return cls(**{name: np.concatenate(columns.pop(name)) for name in names})
-
-    def take(self, selected: Mask) -> "_Pairs":
-        """Return some of the pairs."""
-        if selected.all():
-            return self
-        return _Pairs(*(getattr(self, name)[selected] for name in self.__dataclass_fields__))
 
 
 class _Usual:

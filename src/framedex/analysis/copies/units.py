@@ -1,13 +1,14 @@
 """Units of images that are compared, and pairs of images that may be copies."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.vector_sources import VectorsInFile
-from framedex.core.arrays import Vectors
+from framedex.core.arrays import Mask, Vectors
 
 Rows = npt.NDArray[np.int64]
 Images = npt.NDArray[np.int32]
@@ -35,8 +36,8 @@ class Units:
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Pairs of images that may be copies.
+class ComparedPairs:
+    """Pairs of images with their similarities.
 
     Attributes:
         a, b: int32, shape (P,): the images, a < b.
@@ -44,7 +45,6 @@ class Candidates:
         whole: float32, shape (P,): of the whole images, in the most similar pose.
         whole_pose: int8, shape (P,): this pose of b.
         pose: int8, shape (P,): the pose of b that is similar to a, for the most similar units.
-        priority: float32, shape (P,): how much more similar they are than others are to them, and more so as they are.
     """
 
     a: Images
@@ -53,14 +53,21 @@ class Candidates:
     whole: Vectors
     whole_pose: npt.NDArray[np.int8]
     pose: npt.NDArray[np.int8]
-    priority: Vectors
 
-    def take(self, selected: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "Candidates":
+    def take(self, selected: npt.NDArray[np.integer] | Mask) -> Self:
         """Return some of the pairs."""
-        return Candidates(
-            self.a[selected], self.b[selected], self.similarity[selected], self.whole[selected],
-            self.whole_pose[selected], self.pose[selected], self.priority[selected],
-        )  # fmt: skip
+        return type(self)(*(getattr(self, each.name)[selected] for each in fields(self)))
+
+
+@dataclass(frozen=True)
+class Candidates(ComparedPairs):
+    """Pairs of images that may be copies; see :class:`ComparedPairs`.
+
+    Attributes:
+        priority: float32, shape (P,): how much more similar they are than others are to them, and more so as they are.
+    """
+
+    priority: Vectors
 
 
 def no_candidates() -> Candidates:
