@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from framedex.analysis.keypoints import MOST, SIDE, Keypoints, SharedView, find_keypoints, shared_view
@@ -243,6 +243,7 @@ def test_find_keypoints__lie_within_the_borders() -> None:
 
 
 @examples(60)
+@example(95, 116, 8, 225)
 @given(st.integers(1, 120), st.integers(1, 120), st.integers(1, 20), st.integers(0, 2**16))
 def test_find_keypoints__law(height: int, width: int, block: int, seed: int) -> None:
     """Any image has at most the maximum number of keypoints, all of them within it, one descriptor for each."""

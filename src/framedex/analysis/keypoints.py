@@ -183,10 +183,9 @@ def _spread(points: npt.NDArray[np.float32], image: Keypoints) -> float:
 
 def _view(matrix: _Matrix, scale: float, a: Keypoints, b: Keypoints) -> SharedView:
     corners = np.array([[0, 0, 1], [a.width, 0, 1], [a.width, a.height, 1], [0, a.height, 1]], np.float64)
-    placed = (corners @ matrix.T).astype(np.float32)
-    frame = np.array([[0, 0], [b.width, 0], [b.width, b.height], [0, b.height]], np.float32)
-    area, common = cv2.intersectConvexConvex(placed, frame)
-    common = np.asarray(common, np.float32) if area > 0 else np.zeros((1, 1, 2), np.float32)
+    common = _clipped(corners @ matrix.T, b.width, b.height)
+    area = float(cv2.contourArea(common))
+    common = common[:, None] if area > 0 else np.zeros((1, 1, 2), np.float32)
     turn = float(np.degrees(np.arctan2(matrix[1, 0], matrix[0, 0])))
     return SharedView(
         scale,
@@ -196,6 +195,24 @@ def _view(matrix: _Matrix, scale: float, a: Keypoints, b: Keypoints) -> SharedVi
         _bounds(cv2.transform(common, cv2.invertAffineTransform(matrix))),
         _bounds(common),
     )
+
+
+def _clipped(corners: npt.NDArray[np.float64], width: int, height: int) -> npt.NDArray[np.float32]:
+    """Return the corners of the part of a convex polygon that is within an image: float32, shape (N, 2).
+
+    ``cv2.intersectConvexConvex`` gives wrong areas where edges nearly coincide, as those of an image and its copy.
+    Source: I. E. Sutherland & G. W. Hodgman, "Reentrant polygon clipping", 1974.
+    """
+    for axis, limit, sign in ((0, 0, 1), (0, width, -1), (1, 0, 1), (1, height, -1)):
+        inside = sign * (corners[:, axis] - limit)
+        kept = []
+        for this, after, here, there in zip(
+            corners, np.roll(corners, -1, axis=0), inside, np.roll(inside, -1), strict=True
+        ):
+            kept += [this] if here >= 0 else []
+            kept += [this + (after - this) * (here / (here - there))] if (here >= 0) != (there >= 0) else []
+        corners = np.array(kept, np.float64).reshape(-1, 2)
+    return corners.astype(np.float32) if len(corners) else np.zeros((1, 2), np.float32)
 
 
 def _bounds(corners: Any) -> Box:
