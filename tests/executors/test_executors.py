@@ -9,15 +9,17 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from framedex.errors import Aborted, Unavailable
-from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor, functions
+from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor, forked, functions
 from tests.executors import work
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
+forks = pytest.mark.skipif(not forked.has_forks(), reason="workers are forked on Linux alone")
 
 
 @pytest.fixture(scope="module", params=[ThreadExecutor, ProcessExecutor])
@@ -126,12 +128,78 @@ def test_processes__end_with_their_executor(tmp_path: Path) -> None:
     assert all(isinstance(each.exception(), ResultLost | Unavailable) for each in waiting)
 
 
-def test_processes__that_cannot_be_started() -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes__that_cannot_be_started(workers: int) -> None:
     """An interpreter that does not exist, or does not work, is named."""
-    with ProcessExecutor(1, python="/nowhere/python") as made, pytest.raises(Unavailable, match="/nowhere/python"):
+    with ProcessExecutor(workers, python="/nowhere/python") as made, pytest.raises(Unavailable, match="/nowhere/pyth"):
         made.call(work.square, 1)
-    with ProcessExecutor(1, python="/bin/false") as made, pytest.raises(Unavailable, match="ended with status 1"):
+    with ProcessExecutor(workers, python="/bin/false") as made, pytest.raises(Unavailable, match="ended with status 1"):
         made.call(work.square, 1)
+
+
+def test_processes__one_alone() -> None:
+    """A single worker is a child of this process; it is replaced when it was killed."""
+    with ProcessExecutor(1) as made:
+        assert made.call(work.parent_of, None) == os.getpid()
+        os.kill(made.call(work.pid_of, None), signal.SIGKILL)
+        assert made.call(work.square, 3) == 9
+
+
+@forks
+def test_forks__import_modules_once() -> None:
+    """Several workers are children of one process, which has imported the modules; a wrong module is an error."""
+    with ProcessExecutor(3, modules=["colorsys"]) as made:
+        assert list(made.map(work.is_imported, ["colorsys"] * 6)) == [True] * 6
+        assert not made.call(work.is_imported, "cgitb")
+        assert len({made.call(work.parent_of, None), *made.map(work.parent_of, range(6))} - {os.getpid()}) == 1
+    with (
+        ProcessExecutor(2, modules=["no_such_module"]) as made,
+        pytest.raises(Unavailable, match="ended with status 1"),
+    ):
+        made.call(work.square, 1)
+
+
+@forks
+def test_forks__of_a_killed_process(tmp_path: Path) -> None:
+    """Workers end with the process that forked them; their items run again, in workers of another one."""
+    with ProcessExecutor(2) as made:
+        parent = made.call(work.parent_of, None)
+        waiting = [made.submit(work.sleep_once, tmp_path / str(number)) for number in range(2)]
+        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        first = made.pids
+        os.kill(parent, signal.SIGKILL)
+        assert [each.result(20) for each in waiting] == ["done", "done"]
+        assert len(first) == len(made.pids) == 2
+        assert not set(first) & set(made.pids)
+        assert not any(map(is_running, first))
+        assert made.call(work.parent_of, None) not in (parent, os.getpid())
+
+
+@forks
+def test_forks__after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was asked, and whose answer was not read, is not asked again."""
+    server = forked.ForkServer(sys.executable, [])
+    try:
+        process, _ = server.fork()
+        with monkeypatch.context() as patched:
+            patched.setattr(Connection, "recv", _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                process.poll()
+        until(lambda: not is_running(process.pid))
+        assert process.wait(5) == process.poll() == -signal.SIGKILL
+        other, _ = server.fork()
+        assert other.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(0.01)
+        other.terminate()
+        assert other.wait() == -signal.SIGTERM
+        other.kill()  # which has ended
+    finally:
+        server.stop()
+
+
+def _interrupt(_connection: Connection) -> None:
+    raise KeyboardInterrupt
 
 
 SCRIPT = """

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from framedex.core.arrays import Vectors
+from framedex.storage.engine_calls import check_own_engine
 
 
 def square(number: int) -> int:
@@ -26,11 +27,34 @@ def pid_of(_item: object) -> int:
     return os.getpid()
 
 
+def parent_of(_item: object) -> int:
+    """Return the id of the parent of the process that runs this."""
+    return os.getppid()
+
+
+def is_imported(module: str) -> bool:
+    """Return whether a module is imported in the process that runs this."""
+    return module in sys.modules
+
+
+def check_engine(_item: object) -> None:
+    """Check that Lance can be called in the process that runs this."""
+    check_own_engine()
+
+
 def end_once(marker: Path) -> str:
     """End the process, unless an earlier call did."""
     if not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def sleep_once(marker: Path) -> str:
+    """Sleep for long, unless an earlier call did."""
+    if not marker.exists():
+        marker.touch()
+        time.sleep(60)
     return "done"
 
 

@@ -6,11 +6,36 @@ import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from typing import Protocol
 
 from framedex.errors import Unavailable
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment variables with which each process multiplies matrices on one thread."""
+
+
+class Child(Protocol):
+    """A process that works for this one, as :class:`subprocess.Popen` is one."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+
+    def poll(self) -> int | None:
+        """Return its exit status, below 0 for the signal that ended it; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end, for some seconds at most; return its exit status.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs.
+        """
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
 
 
 def module_path() -> str:
@@ -19,7 +44,7 @@ def module_path() -> str:
 
 
 def start_interpreter(
-    python: str | None, module: str, variables: Mapping[str, str]
+    python: str | None, module: str, variables: Mapping[str, str], *arguments: str
 ) -> tuple["subprocess.Popen[bytes]", Connection]:
     """Start an interpreter that runs one of our modules; return its process and a connection to it. POSIX only.
 
@@ -30,6 +55,7 @@ def start_interpreter(
         python: the path of the interpreter; None, as that of an embedded one, cannot be started.
         module: the name of the module.
         variables: environment variables beside those of this process.
+        arguments: further arguments of the module.
 
     Raises:
         Unavailable: it cannot be started.
@@ -38,7 +64,7 @@ def start_interpreter(
         raise Unavailable("cannot start processes that work for this one: this interpreter is embedded in a program")
     ours, theirs = Pipe()
     # Without -P, modules in the working directory would come before those of Python.
-    command = [python, "-P", "-m", module, str(theirs.fileno())]
+    command = [python, "-P", "-m", module, str(theirs.fileno()), *arguments]
     try:
         process = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
             command, pass_fds=[theirs.fileno()], env={**os.environ, **ONE_THREAD, **variables},
@@ -50,3 +76,16 @@ def start_interpreter(
     finally:
         theirs.close()
     return process, ours
+
+
+def wait_for_start(process: Child, connection: Connection) -> None:
+    """Wait for the message of a process that it has started; close the connection if there is none.
+
+    Raises:
+        Unavailable: it has ended.
+    """
+    try:
+        connection.recv()
+    except (EOFError, OSError):
+        connection.close()
+        raise Unavailable(f"a process that should work for this one ended with status {process.wait()}") from None

@@ -1,9 +1,10 @@
 """ProcessExecutor, for functions that hold the interpreter lock: each has its own.
 
-A worker is a fresh interpreter that runs :mod:`framedex.executors.worker`, not a fork, as Lance and BLAS do not survive
-one, and not one of :mod:`multiprocessing`, whose workers import the main module of the program: a script without a
-guard would run again in each of them. A worker ends at once when its connection closes, which the operating system does
-even if this process is killed.
+A worker is a fresh interpreter that runs :mod:`framedex.executors.worker`, not a fork of this process, as Lance and
+BLAS do not survive one, and not one of :mod:`multiprocessing`, whose workers import the main module of the program: a
+script without a guard would run again in each of them. On Linux, several workers are forks of one fresh interpreter,
+which imports their modules once (:mod:`framedex.executors.forked`). A worker ends at once when its connection closes,
+which the operating system does even if this process is killed.
 """
 
 import contextlib
@@ -13,16 +14,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, TypeVar
 
 from framedex.errors import Unavailable
 from framedex.executors.base import ATTEMPTS, LocalExecutor, ResultLost
+from framedex.executors.forked import ForkServer, has_forks
 from framedex.executors.functions import LastUsed, SentFunctions
-from framedex.executors.interpreters import module_path, start_interpreter
+from framedex.executors.interpreters import Child, module_path, start_interpreter, wait_for_start
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,17 +56,27 @@ class ProcessExecutor(LocalExecutor):
         memory: the bytes that items which say what they need may take together; None for no limit.
         gpus: the number of GPUs; by default those of the machine.
         python: the interpreter; by default the one that runs.
+        modules: names of modules that the functions need, which are then imported once for all workers, where there are
+            several; not Lance, nor one that starts threads.
 
     Raises:
         Unavailable: (from futures) a worker cannot be started.
     """
 
     def __init__(
-        self, workers: int, *, memory: int | None = None, gpus: float | None = None, python: str | None = None
+        self,
+        workers: int,
+        *,
+        memory: int | None = None,
+        gpus: float | None = None,
+        python: str | None = None,
+        modules: Sequence[str] = (),
     ) -> None:
         super().__init__(workers, memory=memory, gpus=gpus)
         self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()  # those that have started are taken first
-        self._all = [_Worker(python or sys.executable) for _ in range(workers)]
+        self._server = ForkServer(python or sys.executable, modules) if workers > 1 and has_forks() else None
+        begin = self._server.fork if self._server else partial(_start_worker, python or sys.executable)
+        self._all = [_Worker(begin) for _ in range(workers)]
         for each in reversed(self._all):
             self._free.put(each)
         self._functions = SentFunctions()
@@ -113,22 +126,28 @@ class ProcessExecutor(LocalExecutor):
         self._admission.close()
         for each in self._all:
             each.stop()
+        if self._server is not None:
+            self._server.stop()
         super().__exit__(kind, error, trace)
+
+
+def _start_worker(python: str) -> tuple[Child, Connection]:
+    return start_interpreter(python, "framedex.executors.worker", {"PYTHONPATH": module_path()})
 
 
 class _Worker:
     """A process that runs items one after another.
 
     Args:
-        python: the path of the interpreter.
+        begin: starts such a process, and returns it with the connection to it.
 
     Attributes:
         pid: the id of the process; None while it does not run.
     """
 
-    def __init__(self, python: str) -> None:
-        self._python, self._starting = python, threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, begin: Callable[[], tuple[Child, Connection]]) -> None:
+        self._begin, self._starting = begin, threading.Lock()
+        self._process: Child | None = None
         self._connection: Connection | None = None
         self._known = LastUsed[None]()
         self._stopped = False
@@ -149,15 +168,8 @@ class _Worker:
                 return
             if self._stopped:
                 raise Unavailable("the processes of this executor were ended")
-            self._process, ours = start_interpreter(
-                self._python, "framedex.executors.worker", {"PYTHONPATH": module_path()}
-            )
-            try:
-                ours.recv()  # what it says once it has started
-            except (EOFError, OSError):
-                ours.close()
-                code = self._process.wait()
-                raise Unavailable(f"a process that should work for this one ended with status {code}") from None
+            self._process, ours = self._begin()
+            wait_for_start(self._process, ours)
             self._connection, self._known = ours, LastUsed[None]()
 
     def call(self, number: int, function: bytes, item: Any) -> Any:

@@ -88,15 +88,15 @@ def test_many_images__start_processes(
 ) -> None:
     """By default, processes start after a number of images; the rows are in order, and those of threads."""
     monkeypatch.setattr(in_processes, "_WORTH", 1000)
-    for number in range(1000, 3000):
+    for number in range(1000, 6000):
         (folder / f"{number}.jpg").hardlink_to(folder / "001.jpg")
     ingested = run(folder, tmp_path / "media.lance", encoder=encoder(), settings=Settings(processes=2))
     assert started
     rows = rows_of(tmp_path / "media.lance", ingested)
     names = [row["path"] for row in rows]
-    assert (len(names), names) == (2045, sorted(names))
+    assert (len(names), names) == (5045, sorted(names))
     values = [{**row, "path": None, "media_id": None} for row in rows[45:]]
-    assert values == values[:1] * 2000
+    assert values == values[:1] * 5000
 
 
 def test_encoder__of_this_process(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,7 @@ from framedex import Workspace
 from framedex.annotations.label_index import Annotations, ImageLabels
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, Unavailable
+from framedex.executors import ProcessExecutor, forked
 from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest import parts
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
@@ -31,6 +32,7 @@ from framedex.storage.media_rows import copy_schema
 from framedex.storage.table_checks import unreferenced_files
 from framedex.storage.table_files import remove_leftovers
 from framedex.storage.table_versions import Table
+from tests.executors import work
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
 from tests.jobs.ingest import part_workers
@@ -125,6 +127,18 @@ def test_rows__are_those_of_threads(
     assert unreferenced_files(table) == []
     again = in_parts(folder, table, existing=IdIndex(Table(table, ingested.version)))
     assert (again.version, again.rows, again.present) == (0, 0, 77)
+
+
+@pytest.mark.skipif(not forked.has_forks(), reason="workers are forked on Linux alone")
+def test_workers__are_forked_before_threads_start() -> None:
+    """They call Lance themselves; the process that forked them has no thread but that of the memory of PyArrow."""
+    with ProcessExecutor(2, modules=parts.MODULES) as made:
+        made.call(work.check_engine, None)
+        tasks = Path(f"/proc/{made.call(work.parent_of, None)}/task")
+        names = {each.name: (each / "comm").read_text().strip() for each in tasks.iterdir()}
+        assert made.call(work.is_imported, parts.__name__)
+    names.pop(tasks.parent.name)
+    assert set(names.values()) <= {"jemalloc_bg_thd"}
 
 
 @pytest.mark.slow

@@ -111,7 +111,7 @@ def decoding(
         yield decoder.decode_images, settings.threads
         return
     with ExitStack() as stack:
-        executor = cluster or stack.enter_context(ProcessExecutor(settings.processes))
+        executor = cluster or stack.enter_context(ProcessExecutor(settings.processes, modules=[__name__]))
         share = stack.enter_context(shared_pixels(settings, executor))
         calls = GuardedCalls(executor, RemoteDecoder.of(decoder, share), decoder.broken)
         start = LateStart(executor, remaining if chosen is None else None)

@@ -39,6 +39,8 @@ from framedex.storage import tables
 from framedex.storage.fragments import Fragment, check_table, write_fragment
 
 _LOG = logging.getLogger(__name__)
+MODULES = (__name__, "pyarrow.dataset")
+"""What workers import: of what Lance imports in each of them, PyArrow's part takes the longest."""
 _FIRST, _MOST = 32, 4096  # images of the first part, and of the largest one
 _LISTED_S = POLL_S / 2  # for which the files of a part are listed; with slow lists, parts are smaller
 _LAST, _LAST_SHARE = (64, 2048), 64  # images of the last parts: all images by the latter number, within the limits
@@ -120,7 +122,7 @@ def part_writing(
     with ExitStack() as stack:
         executor, is_late = cluster, settings.executor is None
         if settings.executor == PROCESSES or (is_late and settings.processes > 1):
-            executor = stack.enter_context(ProcessExecutor(settings.processes))
+            executor = stack.enter_context(ProcessExecutor(settings.processes, modules=MODULES))
         if executor is None:
             yield None
             return
