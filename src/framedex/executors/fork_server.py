@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 
 
 def serve_forks(connection: Connection) -> None:
-    """Answer requests until the connection closes.
+    """Fork workers, and tell how they ended, until the connection closes.
 
     A request is the id of a worker, for its exit status (below 0 for the signal that ended it; None while it runs), or
     None and the descriptor of a connection, for the id of a new worker that serves it, or the error if there is none.
@@ -64,7 +64,7 @@ def _fork(connection: Connection, descriptor: int, workers: set[int]) -> int | O
 
 
 def _work(connection: Connection, descriptor: int, parent: int) -> NoReturn:
-    """Be a worker."""
+    """Run items in the child of a fork; end with it."""
     try:
         connection.close()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
