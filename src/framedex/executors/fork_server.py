@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 
 
 def serve_forks(connection: Connection) -> None:
-    """Fork workers, and tell how they ended, until the connection closes.
+    """Start workers, and tell how they ended, until the connection closes.
 
     A request is the id of a worker, for its exit status (below 0 for the signal that ended it; None while it runs), or
     None and the descriptor of a connection, for the id of a new worker that serves it, or the error if there is none.
