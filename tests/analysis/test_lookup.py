@@ -1,10 +1,14 @@
 """A repeated search finds the near neighbours of some rows, also in the cells of an earlier one."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from framedex.analysis import lookup
+from framedex.analysis import cells, lookup
+from framedex.analysis.cells import assign
 from framedex.analysis.lookup import NeighbourSearch
+from framedex.analysis.mean_vectors import MeanVectors
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, clustered, unit
 
@@ -58,3 +62,31 @@ def test_search__of_few_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.count_nonzero(best > 0.62) >= 4
     _, similarity = search.nearest_of(queries, vectors, k=10)
     np.testing.assert_allclose(similarity[:, 0], np.where(best > 0.62, best, -1), atol=1e-6)
+
+
+def test_search__with_known_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only changed rows are assigned to cells again, and the lists are those without known cells."""
+    monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 0)
+    assigned: list[int] = []
+
+    def noted(vectors: Vectors, centroids: Vectors, **options: Any) -> Any:
+        assigned.append(len(vectors) if options.get("rows") is None else len(options["rows"]))
+        return assign(vectors, centroids, **options)
+
+    random = np.random.default_rng(2)
+    vectors = clustered(3000, 16, centres=100, spread=0.6)
+    means = MeanVectors(vectors, np.ones(len(vectors)))
+    knowing, other = (NeighbourSearch(recall=0.995, min_similarity=MINIMUM, engine=CpuProducts(1)) for _ in range(2))
+    for merges in (0, 100, 300, 900):  # in the last round there are half as many, so cells are found again
+        keep, gone = np.split(random.permutation(len(means)).astype(np.int32)[: 2 * merges], 2)
+        means.merge(keep, gone)
+        means = means.kept(np.setdiff1d(np.arange(len(means)), gone))
+        queries = np.arange(0, len(means), 5)
+        with monkeypatch.context() as patched:
+            patched.setattr(cells, "assign", noted)
+            assigned.clear()
+            found = knowing.nearest_of(queries, means.vectors, k=20, known=means.cells)
+            assert sum(assigned) == merges or merges in (0, 900)
+        for one, two in zip(found, other.nearest_of(queries, means.vectors, k=20), strict=True):
+            np.testing.assert_allclose(one, two, atol=1e-6)
+        assert means.cells.is_known.all()

@@ -138,19 +138,49 @@ def centroids_of(
     return centroids
 
 
-def assign(vectors: Vectors, centroids: Vectors, *, engine: Products) -> npt.NDArray[np.int32]:
-    """Return the cell of each row: int32, shape (N,)."""
-    cell = np.empty(len(vectors), dtype=np.int32)
+@dataclass(frozen=True)
+class RowCells:
+    """The cells of rows that change, as they were found last.
+
+    Attributes:
+        of_row: int32, shape (N,): the cell of each row.
+        is_known: bool, shape (N,): whether it was found since the row changed.
+    """
+
+    of_row: npt.NDArray[np.int32]
+    is_known: npt.NDArray[np.bool_]
+
+    @classmethod
+    def unknown(cls, rows: int) -> "RowCells":
+        """Return the cells of rows of which none was found yet."""
+        return cls(np.zeros(rows, dtype=np.int32), np.zeros(rows, dtype=bool))
+
+    def taken(self, rows: npt.NDArray[np.integer]) -> "RowCells":
+        """Return the cells of some rows, renumbered from 0."""
+        return RowCells(self.of_row[rows], self.is_known[rows])
+
+    def find(self, vectors: Vectors, centroids: Vectors, *, engine: Products) -> None:
+        """Find the cells that are not known."""
+        rows = np.flatnonzero(~self.is_known)
+        self.of_row[rows] = assign(vectors, centroids, engine=engine, rows=rows)
+        self.is_known[rows] = True
+
+
+def assign(
+    vectors: Vectors, centroids: Vectors, *, engine: Products, rows: npt.NDArray[np.integer] | None = None
+) -> npt.NDArray[np.int32]:
+    """Return the cell of each row, or of some rows: int32, shape (N,)."""
+    count = len(vectors) if rows is None else len(rows)
+    cell = np.empty(count, dtype=np.int32)
+
+    def compare(start: int) -> npt.NDArray[np.int64]:
+        part = slice(start, start + _BLOCK)
+        return engine.largest(take_rows(vectors, part if rows is None else rows[part]), centroids, 1)[0][:, 0]
 
     def note(position: int, columns: npt.NDArray[np.int64]) -> None:
         cell[position * _BLOCK : position * _BLOCK + len(columns)] = columns
 
-    run_all(
-        engine,
-        lambda start: engine.largest(take_rows(vectors, slice(start, start + _BLOCK)), centroids, 1)[0][:, 0],
-        range(0, len(vectors), _BLOCK),
-        after=note,
-    )
+    run_all(engine, compare, range(0, count, _BLOCK), after=note)
     return cell
 
 
@@ -206,13 +236,50 @@ def measure_reach(
         random: selects the sample of rows.
         progress: called between blocks.
     """
+    exact = find_exact(vectors, k=k, queries=queries, engine=engine, random=random, progress=progress)
+    return exact.reach_in(centroids, vectors, recall=recall, min_similarity=min_similarity, engine=engine)
+
+
+@dataclass(frozen=True)
+class ExactNeighbours:
+    """Exact neighbours of a sample of rows.
+
+    Attributes:
+        vectors: float32, shape (T, D): the sample.
+        neighbours: int64, shape (T, k): the rows of their neighbours, most similar first.
+        similarity: float32, shape (T, k).
+    """
+
+    vectors: Vectors
+    neighbours: npt.NDArray[np.int64]
+    similarity: Vectors
+
+    def reach_in(
+        self, centroids: Vectors, vectors: Vectors, *, recall: float, min_similarity: float, engine: Products
+    ) -> Reach:
+        """Return the reach for a recall in cells of all rows; see :func:`measure_reach`."""
+        listed = take_rows(vectors, self.neighbours.ravel())
+        cell = assign(listed, centroids, engine=engine).reshape(self.neighbours.shape)
+        return reach_of(
+            self.vectors, cell, self.similarity, centroids, len(vectors), recall=recall, min_similarity=min_similarity
+        )
+
+
+def find_exact(
+    vectors: Vectors,
+    *,
+    k: int,
+    queries: Vectors | None = None,
+    engine: Products,
+    random: np.random.Generator,
+    progress: ShareProgress,
+) -> ExactNeighbours:
+    """Return exact neighbours of a sample of rows; see :func:`measure_reach`."""
     searching = vectors if queries is None else queries
     sample = tested_rows(len(searching), random)
-    queries = take_rows(searching, sample)
+    some = take_rows(searching, sample)
     own_rows = sample if searching is vectors else np.full_like(sample, -1)
-    neighbours, similarity = _exact(vectors, own_rows, queries, k, engine, progress)
-    cell = assign(take_rows(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
-    return reach_of(queries, cell, similarity, centroids, len(vectors), recall=recall, min_similarity=min_similarity)
+    return ExactNeighbours(some, *_exact(vectors, own_rows, some, k, engine, progress))
 
 
 def tested_rows(rows: int, random: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import (
     Cells,
-    assign,
+    ExactNeighbours,
+    RowCells,
     cell_count,
     find_centroids,
+    find_exact,
     group_rows,
-    measure_reach,
     probe_cells,
     take_rows,
 )
@@ -76,7 +77,14 @@ class NeighbourSearch:
         self._cells: Cells | None = None
 
     def nearest_of(
-        self, rows: Rows, vectors: Vectors, *, k: int, progress: ShareProgress = ignore_progress
+        self,
+        rows: Rows,
+        vectors: Vectors,
+        *,
+        k: int,
+        known: RowCells | None = None,
+        exact: ExactNeighbours | None = None,
+        progress: ShareProgress = ignore_progress,
     ) -> tuple[npt.NDArray[np.int32], Vectors]:
         """Return the k nearest neighbours of some rows among all rows, without the row itself.
 
@@ -84,6 +92,8 @@ class NeighbourSearch:
             rows: int, shape (Q,), ascending: the rows that search.
             vectors: float32, shape (N, D): the vectors of all rows.
             k: neighbours per row; at most N - 1 are returned.
+            known: the cells of all rows as earlier calls found them, which are updated; by default none is known.
+            exact: exact neighbours of a sample of the rows, if they were found already.
             progress: called between blocks.
 
         Returns:
@@ -97,33 +107,33 @@ class NeighbourSearch:
         lists.changed[:] = False
         many = len(rows) * len(vectors) > _COMPARED_PAIRS
         engine = self._engine or (best_products() if many else CpuProducts())
-        cells = self._cells_of(vectors, k, engine) if many else None
+        cells = self._cells_of(vectors, k, known or RowCells.unknown(len(vectors)), exact, engine) if many else None
         queries = Queries(rows, take_rows(vectors, rows))
         look_up(queries, VectorsInMemory(vectors), cells, lists, update_below=0, engine=engine, progress=progress)
         graph = lists.graph(cells)
         return graph.rows[rows], graph.similarity[rows]
 
-    def _cells_of(self, vectors: Vectors, k: int, engine: Products) -> Cells:
+    def _cells_of(
+        self, vectors: Vectors, k: int, known: RowCells, exact: ExactNeighbours | None, engine: Products
+    ) -> Cells:
         """Return the cells of all rows."""
         if self._cells is None or len(vectors) < _RENEWED * len(self._cells.of_row):
             random = np.random.default_rng(self._seed)
             centroids = find_centroids(
                 vectors, cell_count(len(vectors)), engine=engine, random=random, progress=ignore_progress
             )
-            measured = measure_reach(
-                vectors,
-                centroids,
-                k=k,
-                recall=self._recall,
-                min_similarity=self._min_similarity,
-                engine=engine,
-                random=random,
-                progress=ignore_progress,
+            if exact is None:
+                exact = find_exact(vectors, k=k, engine=engine, random=random, progress=ignore_progress)
+            measured = exact.reach_in(
+                centroids, vectors, recall=self._recall, min_similarity=self._min_similarity, engine=engine
             )
             reach = measured.closest if self._cells is None else max(measured.closest, self._cells.reach)
-            self._cells = Cells(centroids, assign(vectors, centroids, engine=engine), reach)
+            known.is_known[:] = False
+            known.find(vectors, centroids, engine=engine)
+            self._cells = Cells(centroids, known.of_row, reach)
             return self._cells
-        return replace(self._cells, of_row=assign(vectors, self._cells.centroids, engine=engine))
+        known.find(vectors, self._cells.centroids, engine=engine)
+        return replace(self._cells, of_row=known.of_row)
 
 
 def look_up(

@@ -3,10 +3,12 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.cells import RowCells
 from framedex.core.arrays import Floats, Vectors
 
 _BYTES = 1 << 19  # of vectors multiplied at a time; they stay in the processor's cache
@@ -28,10 +30,14 @@ class Means(ABC):
     Args:
         weights: float64, shape (A,): the number of items of each cluster.
         dimension: the number of values of a vector.
+
+    Attributes:
+        cells: the cells of the means, which the searches among them find.
     """
 
     def __init__(self, weights: Weights, dimension: int) -> None:
         self.weights, self.dimension = weights.copy(), dimension
+        self.cells = RowCells.unknown(len(weights))
         self._size = max(1, _BYTES // (4 * max(1, dimension)))
         self._of_thread = threading.local()
 
@@ -42,9 +48,19 @@ class Means(ABC):
     def of(self, rows: Rows, out: Vectors | None = None) -> Vectors:
         """Return the means of clusters: float32, shape (len(rows), D), in *out* if it is given."""
 
+    def kept(self, rows: Rows) -> Self:
+        """Return the means of some clusters, renumbered from 0; these means are not used any more.
+
+        Args:
+            rows: the clusters, ascending.
+        """
+        kept = self._kept(rows)
+        kept.cells = self.cells.taken(rows)
+        return kept
+
     @abstractmethod
-    def kept(self, rows: Rows) -> "Means":
-        """Return the means of some clusters, renumbered from 0; these means are not used any more."""
+    def _kept(self, rows: Rows) -> Self:
+        """Return the means of some clusters, whose cells are not known."""
 
     @abstractmethod
     def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
@@ -98,6 +114,7 @@ class Means(ABC):
             other *= share[part]
             put(part, one + other)
         self.weights[keep] = total
+        self.cells.is_known[keep] = False
 
 
 class MeanVectors(Means):
@@ -135,9 +152,9 @@ class MeanVectors(Means):
     def expect(self, rows: Rows) -> None:
         """See :meth:`Means.expect`: they are in memory."""
 
-    def kept(self, rows: Rows) -> "MeanVectors":
+    def _kept(self, rows: Rows) -> Self:
         """See :meth:`Means.kept`."""
-        return MeanVectors(self.of(rows), self.weights[rows])
+        return type(self)(self.of(rows), self.weights[rows])
 
     def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
         """Return what stores means where they are kept, and note the places that become unused."""

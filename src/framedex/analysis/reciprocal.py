@@ -61,7 +61,7 @@ def search_in_memory(floor: float, seed: int, engine: Products | None) -> Search
 
     def search(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Ints, Floats]:
         assert isinstance(means, MeanVectors), "means in memory"
-        return rows, *neighbours.nearest_of(rows, means.vectors, k=k, progress=progress)
+        return rows, *neighbours.nearest_of(rows, means.vectors, k=k, known=means.cells, progress=progress)
 
     return search
 

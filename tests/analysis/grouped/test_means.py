@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from framedex.analysis import mean_vectors
+from framedex.analysis.cells import RowCells
 from framedex.analysis.grouped import means as grouped_means
 from framedex.analysis.grouped.files import GroupFiles, PlaceReader
 from framedex.analysis.grouped.means import StoredMeans, VisitParts
@@ -28,24 +29,24 @@ def test_stored_means__are_those_in_memory(tmp_path: Path, monkeypatch: pytest.M
     files.vectors[:] = vectors
     with PlaceReader(files) as reader:
         stored, expected = StoredMeans(reader, weights), MeanVectors(vectors, weights)
-        assert stored.has_moved.all(), "no cell is known"
-        stored.cell, stored.has_moved = cell, np.zeros(ROWS, dtype=bool)
+        assert not stored.cells.is_known.any()
+        stored.cells = RowCells(cell, np.ones(ROWS, dtype=bool))
         names = np.arange(ROWS)
         for share in (0.9, 0.5, 1.0, 0.1):
             keep, gone = np.split(random.permutation(len(names)).astype(np.int32)[: len(names) // 4 * 2], 2)
             keep.sort()
             for each in (stored, expected):
                 each.merge(keep, gone)
-            assert stored.has_moved[keep].all()
+            assert not stored.cells.is_known[keep].any()
             rest = np.setdiff1d(np.arange(len(names)), gone)
             rest = np.sort(random.permutation(rest)[: max(2, int(share * len(rest)))])
-            moved_before = stored.has_moved[rest]
+            known_before = stored.cells.is_known[rest]
             stored, expected, names = stored.kept(rest), expected.kept(rest), names[rest]
             everything = np.arange(len(names))
             np.testing.assert_array_equal(stored.of(everything), expected.of(everything))
             np.testing.assert_array_equal(stored.weights, expected.weights)
-            np.testing.assert_array_equal(stored.cell, cell[names])
-            np.testing.assert_array_equal(stored.has_moved, moved_before)
+            np.testing.assert_array_equal(stored.cells.of_row, cell[names])
+            np.testing.assert_array_equal(stored.cells.is_known, known_before)
 
 
 @pytest.mark.parametrize("n_parts", [1, 7, 300])

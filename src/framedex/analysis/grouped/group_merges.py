@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import measure_reach, reach_of, take_rows, tested_rows
+from framedex.analysis.cells import ExactNeighbours, find_exact, reach_of, take_rows, tested_rows
 from framedex.analysis.components import connected_components
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan, engine_of_worker
@@ -79,12 +79,15 @@ class SearchWithinGroup:
     def __call__(self, rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Ints, Floats]:
         """Return the clusters for which it could search, and their nearest ones."""
         assert isinstance(means, MeanVectors), "means in memory"
+        exact = None
         if len(means) > 1 and (len(means) < _RENEWED * self._measured or not self._measured):
-            self._measure(means.vectors, k)
+            exact = self._measure(means.vectors, k)
         inside = rows[~self._near_others(means.vectors, rows)]
         if not len(inside) or len(means) == 1:
             return inside[:0], np.empty((0, k), np.int32), np.empty((0, k), np.float32)
-        return inside, *self._inner.nearest_of(inside, means.vectors, k=k, progress=progress)
+        return inside, *self._inner.nearest_of(
+            inside, means.vectors, k=k, known=means.cells, exact=exact, progress=progress
+        )
 
     def _reach_of_rows(self, plan: Plan, group: int) -> float:
         """Return the reach in which rows of the group have their neighbours, in whatever group these are."""
@@ -99,14 +102,17 @@ class SearchWithinGroup:
             sizes=np.diff(self._grouping.cell_starts)[cells].astype(np.float32),
         ).closest  # fmt: skip
 
-    def _measure(self, vectors: Vectors, k: int) -> None:
-        """Measure the reach among the clusters of the group."""
+    def _measure(self, vectors: Vectors, k: int) -> ExactNeighbours:
+        """Measure the reach among the clusters of the group; return exact neighbours of some."""
         centroids = self._centroids.all[self._grouping.order[self._cells.start : self._cells.stop]]
-        found = measure_reach(
-            vectors, centroids, k=min(k, len(vectors) - 1), recall=SEARCH_RECALL, min_similarity=self._floor,
-            engine=self._engine, random=self._random, progress=ignore_progress,
-        )  # fmt: skip
+        exact = find_exact(
+            vectors, k=min(k, len(vectors) - 1), engine=self._engine, random=self._random, progress=ignore_progress
+        )
+        found = exact.reach_in(
+            centroids, vectors, recall=SEARCH_RECALL, min_similarity=self._floor, engine=self._engine
+        )
         self._reach, self._measured = max(self._reach, found.closest), len(vectors)
+        return exact
 
     def _near_others(self, vectors: Vectors, rows: Ints) -> Flags:
         """Return which clusters have a cell of another group within reach."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -45,16 +46,10 @@ class StoredMeans(Means):
     Args:
         reader: reads the file.
         weights: float64, shape (A,): the number of items of each cluster.
-
-    Attributes:
-        cell: int32, shape (A,): the cell of each cluster; a search updates it.
-        has_moved: bool, shape (A,): whether the mean has changed since its cell was found.
     """
 
     def __init__(self, reader: PlaceReader, weights: Weights) -> None:
         super().__init__(weights, reader.files.dimension)
-        self.cell = np.zeros(len(weights), dtype=np.int32)
-        self.has_moved = np.ones(len(weights), dtype=bool)
         self._reader = reader
         self._vectors = reader.vectors
 
@@ -68,17 +63,13 @@ class StoredMeans(Means):
         """See :meth:`Means.expect`."""
         self._reader.request(rows)
 
-    def kept(self, rows: Rows) -> "StoredMeans":
-        """See :meth:`Means.kept`; rows are ascending."""
+    def _kept(self, rows: Rows) -> Self:
+        """See :meth:`Means.kept`."""
         for part in slices(len(rows), _MOVED):
             self._vectors[part] = self._reader.take(rows[part])  # none of the rows that follow lies before its end
-        kept = StoredMeans(self._reader, self.weights[rows])
-        kept.cell, kept.has_moved = self.cell[rows], self.has_moved[rows]
-        return kept
+        return type(self)(self._reader, self.weights[rows])
 
-    def _put(self, keep: Rows, gone: Rows) -> Callable[[slice, Vectors], None]:
-        self.has_moved[keep] = True
-
+    def _put(self, keep: Rows, _gone: Rows) -> Callable[[slice, Vectors], None]:
         def put(part: slice, means: Vectors) -> None:
             self._vectors[keep[part]] = means
 
@@ -112,13 +103,13 @@ class GroupSearch:
             self._renew(means, k)
         asks = np.zeros(count, dtype=bool)
         asks[rows] = True
-        moved = np.flatnonzero(means.has_moved | asks)
+        moved = np.flatnonzero(~means.cells.is_known | asks)
         query, cell = self._look(means, moved, asks, k)
-        means.has_moved[:] = False
+        means.cells.is_known[:] = True
         found, similarity = np.empty((len(rows), k), np.int32), np.empty((len(rows), k), np.float32)
         position = np.full(count, -1, dtype=np.int32)
         position[rows] = np.arange(len(rows), dtype=np.int32)
-        parts = VisitParts(means.cell, query, cell, self._n_cells)
+        parts = VisitParts(means.cells.of_row, query, cell, self._n_cells)
         step = partial(visit_means, self._plan, k, self._floor)
         for cluster, near, score in self._runner.each(step, parts, len(parts), progress):
             found[position[cluster]], similarity[position[cluster]] = near, score
@@ -131,13 +122,13 @@ class GroupSearch:
 
     def _look(self, means: StoredMeans, moved: Rows, asks: npt.NDArray[np.bool_], k: int) -> tuple[Ints, Ints]:
         """Find the cells of means that moved or ask; return (clusters, cells) of the visits of those that ask."""
-        sizes = np.bincount(means.cell, minlength=self._n_cells)
+        sizes = np.bincount(means.cells.of_row, minlength=self._n_cells)
         step = partial(look_means, self._plan, self._reach, 4 * k, sizes)
         parts = [moved[low:high] for low, high in spans_of(len(moved), _LOOKED)]
         queries, cells = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
         found = self._runner.each(step, parts, len(parts), lambda _share: None)
         for part, (own, row, cell) in zip(parts, found, strict=True):
-            means.cell[part] = own
+            means.cells.of_row[part] = own
             asking = asks[part[row]]
             queries += [part[row[asking]].astype(np.int32), part[asks[part]].astype(np.int32)]
             cells += [cell[asking], own[asks[part]]]
@@ -168,8 +159,8 @@ class GroupSearch:
         self._plan = replace(self._plan, centroids=centroids, grouping=None, turn=self._plan.turn + 1).save()
         spans = spans_of(count, _LOOKED)
         found = self._runner.each(partial(cells_of_means, self._plan), spans, len(spans), lambda _share: None)
-        means.cell[:] = np.concatenate(list(found))
-        means.has_moved[:] = False
+        means.cells.of_row[:] = np.concatenate(list(found))
+        means.cells.is_known[:] = True
 
     def _exact(self, queries: Vectors, tested: Rows, count: int, k: int) -> tuple[npt.NDArray[np.int64], Vectors]:
         """Return (clusters, similarities) of the exact neighbours of some means: shape (T, k)."""
