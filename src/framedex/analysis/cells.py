@@ -236,7 +236,7 @@ def measure_reach(
         random: selects the sample of rows.
         progress: called between blocks.
     """
-    exact = find_exact(vectors, k=k, queries=queries, engine=engine, random=random, progress=progress)
+    exact = exact_neighbours_of_some(vectors, k=k, queries=queries, engine=engine, random=random, progress=progress)
     return exact.reach_in(centroids, vectors, recall=recall, min_similarity=min_similarity, engine=engine)
 
 
@@ -265,7 +265,7 @@ class ExactNeighbours:
         )
 
 
-def find_exact(
+def exact_neighbours_of_some(
     vectors: Vectors,
     *,
     k: int,

@@ -13,8 +13,8 @@ from framedex.analysis.cells import (
     ExactNeighbours,
     RowCells,
     cell_count,
+    exact_neighbours_of_some,
     find_centroids,
-    find_exact,
     group_rows,
     probe_cells,
     take_rows,
@@ -123,7 +123,7 @@ class NeighbourSearch:
                 vectors, cell_count(len(vectors)), engine=engine, random=random, progress=ignore_progress
             )
             if exact is None:
-                exact = find_exact(vectors, k=k, engine=engine, random=random, progress=ignore_progress)
+                exact = exact_neighbours_of_some(vectors, k=k, engine=engine, random=random, progress=ignore_progress)
             measured = exact.reach_in(
                 centroids, vectors, recall=self._recall, min_similarity=self._min_similarity, engine=engine
             )

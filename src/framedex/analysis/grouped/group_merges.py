@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import ExactNeighbours, find_exact, reach_of, take_rows, tested_rows
+from framedex.analysis.cells import ExactNeighbours, exact_neighbours_of_some, reach_of, take_rows, tested_rows
 from framedex.analysis.components import connected_components
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan, engine_of_worker
@@ -105,7 +105,7 @@ class SearchWithinGroup:
     def _measure(self, vectors: Vectors, k: int) -> ExactNeighbours:
         """Measure the reach among the clusters of the group; return exact neighbours of some."""
         centroids = self._centroids.all[self._grouping.order[self._cells.start : self._cells.stop]]
-        exact = find_exact(
+        exact = exact_neighbours_of_some(
             vectors, k=min(k, len(vectors) - 1), engine=self._engine, random=self._random, progress=ignore_progress
         )
         found = exact.reach_in(
