@@ -14,12 +14,12 @@ from framedex.analysis.cells import (
     cell_count,
     find_centroids,
     group_rows,
-    measure_reach,
     probe_cells,
     probe_further,
 )
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts
+from framedex.analysis.reach import measure_reach
 from tests.analysis.arrays import clustered, uniform, unit
 from tests.laws import examples
 

@@ -8,20 +8,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import (
-    Cells,
-    ExactNeighbours,
-    RowCells,
-    cell_count,
-    exact_neighbours_of_some,
-    find_centroids,
-    group_rows,
-    probe_cells,
-    take_rows,
-)
+from framedex.analysis.cells import Cells, RowCells, cell_count, find_centroids, group_rows, probe_cells, take_rows
 from framedex.analysis.neighbour_lists import Lists
 from framedex.analysis.neighbours import DEFAULT_RECALL, ignore_progress
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
+from framedex.analysis.reach import ExactNeighbours, exact_neighbours_of_some
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress

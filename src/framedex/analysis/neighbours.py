@@ -17,17 +17,16 @@ from framedex.analysis.cell_join import CellJoin
 from framedex.analysis.cells import (
     CellProbes,
     Cells,
-    Reach,
     cell_count,
     find_centroids,
     group_rows,
-    measure_reach,
     probe_cells,
     probe_further,
     take_rows,
 )
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
+from framedex.analysis.reach import Reach, measure_reach
 from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress

@@ -12,11 +12,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import CellProbes, cell_count, find_centroids, group_rows, measure_reach, probe_cells
+from framedex.analysis.cells import CellProbes, cell_count, find_centroids, group_rows, probe_cells
 from framedex.analysis.cells import take_rows as take
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
+from framedex.analysis.reach import measure_reach
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 

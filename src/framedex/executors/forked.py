@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import send_handle
 from typing import Any
 
+from framedex.core.child_processes import wait_or_kill
 from framedex.errors import Unavailable
 from framedex.executors.interpreters import module_path, start_interpreter, wait_for_start
 
@@ -116,11 +117,7 @@ class ForkServer:
         if connection is None or process is None:
             return
         connection.close()
-        try:
-            process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        wait_or_kill(process, _END_S)
 
 
 class ForkedProcess:

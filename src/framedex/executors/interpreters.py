@@ -6,36 +6,12 @@ import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Protocol
 
+from framedex.core.child_processes import ChildProcess
 from framedex.errors import Unavailable
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment variables with which each process multiplies matrices on one thread."""
-
-
-class Child(Protocol):
-    """A process that works for this one, as :class:`subprocess.Popen` is one."""
-
-    @property
-    def pid(self) -> int:
-        """Its id."""
-
-    def poll(self) -> int | None:
-        """Return its exit status, below 0 for the signal that ended it; None while it runs."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end, for some seconds at most; return its exit status.
-
-        Raises:
-            subprocess.TimeoutExpired: it still runs.
-        """
-
-    def terminate(self) -> None:
-        """Ask it to end."""
-
-    def kill(self) -> None:
-        """End it."""
 
 
 def module_path() -> str:
@@ -78,7 +54,7 @@ def start_interpreter(
     return process, ours
 
 
-def wait_for_start(process: Child, connection: Connection) -> None:
+def wait_for_start(process: ChildProcess, connection: Connection) -> None:
     """Wait for the message of a process that it has started; close the connection if there is none.
 
     Raises:

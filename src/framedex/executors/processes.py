@@ -11,7 +11,6 @@ import contextlib
 import pickle
 import queue
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -21,11 +20,12 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, TypeVar
 
+from framedex.core.child_processes import ChildProcess, wait_or_kill
 from framedex.errors import Unavailable
 from framedex.executors.base import ATTEMPTS, LocalExecutor, ResultLost
 from framedex.executors.forked import ForkServer, has_forks
 from framedex.executors.functions import LastUsed, SentFunctions
-from framedex.executors.interpreters import Child, module_path, start_interpreter, wait_for_start
+from framedex.executors.interpreters import module_path, start_interpreter, wait_for_start
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -131,7 +131,7 @@ class ProcessExecutor(LocalExecutor):
         super().__exit__(kind, error, trace)
 
 
-def _start_worker(python: str) -> tuple[Child, Connection]:
+def _start_worker(python: str) -> tuple[ChildProcess, Connection]:
     return start_interpreter(python, "framedex.executors.worker", {"PYTHONPATH": module_path()})
 
 
@@ -145,9 +145,9 @@ class _Worker:
         pid: the id of the process; None while it does not run.
     """
 
-    def __init__(self, begin: Callable[[], tuple[Child, Connection]]) -> None:
+    def __init__(self, begin: Callable[[], tuple[ChildProcess, Connection]]) -> None:
         self._begin, self._starting = begin, threading.Lock()
-        self._process: Child | None = None
+        self._process: ChildProcess | None = None
         self._connection: Connection | None = None
         self._known = LastUsed[None]()
         self._stopped = False
@@ -217,8 +217,4 @@ class _Worker:
         if process is None:
             return
         process.terminate()
-        try:
-            process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        wait_or_kill(process, _END_S)

@@ -10,7 +10,6 @@ import os
 import pickle
 import secrets
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from framedex.core.child_processes import wait_or_kill
 from framedex.errors import MissingDependency, Unavailable
 from framedex.executors.base import Executor, ResultLost
 from framedex.executors.functions import SentFunctions
@@ -169,16 +169,9 @@ class RayExecutor(Executor):
             self._ended = self._ended or "the executor has ended"
             with suppress(OSError):
                 self._connection.send(None)
-        self._end_process()
+        wait_or_kill(self._process, _END_S)
         self._receiving.join()
         self._connection.close()
-
-    def _end_process(self) -> None:
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
 
 class _RayFuture(Future[Any]):

@@ -1,4 +1,4 @@
-"""A process that runs functions for another one: ``python -m framedex.executors.worker FD``.
+"""A process that runs functions for another one: ``python -m framedex.executors.worker FD``, or a fork.
 
 It serves :mod:`framedex.executors.processes`, one item at a time, over the connection with the given descriptor, and
 ends at once when the other process closes it or ends.

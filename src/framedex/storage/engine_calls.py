@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 
 from framedex.core import forks
+from framedex.core.child_processes import wait_or_kill
 from framedex.errors import WorkspaceError
 
 _Parameters = ParamSpec("_Parameters")
@@ -131,11 +132,7 @@ class _Helper:
 
 def _stop(connection: Connection, process: "subprocess.Popen[bytes]") -> None:
     connection.close()
-    try:
-        process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    wait_or_kill(process, _END_S)
 
 
 class _Calls:

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import ExactNeighbours, exact_neighbours_of_some, reach_of, take_rows, tested_rows
+from framedex.analysis.cells import take_rows
 from framedex.analysis.components import connected_components
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan, engine_of_worker
@@ -22,6 +22,7 @@ from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.mean_vectors import Means, MeanVectors, Weights, slices
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
+from framedex.analysis.reach import ExactNeighbours, exact_neighbours_of_some, reach_of, tested_rows
 from framedex.analysis.reciprocal import SEARCH_RECALL, ClusterLists, Flags, Ints, Merges, NearClusters
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress

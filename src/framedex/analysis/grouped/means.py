@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import assign, further_probes, group_rows, reach_of, sample_rows, tested_rows
+from framedex.analysis.cells import assign, further_probes, group_rows, sample_rows
 from framedex.analysis.grouped.centroids import find_cell_centroids, with_few_coarse
 from framedex.analysis.grouped.files import PlaceReader
 from framedex.analysis.grouped.neighbours import CELL_ROWS, StepRunner, sizes_of, spans_of
@@ -25,6 +25,7 @@ from framedex.analysis.grouped.steps import (
 )
 from framedex.analysis.mean_vectors import Means, Rows, Weights, slices
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
+from framedex.analysis.reach import reach_of, tested_rows
 from framedex.analysis.reciprocal import SEARCH_RECALL, Ints
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress

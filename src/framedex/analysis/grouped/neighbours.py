@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import Cells, assign, centroids_of, reach_of, sample_rows, tested_rows
+from framedex.analysis.cells import Cells, assign, centroids_of, sample_rows
 from framedex.analysis.grouped import steps
 from framedex.analysis.grouped.centroids import CellCentroids, find_cell_centroids, with_few_coarse
 from framedex.analysis.grouped.files import FileVectors, GroupFiles
@@ -25,6 +25,7 @@ from framedex.analysis.grouped.steps import FIRST, SECOND, PartSource, Plan, Sen
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
 from framedex.analysis.neighbours import DEFAULT_K, DEFAULT_RECALL, OVERHEAD, CostCheck, ignore_cost
 from framedex.analysis.products import Products, Survivors
+from framedex.analysis.reach import reach_of, tested_rows
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress

@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cell_join import CellJoin, compare_two_steps, nearest_listed
-from framedex.analysis.cells import CellProbes, Reach, further_probes, group_rows
+from framedex.analysis.cells import CellProbes, further_probes, group_rows
 from framedex.analysis.grouped.centroids import CellCentroids
 from framedex.analysis.grouped.files import GroupFiles, PlaceReader
 from framedex.analysis.grouped.grouping import Grouping
 from framedex.analysis.neighbour_lists import Lists, missing_directions, sorted_lists
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products
+from framedex.analysis.reach import Reach
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.atomic import write_atomic
