@@ -46,8 +46,10 @@ def _groups(rows: pa.Table, jpegs: Jpegs, max_groups: int, progress: Callable[[s
     if not len(repeated):
         return
     yield html.heading("Duplicates")
-    sizes = repeated.group_by("group_id", use_threads=False).aggregate([([], "count_all")])
-    largest = pc.sort_indices(sizes, sort_keys=[("count_all", "descending")])[:max_groups]
+    numbered = repeated.select(["group_id"]).append_column("place", pa.array(range(len(repeated))))
+    sizes = numbered.group_by("group_id").aggregate([("place", "count"), ("place", "min")])
+    order = [("place_count", "descending"), ("place_min", "ascending")]  # PyArrow gives groups in any order
+    largest = pc.sort_indices(sizes, sort_keys=order)[:max_groups]
     for number, group_id in enumerate(sizes["group_id"].take(largest)):
         progress(_DUPLICATES, number / len(largest))
         yield _card(repeated.filter(pc.equal(repeated["group_id"], group_id)), jpegs)

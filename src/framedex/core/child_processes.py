@@ -3,6 +3,9 @@
 import subprocess
 from typing import Protocol
 
+KILLED = 9
+"""The number of SIGKILL, which Windows does not name."""
+
 
 class ChildProcess(Protocol):
     """A process that works for this one, as :class:`subprocess.Popen` is one."""

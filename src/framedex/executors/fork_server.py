@@ -12,13 +12,13 @@ module of the program.
 import ctypes
 import gc
 import os
-import signal
 import sys
 from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from typing import NoReturn
 
+from framedex.core.child_processes import KILLED
 from framedex.executors.worker import run_worker
 
 _PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
@@ -43,7 +43,7 @@ def serve_forks(connection: Connection) -> None:
         pass
     finally:
         for each in workers:
-            os.kill(each, signal.SIGKILL)
+            os.kill(each, KILLED)
         for each in workers:
             os.waitpid(each, 0)
 
@@ -51,6 +51,8 @@ def serve_forks(connection: Connection) -> None:
 def _fork(connection: Connection, descriptor: int, workers: set[int]) -> int | OSError:
     parent = os.getpid()
     try:
+        if not hasattr(os, "fork"):
+            raise OSError("this system has no forks")
         pid = os.fork()
     except OSError as error:
         return error
@@ -67,7 +69,7 @@ def _work(connection: Connection, descriptor: int, parent: int) -> NoReturn:
     """Run items in the child of a fork; end with it."""
     try:
         connection.close()
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, KILLED)
         if os.getppid() == parent:  # it has not ended before the call
             run_worker(Connection(descriptor))
     finally:
@@ -76,7 +78,7 @@ def _work(connection: Connection, descriptor: int, parent: int) -> NoReturn:
 
 def _status(pid: int, workers: set[int]) -> int | None:
     if pid not in workers:  # but of another server, which was killed
-        return -signal.SIGKILL
+        return -KILLED
     ended, status = os.waitpid(pid, os.WNOHANG)
     if not ended:
         return None

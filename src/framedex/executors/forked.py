@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import send_handle
 from typing import Any
 
-from framedex.core.child_processes import wait_or_kill
+from framedex.core.child_processes import KILLED, wait_or_kill
 from framedex.errors import Unavailable
 from framedex.executors.interpreters import module_path, start_interpreter, wait_for_start
 
@@ -23,10 +23,6 @@ _LONGEST_S = 0.02  # between two looks whether a worker has ended
 def has_forks() -> bool:
     """Return whether workers can be forked: libraries of macOS do not survive it, and Windows has none."""
     return sys.platform == "linux"
-
-
-class _ServerEnded(Exception):
-    """The process that forks has ended."""
 
 
 class ForkServer:
@@ -63,7 +59,7 @@ class ForkServer:
         for _ in range(2):  # the server may have been killed since it was asked last
             if self._connection is None:
                 self._start()
-            with contextlib.suppress(_ServerEnded):
+            with contextlib.suppress(EOFError):
                 answer: int | OSError = self._answer(None, theirs)
                 return answer
         raise Unavailable("cannot start processes that work for this one: the one that forks them was killed")
@@ -85,13 +81,17 @@ class ForkServer:
         """
         with self._lock:
             if self._connection is not None:
-                with contextlib.suppress(_ServerEnded):
+                with contextlib.suppress(EOFError):
                     status: int | None = self._answer(pid)
                     return status
-        return -signal.SIGKILL  # which its workers get when the server ends
+        return -KILLED  # which its workers get when the server ends
 
     def _answer(self, request: int | None, handed: Connection | None = None) -> Any:
-        """Return the answer to a request; a server with which the exchange was interrupted is not asked again."""
+        """Return the answer to a request; a server with which the exchange was interrupted is not asked again.
+
+        Raises:
+            EOFError: the server has ended.
+        """
         connection = self._connection
         assert connection is not None, "it has started"
         try:
@@ -101,7 +101,7 @@ class ForkServer:
             return connection.recv()
         except (EOFError, OSError) as error:
             self._forget()
-            raise _ServerEnded from error
+            raise EOFError from error
         except BaseException:
             self._forget()
             raise
@@ -168,7 +168,7 @@ class ForkedProcess:
 
     def kill(self) -> None:
         """End it."""
-        self._signal(signal.SIGKILL)
+        self._signal(KILLED)
 
     def _signal(self, number: int) -> None:
         with self._lock:  # until its end was seen, no other process has its id

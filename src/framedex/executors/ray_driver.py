@@ -21,6 +21,7 @@ from typing import Any
 import ray
 import ray.exceptions
 
+from framedex.core.child_processes import KILLED
 from framedex.errors import Unavailable
 from framedex.executors.base import ATTEMPTS
 from framedex.executors.interpreters import ONE_THREAD, module_path
@@ -30,7 +31,6 @@ from framedex.executors.ray_worker import run_item
 from framedex.executors.resources import Capacity, Need
 
 _FINEST = 4  # decimal places of numbers of processors and GPUs, of which Ray has no more
-_KILLED = 9
 _CONNECT_S = 15.0  # for which a connection may still be made after the other process has ended
 _END_S = 15.0  # for which the end of a cluster may take then
 # A cancellation at the moment at which an item ends may crash the process that is connected (Ray 2.60, "Tried to
@@ -160,7 +160,7 @@ def _explained(error: BaseException) -> tuple[str, Any]:
     if isinstance(error, Unavailable):
         return "failed", str(error)
     if isinstance(error, ray.exceptions.OutOfMemoryError):
-        return "lost", ("Ray ended it because memory was short", _KILLED)
+        return "lost", ("Ray ended it because memory was short", KILLED)
     lost = ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.ObjectLostError
     if isinstance(error, lost):
         return "lost", (f"Ray has lost it ({type(error).__name__})", None)

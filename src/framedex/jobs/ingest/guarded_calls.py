@@ -4,12 +4,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from framedex.core.child_processes import KILLED
 from framedex.errors import Unavailable
 from framedex.executors import Executor, ProcessExecutor, ResultLost
 
 T = TypeVar("T")
 R = TypeVar("R")
-_KILLED = 9  # SIGKILL, which Windows lacks
 
 
 def check_not_killed(lost: ResultLost) -> None:
@@ -18,7 +18,7 @@ def check_not_killed(lost: ResultLost) -> None:
     Raises:
         Unavailable: it was killed from outside, as where memory is short.
     """
-    if lost.signal == _KILLED:
+    if lost.signal == KILLED:
         raise Unavailable(f"{lost}; if memory is short, fewer processes need less (FRAMEDEX_PROCESSES)") from lost
 
 
