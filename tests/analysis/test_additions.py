@@ -231,7 +231,7 @@ def test_join_clusters__agree_with_linking_all_rows(large: int | None, monkeypat
     """For well-separated clusters, added rows get the clusters of average linkage over all rows."""
     monkeypatch.setattr(cluster_means, "_MIN_ROWS", large or 8)
     monkeypatch.setattr(cluster_means, "_MAX_STORED", 1)
-    monkeypatch.setattr(cluster_means, "_CHUNK", 100)
+    monkeypatch.setattr(cluster_means, "RUN_ROWS", 100)
     monkeypatch.setattr(additions, "_PAIRS", 50)
     vectors = clustered(900, 48, centres=25, spread=0.15)
     labels, found, _ = joined(vectors[:600], vectors[600:], with_sums=large is not None)

@@ -42,7 +42,7 @@ def test_of__is_the_mean_with_or_without_stored_sums(known: int, added: int, lar
         patch.setattr(cluster_means, "_MIN_ROWS", large)
         patch.setattr(cluster_means, "_MAX_STORED", float(random.choice([0.1, 5])))
         patch.setattr(cluster_means, "_FEW", few)
-        patch.setattr(cluster_means, "_CHUNK", 16)
+        patch.setattr(cluster_means, "RUN_ROWS", 16)
         kept = cluster_sums(VectorsInMemory(vectors[:known]), weights[:known], labels[:known], engine=ONE)
         kept = kept.with_rows(vectors[known:], weights[known:], labels[known:])
         means = ClusterMeans(VectorsInMemory(vectors), weights, labels, kept, ONE)

@@ -16,6 +16,7 @@ from framedex.analysis.neighbours import ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import ConcatenatedVectors, VectorSource
 from framedex.core.arrays import Vectors
+from framedex.core.masks import true_places
 from framedex.core.progress import ShareProgress
 
 _DENSE_ROWS = 2048  # of added rows, which are mostly far from each other
@@ -144,7 +145,7 @@ def _links(graph: NeighbourGraph, n_indexed: int) -> _Links:
     """Return (added row, other row, similarity) of all neighbour pairs with an added row; added rows count from 0."""
     added = np.repeat(np.arange(len(graph.rows) - n_indexed), graph.k)
     # Many similar added rows list only each other, but indexed rows may list them.
-    row, column = np.nonzero(graph.rows >= n_indexed)
+    row, column = true_places(graph.rows >= n_indexed)
     return (
         np.concatenate([added, graph.rows[row, column] - n_indexed]),
         np.concatenate([graph.rows[n_indexed:].ravel(), row]),

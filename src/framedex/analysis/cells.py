@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.products import Products, run_all
+from framedex.analysis.runs import RUN_ROWS, sum_runs
 from framedex.core.arrays import Vectors
+from framedex.core.masks import true_places
 from framedex.core.progress import ShareProgress
 
 _CELL_ROWS = 500
@@ -167,11 +169,12 @@ def _mean_directions(
 ) -> Vectors:
     """Return the mean directions of the cells; an empty cell restarts at a random row."""
     order, starts = group_rows(cell, len(centroids))
-    sizes = np.diff(starts)
-    sums = np.empty_like(centroids)
-    full = np.flatnonzero(sizes)
-    sums[full] = np.add.reduceat(sample[order], starts[full], axis=0)
-    empty = np.flatnonzero(sizes == 0)
+    sums = np.zeros_like(centroids)
+    for start in range(0, len(order), RUN_ROWS):
+        some = order[start : start + RUN_ROWS]
+        of_run, total = sum_runs(take_rows(sample, some), cell[some])
+        sums[of_run] += total
+    empty = np.flatnonzero(np.diff(starts) == 0)
     sums[empty] = sample[random.integers(0, len(sample), len(empty))]
     return _unit(sums)
 
@@ -313,7 +316,7 @@ def further_probes(
         nearest, _ = engine.largest(take_rows(vectors, some), centroids, n_nearest)
         before = np.cumsum(sizes[nearest], axis=1) - sizes[nearest]
         needed = (before < min_rows) & (nearest != cell[some][:, None])
-        item, rank = np.nonzero(needed)
+        item, rank = true_places(needed)
         new = ~np.isin(some[item] * len(centroids) + nearest[item, rank], probed)
         rows.append(some[item][new].astype(np.int32))
         cells.append(nearest[item, rank][new].astype(np.int32))

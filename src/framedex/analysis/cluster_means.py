@@ -1,15 +1,17 @@
 """Mean vectors of clusters. The sums of large clusters are stored with an index, because summing reads all vectors."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.mean_vectors import slices
 from framedex.analysis.products import Products, run_all
+from framedex.analysis.runs import RUN_ROWS, sum_runs
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
 
-_CHUNK = 4096
 _FEW = 0.2  # of all rows: fewer rows are read one by one
 _MIN_ROWS = 8  # of a cluster with a stored sum; doubled if there are many such clusters
 _MAX_STORED = 0.04  # of the rows: stored sums take at most this share of the vectors' size
@@ -65,27 +67,61 @@ def cluster_sums(vectors: VectorSource, weights: Ints, labels: Labels, *, engine
         labels: int32, shape (M, L): cluster numbers, finest level first, nested.
         engine: provides the threads.
     """
-    dimension = vectors.dimension
-    keys, totals, parts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((0, dimension), np.float32)]
-    inside, finer = np.zeros(len(labels), dtype=bool), np.empty((0, dimension))
-    example = np.empty(0, dtype=np.int64)
-    min_rows = _min_stored_rows(labels)
-    for level in range(labels.shape[1] if len(labels) else 0):
-        label = labels[:, level]
-        numbers = np.flatnonzero(np.bincount(label) >= min_rows)
-        position = np.full(int(label.max()) + 1, -1, dtype=np.int64)
-        position[numbers] = np.arange(len(numbers))
-        of_row = position[label]
-        # A cluster consists of stored clusters of the next finer level, and of rows outside of stored clusters.
-        rows = np.flatnonzero((of_row >= 0) & ~inside)
-        sums = _sum_by_group(vectors, weights, rows, of_row[rows], len(numbers), engine)
-        np.add.at(sums, of_row[example], finer)
-        inside, finer = of_row >= 0, sums
-        example = np.unique(of_row, return_index=True)[1][-len(numbers) :] if len(numbers) else example[:0]
-        keys.append(level * _LEVEL + numbers)
-        totals.append(np.bincount(of_row[inside], weights=weights[inside], minlength=len(numbers)).astype(np.int64))
-        parts.append(sums.astype(np.float32))
-    return ClusterSums(np.concatenate(keys), np.concatenate(totals), np.concatenate(parts))
+    n_levels = labels.shape[1] if len(labels) else 0
+    min_rows, levels, first = _min_stored_rows(labels), list[_StoredLevel](), 0
+    for level in range(n_levels):
+        levels.append(_StoredLevel.of(labels[:, level], min_rows, first))
+        first += len(levels[-1].numbers)
+    # A row is added to its finest stored cluster, so that all vectors are read once.
+    finest = np.full(len(labels), -1, dtype=np.int32)
+    for each in reversed(levels):
+        np.copyto(finest, each.of_row, where=each.of_row >= 0)
+    rows = np.flatnonzero(finest >= 0)
+    sums = _sum_by_group(vectors, weights, rows, finest[rows], first, engine)
+    total = np.bincount(finest[rows], weights=weights[rows], minlength=first).astype(np.int64)
+    for finer, coarser in pairwise(levels):  # a large cluster is within a large one of the next level
+        parent = coarser.of_row[finer.example]
+        np.add.at(total, parent, total[finer.part])
+        _add_rows(sums, parent, sums[finer.part])
+    keys = [level * _LEVEL + each.numbers for level, each in enumerate(levels)]
+    return ClusterSums(np.concatenate([np.empty(0, np.int64), *keys]), total, sums.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class _StoredLevel:
+    """The clusters of a level with stored sums, whose positions follow each other.
+
+    Attributes:
+        numbers: int64, shape (Q,), ascending: their cluster numbers.
+        of_row: int32, shape (M,): the position of the cluster of each row; -1 for clusters without a stored sum.
+        example: int64, shape (Q,): a row of each cluster.
+        part: their positions.
+    """
+
+    numbers: Ints
+    of_row: npt.NDArray[np.int32]
+    example: Ints
+    part: slice
+
+    @classmethod
+    def of(cls, label: Labels, min_rows: int, first: int) -> "_StoredLevel":
+        """Return the clusters with at least *min_rows* rows, whose positions begin with *first*."""
+        sizes = np.bincount(label)
+        numbers = np.flatnonzero(sizes >= min_rows)
+        position = np.full(len(sizes), -1, dtype=np.int32)
+        position[numbers] = first + np.arange(len(numbers), dtype=np.int32)
+        example = np.empty(len(sizes), dtype=np.int64)
+        example[label] = np.arange(len(label))
+        return cls(numbers, position[label], example[numbers], slice(first, first + len(numbers)))
+
+
+def _add_rows(sums: npt.NDArray[np.float64], target: npt.NDArray[np.integer], rows: npt.NDArray[np.float64]) -> None:
+    """Add rows to those of *sums* that are their targets, several of which may be the same."""
+    order = np.argsort(target, kind="stable")
+    for part in slices(len(order), RUN_ROWS):
+        some = order[part]
+        group, total = sum_runs(rows[some], target[some])
+        sums[group] += total
 
 
 def _min_stored_rows(labels: Labels) -> int:
@@ -169,13 +205,13 @@ def _add_groups(
     order = np.argsort(group, kind="stable")
     rows, weights, group = rows[order], weights[order], group[order]
 
-    def add(start: int) -> tuple[npt.NDArray[np.integer], Vectors]:
-        part = slice(start, start + _CHUNK)
-        content = vectors.take(rows[part]) * weights[part, None].astype(np.float32)
-        first = np.flatnonzero(np.diff(group[part], prepend=-1))
-        return group[part][first], np.add.reduceat(content, first, axis=0)
+    def add(part: slice) -> tuple[npt.NDArray[np.integer], Vectors]:
+        content = vectors.take(rows[part])
+        if (weights[part] != 1).any():
+            content *= weights[part, None].astype(np.float32)
+        return sum_runs(content, group[part])
 
     def collect(_place: int, partial_sums: tuple[npt.NDArray[np.integer], Vectors]) -> None:
         sums[partial_sums[0]] += partial_sums[1]
 
-    run_all(engine, add, range(0, len(rows), _CHUNK), after=collect)
+    run_all(engine, add, slices(len(rows), RUN_ROWS), after=collect)

@@ -14,12 +14,14 @@ from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.separation import Pairs, separate_groups
 from framedex.analysis.vector_sources import SelectedVectors, VectorSource
+from framedex.core.masks import true_places
 from framedex.core.progress import ShareProgress
 
 _TILE = 1024
 _QUERIES = 4096
 _LISTED = 65536  # rows whose lists are read at a time
 _MANY_PAIRS = 20_000_000  # that take half a gigabyte while they are joined
+_DENSE = 0.1  # if more pairs of a block are near, their components are compared before they are listed
 _ALL_PAIRS = 20_000  # up to this number, all crowded rows are compared with each other
 
 Items = npt.NDArray[np.int64]
@@ -129,7 +131,7 @@ def _listed_pairs(
     n_found = 0
     for start in range(0, len(graph.rows), _LISTED):
         part = slice(start, start + _LISTED)
-        line, column = np.nonzero(graph.similarity[part] >= levels[0] - ROUNDING)
+        line, column = true_places(graph.similarity[part] >= levels[0] - ROUNDING)
         other, score = graph.rows[part][line, column], graph.similarity[part][line, column]
         row = (line + start).astype(np.int32)
         if owners is not None:
@@ -203,6 +205,8 @@ def _add_unlisted_pairs(
         if owners is not None:
             scores[(owners[a] >= 0)[:, None] & (owners[a][:, None] == owners[b])] = -1
         for position, level in enumerate(levels):
+            if _are_one(components[position], a, b):
+                continue
             new = _connecting(scores, a, b, components[position], level - ROUNDING)
             if new is None:
                 break
@@ -251,9 +255,15 @@ def _connecting(
 ) -> Pairs | None:
     """Return the pairs of a block that reach a level and connect two components; None if no pair reaches it."""
     near = scores >= np.float32(level)
-    if not near.any():
+    n_near = np.count_nonzero(near)
+    if not n_near:
         return None
-    row, column = np.nonzero(near & (component[a][:, None] != component[b]))
+    own, other = component[a], component[b]
+    if n_near > _DENSE * near.size:
+        near &= own[:, None] != other
+    row, column = true_places(near)
+    differ = own[row] != other[column]
+    row, column = row[differ], column[differ]
     return a[row].astype(np.int32), b[column].astype(np.int32), scores[row, column]
 
 

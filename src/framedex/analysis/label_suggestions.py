@@ -18,6 +18,7 @@ from framedex.analysis.label_votes import most_voted
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.core.arrays import Mask
+from framedex.core.masks import true_places
 from framedex.core.progress import ShareProgress
 
 LEAST_LABELLED = 20
@@ -131,7 +132,7 @@ def _listed(
 ) -> tuple[Ints, Ints, Floats, Ints]:
     """Return (item, code, share, rank) of the labels with votes for some items."""
     codes, shares = (each[inverse[items]] for each in votes)
-    place, rank = np.nonzero(codes >= 0)
+    place, rank = true_places(codes >= 0)
     return items[place], codes[place, rank], shares[place, rank], rank
 
 

@@ -248,8 +248,17 @@ def _square(side: int) -> npt.NDArray[np.float32]:
 
 
 def number_by_first_row(labels: npt.NDArray[np.integer]) -> Labels:
-    """Return the same partition, numbered 0, 1, 2… in order of first appearance."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-    return rank[inverse]
+    """Return the same partition, numbered 0, 1, 2… in order of first appearance.
+
+    Args:
+        labels: integers from 0, shape (N,); memory grows with the highest one.
+    """
+    present = np.zeros(int(labels.max(initial=-1)) + 1, dtype=bool)
+    first = np.empty(len(present), dtype=np.int64)
+    present[labels] = True
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    found = np.flatnonzero(present)
+    rank = np.empty(len(present), dtype=np.int32)
+    rank[found[np.argsort(first[found])]] = np.arange(len(found), dtype=np.int32)
+    out: Labels = rank[labels]
+    return out

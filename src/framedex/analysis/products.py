@@ -17,6 +17,7 @@ import numpy.typing as npt
 from framedex.core.arrays import Vectors
 from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.gpus import may_have_gpu
+from framedex.core.masks import true_places
 
 Columns = npt.NDArray[np.int64]
 Survivors = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], Vectors]
@@ -123,7 +124,7 @@ def near_best(scores: Vectors, reach: float | Vectors, beyond: float | None) -> 
     if beyond is not None:
         near &= scores < (best - np.float32(beyond))[:, None]
     near[rows, own] = False
-    row, column = np.nonzero(near)
+    row, column = true_places(near)
     return own, row, column
 
 
@@ -146,9 +147,9 @@ def _above(scores: Vectors, limits: Vectors, k: int, *, mask: npt.NDArray[np.boo
     mask = scores > limits[:, None] if mask is None else mask
     if np.count_nonzero(mask) > _MAX_SURVIVORS * k * len(scores) and k < scores.shape[1]:
         columns, values = largest(scores, k)
-        row, column_index = np.nonzero(values > limits[:, None])
+        row, column_index = true_places(values > limits[:, None])
         return row, columns[row, column_index], values[row, column_index]
-    row, column = np.nonzero(mask)
+    row, column = true_places(mask)
     return row, column, scores[row, column]
 
 

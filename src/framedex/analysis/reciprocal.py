@@ -25,6 +25,7 @@ from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts, Products
 from framedex.core.arrays import Floats
+from framedex.core.masks import true_places
 from framedex.core.progress import ShareProgress
 
 _ENTRIES = 1 << 16  # of lists handled at a time
@@ -307,7 +308,7 @@ class ClusterLists:
         def find(part: slice) -> tuple[Ints, Ints, Floats]:
             some = rows[part]
             listed, similarity = self._rows[some], self._similarity[some]
-            line, column = np.nonzero((listed >= 0) & (similarity > self._bound[listed]))
+            line, column = true_places((listed >= 0) & (similarity > self._bound[listed]))
             source, target = some[line], listed[line, column]
             missing = ~(self._rows[target] == source[:, None]).any(axis=1)
             return source[missing], target[missing], similarity[line, column][missing]
@@ -347,7 +348,7 @@ class ClusterLists:
         """Compute the similarities that may be the highest of their list; return the lists' similarities."""
         similarity, exact = self._similarity[some], self._exact[some]
         least = np.maximum(np.where(exact, similarity, -np.inf).max(axis=1), self._bound[some])
-        line, column = np.nonzero(~exact & (similarity >= least[:, None]))
+        line, column = true_places(~exact & (similarity >= least[:, None]))
         near = self._rows[some[line], column]
         if self.n_foreign:  # their means are unknown here, so that bounds of their similarities remain
             own = near < len(self._rows)

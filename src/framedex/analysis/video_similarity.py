@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from framedex.analysis.neighbours import nearest
 from framedex.core.arrays import Vectors
+from framedex.core.masks import true_places
 
 _BLOCK = 2048
 _SAMPLED = 8  # frames per video; fewer than the neighbours per row, so one video cannot fill a list
@@ -66,7 +67,7 @@ def near_pairs(vectors: Vectors, video: npt.NDArray[np.int64], *, min_similarity
         return np.empty((0, 2), dtype=np.int64)
     graph = nearest(vectors, k=min(_K, len(vectors) - 1), min_similarity=min_similarity)
     near = (graph.similarity >= min_similarity) & (graph.rows >= 0)
-    rows, columns = np.nonzero(near)
+    rows, columns = true_places(near)
     return unique_pairs(video[rows], video[graph.rows[rows, columns]])
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from framedex.analysis.components import connected_components
 from framedex.analysis.neighbours import nearest, unique_rows
+from framedex.core.masks import true_places
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.condition import Condition
 from framedex.storage.copy_pairs import read_descriptors
@@ -87,7 +88,7 @@ def _near(
         return np.empty(0, np.int64), np.empty(0, np.int64)
     first, inverse = unique_rows(vectors)
     graph = nearest(vectors[first])
-    row, place = np.nonzero(graph.similarity >= limit)
+    row, place = true_places(graph.similarity >= limit)
     copies = np.flatnonzero(first[inverse] != np.arange(len(frames)))
     nearest_one = graph.similarity.max(axis=1, initial=-1)
     nearest_one[np.bincount(inverse) > 1] = 1

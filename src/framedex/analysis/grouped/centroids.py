@@ -8,6 +8,7 @@ import numpy.typing as npt
 from framedex.analysis.cells import assign, centroids_of, group_rows
 from framedex.analysis.products import Products, near_best
 from framedex.core.arrays import Vectors
+from framedex.core.masks import true_places
 from framedex.core.progress import ShareProgress
 
 _COARSE_ROWS = 256  # of the sample, per coarse centroid
@@ -142,7 +143,7 @@ def with_few_coarse(centroids: CellCentroids, queries: Vectors, reach: Vectors) 
     if centroids.coarse is None or centroids.starts is None:
         return centroids
     scores = queries @ centroids.all.T
-    row, cell = np.nonzero(scores >= scores.max(axis=1, keepdims=True) - reach[:, None])
+    row, cell = true_places(scores >= scores.max(axis=1, keepdims=True) - reach[:, None])
     rank = np.argsort(np.argsort(-(queries @ centroids.coarse.T), axis=1), axis=1)
     coarse = np.searchsorted(centroids.starts, cell, side="right") - 1
     needed = int(np.quantile(rank[row, coarse], _FOUND, method="higher")) + 1

@@ -27,6 +27,7 @@ from framedex.analysis.reach import Reach
 from framedex.analysis.vector_sources import VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.atomic import write_atomic
+from framedex.core.masks import true_places
 
 FIRST, SECOND = "first", "second"
 """The turns of visits."""
@@ -343,7 +344,7 @@ def visit_group(plan: Plan, turn: str, sources: Sequence[int], group: int) -> tu
                 found.offer((row[new], other[new], score[new]))
             found.n_comparisons += len(visitors_of_bundle) * (stop - start)
     found.settle()
-    row, column = np.nonzero(found.rows >= 0)
+    row, column = true_places(found.rows >= 0)
     return (visitors[row], found.rows[row, column], found.similarity[row, column]), found.n_comparisons
 
 

@@ -18,6 +18,7 @@ from framedex.analysis.scores import neighbour_distances, outlier_values, unique
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import ConcatenatedVectors
 from framedex.core.arrays import Vectors
+from framedex.core.masks import true_places
 from framedex.core.progress import Progress
 from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
@@ -310,7 +311,7 @@ def _added_pairs(indexed: IndexedRows, extended: _ExtendedRows) -> Pairs:
     """Return (item, other item, similarity) of all near-duplicate pairs with an added item."""
     graph, min_similarity = extended.graph, DUPLICATE_LEVELS[0] - ROUNDING
     rows = np.flatnonzero(extended.touched)
-    row, column = np.nonzero(graph.similarity[rows] >= min_similarity)
+    row, column = true_places(graph.similarity[rows] >= min_similarity)
     row = rows[row]
     other, score = graph.rows[row, column], graph.similarity[row, column]
     with_added = np.maximum(row, other) >= len(indexed.first)
