@@ -206,6 +206,25 @@ def test_embeddings__row_numbers_count_from_the_start(path: Path) -> None:
         run(pa.table({"uri": [str(n) for n in range(9000)], "embedding": list(values)}), path)
 
 
+def test_embeddings__are_numbered_with_missing_ones_among_them(path: Path) -> None:
+    """Rows without an embedding do not move those after them, in whatever part of the rows these are scaled."""
+    values: list[list[float] | None] = [[3.0, 4.0] for _ in range(900)]
+    values[0] = values[700] = None
+    values[400] = [0.0, 0.0]
+    uris = [str(number) for number in range(900)]
+    rows = run(pa.table({"uri": uris, "embedding": values}), path)
+    assert [row["embedding"] is None for row in rows] == [number in (0, 400, 700) for number in range(900)]
+    assert [rows[number]["error"] for number in (0, 1, 400, 700)] == [
+        "the embedding is missing",
+        None,
+        "the embedding is all zeros",
+        "the embedding is missing",
+    ]
+    values[600] = [1.0, float("inf")]
+    with pytest.raises(InvalidEmbedding, match="row 600 has the value inf at place 1"):
+        run(pa.table({"uri": uris, "embedding": values}), path)
+
+
 def test_embeddings__of_zeros_are_kept_with_the_reason(path: Path) -> None:
     """A vector without a direction is no embedding, and no reason to refuse the table."""
     first, second = run(two([[0.0, 0.0], [0.0, -2.0]]), path)

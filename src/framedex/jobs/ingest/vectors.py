@@ -29,6 +29,7 @@ from framedex.storage.media_rows import is_relative, media_schema
 _Cells = dict[str, list[Any]]  # the values of columns
 _ROWS = 8192
 _AT_ONCE = 2  # batches that are prepared while one is written
+_SCALED = 256  # embeddings that are scaled at a time; they stay in the processor's cache
 _UNREADABLE = (OSError, UnicodeDecodeError, pa.ArrowException)
 """Errors that reading a damaged Parquet file raises."""
 _OPTIONAL = ("width", "height", "caption", "label", "labels")
@@ -276,8 +277,6 @@ def _to_rows(
 
 def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt.NDArray[np.float32], list[str | None]]:
     """Return float32 (N, D) of unit length; for rows without a usable embedding, zeros and the reason."""
-    # Float64 until the end: the values may exceed the range of float32.
-    vectors = np.zeros((len(column), dimension))
     errors: list[str | None] = [None] * len(column)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
@@ -290,21 +289,29 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
     flat = column.drop_null().flatten()
     if flat.null_count:
         raise InvalidEmbedding(f"an embedding of rows {first_row} to {first_row + len(column) - 1} has missing values")
-    vectors[valid] = flat.to_numpy(zero_copy_only=False).reshape(-1, dimension)
-    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if len(broken):
-        row = int(broken[0])
-        position = int(np.flatnonzero(~np.isfinite(vectors[row]))[0])
-        raise InvalidEmbedding(
-            f"row {first_row + row} has the value {vectors[row, position]} at place {position} of its embedding; "
-            "embeddings must be finite"
-        )
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    for zero in np.flatnonzero(largest == 0):
-        errors[zero] = "the embedding is missing" if not valid[zero] else "the embedding is all zeros"
-    vectors /= np.where(largest == 0, 1, largest)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1)
-    return vectors.astype(np.float32), errors
+    for missing in np.flatnonzero(~valid):
+        errors[missing] = "the embedding is missing"
+    values, rows = flat.to_numpy(zero_copy_only=False).reshape(-1, dimension), np.flatnonzero(valid)
+    vectors = np.zeros((len(column), dimension), dtype=np.float32)
+    for start in range(0, len(rows), _SCALED):
+        part = slice(start, start + _SCALED)
+        # Float64 until the end: the values may exceed the range of float32.
+        some = values[part].astype(np.float64)
+        largest = np.maximum(some.max(axis=1), -some.min(axis=1))  # NaN if a value is
+        broken = np.flatnonzero(~np.isfinite(largest))
+        if len(broken):
+            row, wrong_one = int(rows[part][broken[0]]), some[broken[0]]
+            position = int(np.flatnonzero(~np.isfinite(wrong_one))[0])
+            raise InvalidEmbedding(
+                f"row {first_row + row} has the value {wrong_one[position]} at place {position} of its embedding; "
+                "embeddings must be finite"
+            )
+        for zero in rows[part][largest == 0]:
+            errors[zero] = "the embedding is all zeros"
+        some /= np.where(largest == 0, 1, largest)[:, None]
+        some /= np.maximum(np.sqrt(np.einsum("ij,ij->i", some, some)), 1)[:, None]
+        vectors[rows[part]] = some
+    return vectors, errors
 
 
 def _sizes(values: list[Any], name: str, first_row: int) -> list[int | None]:
