@@ -97,7 +97,7 @@ def _print_verdicts(measured: Sequence[dict[str, Any]], dimension: int) -> None:
         print(verdict(f"{way}: temporary bytes to those of vectors", last["spilled_gib"] / vectors, DISK, at_most=True))
         print(verdict(f"{way}: anonymous memory, GiB", last["peak_gib"], MEMORY_GIB, at_most=True))
         if last["rows"] >= MANY_ROWS:
-            print(verdict(f"{way}: minutes", last["index_s"] / 60, MINUTES, at_most=True))
+            print(verdict(f"{way}: minutes of the index, without reading", last["index_s"] / 60, MINUTES, at_most=True))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Sums of consecutive rows."""
+"""Sums of rows by group."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.runs import sum_runs
+from framedex.analysis import runs
+from framedex.analysis.runs import add_by_group, sum_runs
 from tests.laws import examples
 
 
@@ -28,3 +30,14 @@ def test_sum_runs__rounds_little() -> None:
     values = np.full((100_000, 1), 0.1, dtype=np.float32)
     _, sums = sum_runs(values, np.zeros(100_000, dtype=np.int32))
     np.testing.assert_allclose(sums, 10_000, rtol=3e-7)
+
+
+def test_add_by_group__in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are added to the sums of their groups, in any order, also to those of groups that several parts share."""
+    monkeypatch.setattr(runs, "RUN_ROWS", 16)
+    random = np.random.default_rng(0)
+    group = random.integers(0, 5, 100)
+    values = random.integers(-50, 50, (100, 3)).astype(np.float64)
+    sums = np.ones((6, 3))
+    add_by_group(sums, values, group)
+    np.testing.assert_array_equal(sums, [1 + values[group == number].sum(axis=0) for number in range(6)])

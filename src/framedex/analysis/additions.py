@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import group_rows, take_rows
+from framedex.analysis.cells import take_rows
 from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
 from framedex.analysis.components import connected_components
 from framedex.analysis.linkage import ROUNDING, average_linkage
@@ -14,6 +14,7 @@ from framedex.analysis.lookup import Queries, look_up
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
+from framedex.analysis.runs import add_by_group
 from framedex.analysis.vector_sources import ConcatenatedVectors, VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.masks import true_places
@@ -239,9 +240,9 @@ def _link_units(units: _Units, cut: float, engine: Products) -> _Units:
     label = average_linkage(
         units.means, units.weights.astype(np.int64), graph, [cut], dense_rows=_DENSE_ROWS, engine=engine
     )[:, 0]
-    order, starts = group_rows(label, int(label.max()) + 1)
-    weights = np.add.reduceat(units.weights[order], starts[:-1])
-    sums = np.add.reduceat(units.means[order] * units.weights[order, None].astype(np.float32), starts[:-1], axis=0)
+    weights = np.bincount(label, weights=units.weights).astype(np.float64)
+    sums = np.zeros((len(weights), units.means.shape[1]), dtype=np.float32)
+    add_by_group(sums, units.means * units.weights[:, None].astype(np.float32), label)
     of_row = np.where(units.of_row >= 0, label[units.of_row], -1)
     return _Units((sums / weights[:, None]).astype(np.float32), weights, of_row)
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.products import Products, run_all
-from framedex.analysis.runs import RUN_ROWS, sum_runs
+from framedex.analysis.runs import add_by_group
 from framedex.core.arrays import Vectors
 from framedex.core.masks import true_places
 from framedex.core.progress import ShareProgress
@@ -168,13 +168,9 @@ def _mean_directions(
     sample: Vectors, cell: npt.NDArray[np.int32], centroids: Vectors, random: np.random.Generator
 ) -> Vectors:
     """Return the mean directions of the cells; an empty cell restarts at a random row."""
-    order, starts = group_rows(cell, len(centroids))
     sums = np.zeros_like(centroids)
-    for start in range(0, len(order), RUN_ROWS):
-        some = order[start : start + RUN_ROWS]
-        of_run, total = sum_runs(take_rows(sample, some), cell[some])
-        sums[of_run] += total
-    empty = np.flatnonzero(np.diff(starts) == 0)
+    add_by_group(sums, sample, cell)
+    empty = np.flatnonzero(np.bincount(cell, minlength=len(centroids)) == 0)
     sums[empty] = sample[random.integers(0, len(sample), len(empty))]
     return _unit(sums)
 

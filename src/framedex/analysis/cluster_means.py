@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from framedex.analysis.mean_vectors import slices
 from framedex.analysis.products import Products, run_all
-from framedex.analysis.runs import RUN_ROWS, sum_runs
+from framedex.analysis.runs import RUN_ROWS, add_by_group, sum_runs
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
 
@@ -82,7 +82,7 @@ def cluster_sums(vectors: VectorSource, weights: Ints, labels: Labels, *, engine
     for finer, coarser in pairwise(levels):  # a large cluster is within a large one of the next level
         parent = coarser.of_row[finer.example]
         np.add.at(total, parent, total[finer.part])
-        _add_rows(sums, parent, sums[finer.part])
+        add_by_group(sums, sums[finer.part], parent)
     keys = [level * _LEVEL + each.numbers for level, each in enumerate(levels)]
     return ClusterSums(np.concatenate([np.empty(0, np.int64), *keys]), total, sums.astype(np.float32))
 
@@ -113,15 +113,6 @@ class _StoredLevel:
         example = np.empty(len(sizes), dtype=np.int64)
         example[label] = np.arange(len(label))
         return cls(numbers, position[label], example[numbers], slice(first, first + len(numbers)))
-
-
-def _add_rows(sums: npt.NDArray[np.float64], target: npt.NDArray[np.integer], rows: npt.NDArray[np.float64]) -> None:
-    """Add rows to those of *sums* that are their targets, several of which may be the same."""
-    order = np.argsort(target, kind="stable")
-    for part in slices(len(order), RUN_ROWS):
-        some = order[part]
-        group, total = sum_runs(rows[some], target[some])
-        sums[group] += total
 
 
 def _min_stored_rows(labels: Labels) -> int:

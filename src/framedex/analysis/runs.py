@@ -1,4 +1,4 @@
-"""Sums of consecutive rows of a matrix."""
+"""Sums of the rows of a matrix by group."""
 
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ def sum_runs(
 
     Args:
         values: shape (N, D); changed.
-        group: integers, shape (N,), ascending: the group of each row.
+        group: integers from 0, shape (N,), ascending: the group of each row.
 
     Returns:
         Shape (G,), ascending: the groups; and shape (G, D): the sum of the rows of each.
@@ -36,3 +36,18 @@ def sum_runs(
         second = np.flatnonzero(place % 2)
         values[left[second - 1]] += values[left[second]]
         left = left[place % 2 == 0]
+
+
+def add_by_group(sums: npt.NDArray[_Value], values: npt.NDArray[_Value], group: npt.NDArray[np.integer]) -> None:
+    """Add each row to the sum of its group.
+
+    Args:
+        sums: shape (G, D): the sums; changed.
+        values: shape (N, D): the rows.
+        group: integers from 0 to G - 1, shape (N,): the group of each row.
+    """
+    order = np.argsort(group, kind="stable")
+    for start in range(0, len(order), RUN_ROWS):
+        some = order[start : start + RUN_ROWS]
+        found, total = sum_runs(values[some], group[some])
+        sums[found] += total
