@@ -341,6 +341,22 @@ def test_create__and_rm(run: Run, tmp_path: Path) -> None:
     assert run("show", "short-lived")[0] == 1
 
 
+def test_create_and_add__say_what_is_corrupted(run: Run, tmp_path: Path) -> None:
+    """Broken files are in the dataset, and the commands that brought them say how many and where to look."""
+    first, more = tmp_path / "first", tmp_path / "more"
+    for folder in (first, more):
+        folder.mkdir()
+        Image.new("RGB", (20, 10), "red").save(folder / "whole.png")
+    (first / "broken.jpg").write_bytes(b"no image")
+    said = "1 of them is corrupted; `framedex issues 'my pets' --type corrupted` says why"
+    assert said in run("create", "my pets", str(first))[1]
+    assert "corrupted" not in run("add", "my pets", str(more))[1]
+    for name in ("one.jpg", "two.jpg"):
+        (more / name).write_bytes(b"no image either")
+    assert said.replace("1 of them is", "2 of them are") in run("add", "my pets", str(more))[1]
+    assert run("rm", "my pets", "--yes")[0] == 0
+
+
 def test_rm__switched_off(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the environment forbids it, a dataset stays, and the command says why."""
     Image.new("RGB", (20, 10), "red").save(tmp_path / "one.png")

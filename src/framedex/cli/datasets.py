@@ -1,5 +1,6 @@
 """Commands that create, extend, list and delete datasets."""
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,6 +81,7 @@ def create(
         info, config = dataset.info, dataset.embedding_config
         say(f"{info.display_name}: {counted(dataset.count(), _kind(info))}{_objects(dataset)} in {seconds:.1f} s")
         say(f"encoder {config.encoder} ({config.reason})")
+        _say_corrupted(dataset, _n_corrupted(dataset))
         _say_left_out(dataset)
 
 
@@ -95,6 +97,18 @@ def _left_out(dataset: "framedex.Dataset") -> dict[str, Any]:
         "box_problems": dataset.box_problems,
         "layout": dataset.layout,
     }
+
+
+def _n_corrupted(dataset: "framedex.Dataset") -> int:
+    from framedex import vql
+
+    return dataset.where(vql.issues("corrupted")).count()
+
+
+def _say_corrupted(dataset: "framedex.Dataset", count: int) -> None:
+    if count > 0:
+        command = f"framedex issues {shlex.quote(dataset.name)} --type corrupted"
+        say(f"{count:,} of them {'is' if count == 1 else 'are'} corrupted; `{command}` says why")
 
 
 def _say_left_out(dataset: "framedex.Dataset") -> None:
@@ -135,7 +149,7 @@ def add(
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
-        before = dataset.count()
+        before, n_corrupted = dataset.count(), _n_corrupted(dataset)
         dataset.add_media(
             source,
             archive=archive,
@@ -153,6 +167,7 @@ def add(
             print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
             return
         say(f"{info.display_name}: {counted(added, _kind(info))} added in {seconds:.1f} s, {count:,} in all")
+        _say_corrupted(dataset, _n_corrupted(dataset) - n_corrupted)
         _say_left_out(dataset)
         if info.status_new == "PARTIAL INDEX":
             state = "added to existing clusters" if added else "the index is partial"
