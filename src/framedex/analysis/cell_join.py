@@ -1,6 +1,7 @@
 """Comparison of the rows of cells with each other, and with rows of other cells that probe them: a join by cells."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
 _QUERIES = 4096  # rows compared with a cell at a time
+_MOST = 0.6  # the share of two cells' rows that probe from which on one product of all of them is cheaper than two
+_MOST_PRODUCTS = 1 << 27  # similarities that are in memory at a time
 _MOST_COLUMNS = 65536  # rows with which these are compared at a time
 _STEPS = 10  # nearest neighbours of a row whose own nearest are its neighbours, too, if the search missed them
 _MOST_STEPS = 16  # rows that a row is then compared with at most
@@ -51,25 +54,41 @@ class CellJoin:
 
         run_all(self._engine, compared, large, after=put)
 
-    def probe(self, probes: CellProbes, progress: ShareProgress) -> None:
-        """Compare the rows of each cell with the rows of other cells that probe it."""
+    def probe(self, probes: CellProbes, progress: ShareProgress, *, again: bool = False) -> None:
+        """Compare the rows of each cell with the rows of other cells that probe it.
+
+        Where most rows of two cells probe the other one, all of their rows are compared, and one product serves the
+        lists of both.
+
+        Args:
+            probes: the rows that probe each cell.
+            progress: called between cells.
+            again: whether other cells were probed before; what the lists have already is not offered then.
+        """
         lists, members = self._lists, self._members
-        probed = [cell for cell in range(len(members)) if len(probes.into(cell)) and len(members[cell])]
 
-        def with_limits(cell: int) -> tuple[int, Vectors]:
-            return cell, lists.limits[probes.into(cell)]
+        def with_limits(visit: _Visit) -> tuple[_Visit, Vectors, Vectors | None]:
+            own = lists.limits[members[visit.cell]] if visit.is_mutual else None
+            return visit, lists.limits[visit.rows], own
 
-        def compared(item: tuple[int, Vectors]) -> list[Survivors]:
-            cell, limits = item
-            return [*_into(self._vectors, members[cell], probes.into(cell), limits, self._k, self._engine)]
+        def compared(item: tuple[_Visit, Vectors, Vectors | None]) -> tuple[_Visit, list[Survivors]]:
+            visit, limits, own_limits = item
+            own, rows = members[visit.cell], visit.rows
+            content, visiting = take_rows(self._vectors, own), take_rows(self._vectors, rows)
+            found = self._engine.above(visiting, content, limits, self._k, reverse_limits=own_limits)
+            offers: list[Survivors] = [(rows[row], own[column], score) for row, column, score in found[:1]]
+            return visit, offers + [(own[row], rows[column], score) for row, column, score in found[1:]]
 
-        def offer(position: int, result: list[Survivors]) -> None:
-            for each in result:
-                lists.offer(each)
-            lists.n_comparisons += len(members[probed[position]]) * len(probes.into(probed[position]))
-            progress((position + 1) / len(probed))
+        def offer(_position: int, result: tuple[_Visit, list[Survivors]]) -> None:
+            visit, offers = result
+            for row, other, score in offers:
+                new = (lists.rows[row] != other[:, None]).all(axis=1) if again else slice(None)
+                lists.offer((row[new], other[new], score[new]))
+            lists.n_comparisons += len(members[visit.cell]) * len(visit.rows)
+            progress((visit.cell + 1) / len(members))
 
-        run_all(self._engine, compared, map(with_limits, probed), after=offer)
+        visits = _visits(members, probes, len(lists.rows), may_be_mutual=not again)
+        run_all(self._engine, compared, map(with_limits, visits), after=offer)
         lists.settle()
 
     def two_steps(self, cell: npt.NDArray[np.int32], progress: ShareProgress) -> None:
@@ -93,6 +112,55 @@ class CellJoin:
         limits = lists.limits.copy()
         run_all(self._engine, compared, range(0, count, _STEP_ROWS), after=offer)
         lists.settle()
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """Rows that are compared with those of another cell.
+
+    Attributes:
+        cell: the cell.
+        rows: int32: some thousand rows of other cells.
+        is_mutual: whether the rows of the cell are compared with these, too.
+    """
+
+    cell: int
+    rows: npt.NDArray[np.int32]
+    is_mutual: bool
+
+
+def _visits(
+    members: Sequence[npt.NDArray[np.int32]], probes: CellProbes, count: int, *, may_be_mutual: bool
+) -> Iterator[_Visit]:
+    """Yield the visits to each cell, of *count* rows in all."""
+    of_row = np.zeros(count, dtype=np.int32)
+    for cell, rows in enumerate(members):
+        of_row[rows] = cell
+    mutual = _mutual(members, probes, of_row) if may_be_mutual else None
+    for cell, own in enumerate(members):
+        if not len(own):
+            continue
+        visits, rows = [], probes.into(cell)
+        if mutual is not None:
+            rows = rows[~mutual[cell, of_row[rows]]]
+            partners = [members[other] for other in np.flatnonzero(mutual[cell]).tolist() if other > cell]
+            visits += [(np.concatenate(partners), True)] if partners else []
+        at_once = min(_QUERIES, max(1, _MOST_PRODUCTS // len(own)))
+        for some, is_mutual in [*visits, (rows, False)]:
+            for start in range(0, len(some), at_once):
+                yield _Visit(cell, some[start : start + at_once], is_mutual)
+
+
+def _mutual(
+    members: Sequence[npt.NDArray[np.int32]], probes: CellProbes, of_row: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Return of which two cells most rows of each one probe the other: bool, shape (C, C)."""
+    count = len(members)
+    enough = _MOST * np.array([len(rows) for rows in members])
+    asks = np.zeros((count, count), dtype=bool)
+    for cell in range(count):
+        asks[cell] = np.bincount(of_row[probes.into(cell)], minlength=count) > enough
+    return asks & asks.T
 
 
 def nearest_listed(rows: npt.NDArray[np.int32], similarity: Vectors) -> npt.NDArray[np.int32]:
@@ -201,20 +269,3 @@ def _within_many(
             order = np.argsort(-best, axis=1, kind="stable")[:, :k]
             near, best = np.take_along_axis(near, order, axis=1), np.take_along_axis(best, order, axis=1)
         yield some, near, best
-
-
-def _into(
-    vectors: Vectors,
-    rows: npt.NDArray[np.int32],
-    outside: npt.NDArray[np.int32],
-    limits: Vectors,
-    k: int,
-    engine: Products,
-) -> Iterator[Survivors]:
-    """Yield candidates in a cell for rows of other cells that probe it, above the limit of each row."""
-    content = take_rows(vectors, rows)
-    for start in range(0, len(outside), _QUERIES):
-        part = slice(start, start + _QUERIES)
-        some = outside[part]
-        ((row, column, score),) = engine.above(take_rows(vectors, some), content, limits[part], k)
-        yield some[row], rows[column], score

@@ -245,7 +245,7 @@ def _probe_again(
         progress=lambda share: progress(0.3 * share),
     )
     lists.n_comparisons += len(far) * len(centroids)
-    join.probe(probes, lambda share: progress(0.3 + 0.7 * share))
+    join.probe(probes, lambda share: progress(0.3 + 0.7 * share), again=True)
 
 
 def unique_rows(vectors: Vectors) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -97,6 +97,18 @@ def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.Monkey
     assert all(count <= limit for count, limit in zip(most, limits, strict=True))
 
 
+def test_count_visits__of_several_groups(tmp_path: Path) -> None:
+    """The visits to each group are those that groups wrote for it; groups that are not asked about do not count."""
+    files = GroupFiles(tmp_path, rows=100, dimension=4, k=3)
+    random, written = np.random.default_rng(0), []
+    for source in range(3):
+        groups = random.integers(0, 4, 30 * source)
+        files.write_visits("first", source, np.arange(len(groups)), groups, groups, 4)
+        written.append(np.bincount(groups, minlength=4))
+    np.testing.assert_array_equal(files.count_visits("first", [0, 2]), written[0] + written[2])
+    assert sum(len(files.visits("first", [0, 2], group)[0]) for group in range(4)) == 60
+
+
 def test_centroids__of_a_cluster_without_structure() -> None:
     """Centroids that hardly any row has as its nearest one are left out: all rows would visit them."""
     random = np.random.default_rng(7)

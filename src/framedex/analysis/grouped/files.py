@@ -185,6 +185,12 @@ class GroupFiles:
         order = np.lexsort((places, cells))
         return places[order], cells[order]
 
+    def count_visits(self, turn: str, sources: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return how many visits of some groups each group has: int64, shape (G,)."""
+        starts = np.sum([np.load(self._path(f"{turn}-{source}-starts.npy")) for source in sources], axis=0)
+        found: npt.NDArray[np.int64] = starts[1:] - starts[:-1]
+        return found
+
     def remove_visits(self, turn: str, sources: Sequence[int]) -> None:
         """Remove the visits of some groups."""
         for source in sources:

@@ -343,11 +343,15 @@ def _multiply_adds(plan: Plan) -> float:
 
 
 def _visit(plan: Plan, turn: str, sources: Sequence[int], runner: StepRunner, start: float, end: float) -> int:
-    """Let rows of some groups visit all groups; add what they find to their lists, and return the comparisons."""
+    """Let rows of some groups visit all groups; add what they find to their lists, and return the comparisons.
+
+    A group with many visits may take as long as all others together, so it is begun first.
+    """
     files, compared = plan.files, 0
     lists = Lists.over(files.lists, files.similarity)
     step = partial(steps.visit_group, plan, turn, sources)
-    for candidates, comparisons in runner.run(step, range(len(plan.order)), start, end):
+    longest_first = np.argsort(-files.count_visits(turn, sources), kind="stable").tolist()
+    for candidates, comparisons in runner.run(step, longest_first, start, end):
         lists.offer(candidates)
         compared += comparisons
     lists.settle()
