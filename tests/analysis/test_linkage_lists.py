@@ -1,6 +1,6 @@
 """Merging by neighbour lists gives the clusters of all distances, in any order of the rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import linkage, lookup
+from framedex.analysis import linkage, lookup, reciprocal
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
 from framedex.analysis.mean_vectors import Means
 from framedex.analysis.neighbour_lists import NeighbourGraph
@@ -23,6 +23,15 @@ from tests.laws import examples
 
 CUTS = (0.05, 0.12, 0.3, 0.6, 0.9)
 ONE = CpuProducts(1)  # for few rows it is quicker without threads
+
+
+@pytest.fixture(autouse=True, scope="module", params=["few", "many"])
+def searching(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let clusters search as where there are few, and as where there are many."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "many":
+            patch.setattr(reciprocal, "_MANY", 0)
+        yield
 
 
 def clusters(
@@ -223,6 +232,28 @@ def test_lists__a_neighbour_that_lists_the_row_is_found() -> None:
         vectors, np.ones(300, np.int64), NeighbourGraph(rows, similarity), CUTS, dense_rows=20, engine=ONE
     )
     np.testing.assert_array_equal(found, clusters(vectors))
+
+
+def test_lists__fewer_search_if_those_go_first_that_may_be_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a cluster without structure fewer clusters search, and the clusters are those of all distances."""
+    asked: dict[int, int] = {}
+
+    def counting(*arguments: Any) -> Search:
+        search = search_in_memory(*arguments)
+
+        def count(rows: Ints, means: Means, k: int, progress: ShareProgress) -> tuple[Ints, Ints, Vectors]:
+            asked[reciprocal._MANY] = asked.get(reciprocal._MANY, 0) + len(rows)
+            return search(rows, means, k, progress)
+
+        return count
+
+    monkeypatch.setattr(linkage, "search_in_memory", counting)
+    vectors = unit(uniform(1, 64) + 0.5 * uniform(3000, 64, seed=1))
+    for many in (0, len(vectors) + 1):
+        monkeypatch.setattr(reciprocal, "_MANY", many)
+        found = clusters(vectors, k=8, cuts=[0.12, 0.3], dense_rows=100)
+        assert same_partition(found[:, 0], reference_clusters(vectors, 0.12))
+    assert asked[0] < 0.85 * asked[len(vectors) + 1]
 
 
 @pytest.mark.slow

@@ -7,6 +7,10 @@ similar clusters of both lists, and the weighted mean of both bounds. A cluster 
 its bound waits until its neighbours are searched again. So short lists lead to the merges of all distances, in an order
 that depends on the similarities alone.
 
+A cluster can only be merged if another one has it as its nearest, so those search first, as in a chain of nearest
+neighbours (see :mod:`framedex.analysis.linkage`). In a cluster without structure, for example, merged pairs are the
+nearest ones of no other cluster as long as there are single rows; what they found before would be out of date.
+
 Similarities are means, so upper bounds follow from those of the merged clusters. Only similarities that may be the
 highest of a list are computed, and only for clusters that may be merged next.
 """
@@ -31,6 +35,9 @@ from framedex.core.progress import ShareProgress
 _ENTRIES = 1 << 16  # of lists handled at a time
 _FEW_PARTS = 4  # fewer slices of lists are handled by one thread
 _SLOW = 0.9  # lists become longer if more than this share of the clusters remains
+_MANY = 131_072  # clusters from which on those search first that may be merged next
+_NAMED = 0.06  # the share of those that could search from which on these are enough
+_EVERY = 8  # of the others, one of so many searches where they are not
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
 
 SEARCH_RECALL = 0.999
@@ -201,15 +208,15 @@ class ClusterLists:
     def merge(self, progress: ShareProgress) -> Merges:
         """Merge clusters that are each other's nearest until the lists do not name any; return the merges.
 
-        If all clusters merge here, at least two of them are merged if any two are near enough, even if equal
-        similarities go in a circle.
+        If all clusters merge here and know their nearest one, at least two of them are merged if any two are near
+        enough, even if equal similarities go in a circle.
         """
         merges: list[Merges] = []
         rows, initial = np.arange(len(self), dtype=np.int32), max(1, len(self))
         n_merged = 0
         while True:
             keep, gone = self._pairs(rows)
-            if not len(keep) and not merges and not self.n_foreign:
+            if not len(keep) and not merges and not self.n_foreign and not len(self._searching()):
                 keep, gone = self._circular_pairs()
             if not len(keep):
                 rows = np.flatnonzero(self._pending).astype(np.int32)
@@ -238,7 +245,7 @@ class ClusterLists:
         """Remove clusters that were merged or are far from all others; return those that should search neighbours."""
         count = len(self._rows)
         current = (self._root == np.arange(len(self)))[:count]
-        unknown = current & (self._best[:count] < 0) & (self._bound[:count] > self._floor)
+        unknown = self._unknown
         remaining = np.flatnonzero(current & ((self._best[:count] >= 0) | unknown))
         kept = np.concatenate([remaining, np.arange(count, len(self))])
         number = np.full(len(self) + 1, -1, dtype=np.int32)  # the last one stands for an empty place of a list
@@ -254,7 +261,30 @@ class ClusterLists:
         self._best[len(remaining) :] = -1
         self._pending = np.zeros(len(kept), dtype=bool)
         self._root = np.arange(len(kept), dtype=np.int32)
-        return np.flatnonzero(unknown[remaining] & ~self._refused[: len(remaining)]).astype(np.int32)
+        return self._first_to_search()
+
+    @property
+    def _unknown(self) -> Flags:
+        """bool, shape (A,): which clusters may have a near one that their lists do not name."""
+        count = len(self._rows)
+        current: Flags = (self._root == np.arange(len(self)))[:count]
+        return current & (self._best[:count] < 0) & (self._bound[:count] > self._floor)
+
+    def _searching(self) -> Ints:
+        """Return the clusters that do not know their nearest one, and can search."""
+        return np.flatnonzero(self._unknown & ~self._refused[: len(self._rows)]).astype(np.int32)
+
+    def _first_to_search(self) -> Ints:
+        """Return the clusters that should search now: where there are many, those that may be merged next."""
+        searching = self._searching()
+        if len(self) < _MANY or self.n_foreign:
+            return searching
+        is_named = np.zeros(len(self), dtype=bool)
+        is_named[self._best[self._best >= 0]] = True
+        named = is_named[searching]
+        if np.count_nonzero(named) < _NAMED * len(searching):
+            named[::_EVERY] = True
+        return searching[named]
 
     def _kept(self, remaining: Rows, number: Ints, width: int) -> tuple[Ints, Floats, Flags]:
         """Return the lists of remaining clusters, which get new numbers, with empty places at their ends."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from framedex.analysis import reciprocal
 from framedex.analysis.grouped import means
 from framedex.analysis.grouped.means import GroupSearch
 from framedex.analysis.linkage import average_linkage
@@ -27,11 +28,13 @@ def expected() -> npt.NDArray[np.int32]:
     return average_linkage(VECTORS, weights, nearest(VECTORS, k=10), CUTS, dense_rows=len(VECTORS))
 
 
+@pytest.mark.parametrize("many", [0, 10**6])
 @pytest.mark.parametrize("in_memory", [0, 2000])
 def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(
-    tmp_path: Path, expected: npt.NDArray[np.int32], in_memory: int
+    tmp_path: Path, expected: npt.NDArray[np.int32], in_memory: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clusters of each level agree, whether or not the last ones are read into memory."""
+    """The clusters of each level agree, whether the last ones are read into memory, and however they search."""
+    monkeypatch.setattr(reciprocal, "_MANY", many)
     labels = clusters_by_groups(VECTORS, tmp_path / "files", CUTS, in_memory=in_memory, dense_rows=500)
     assert min(pair_f1(labels[:, level], expected[:, level]) for level in range(5)) >= 0.999
 
