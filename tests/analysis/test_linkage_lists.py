@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from framedex.analysis import linkage, lookup, reciprocal
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
 from framedex.analysis.mean_vectors import Means
+from framedex.analysis.near_clusters import Ints
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
-from framedex.analysis.reciprocal import ClusterLists, Ints, Search, search_in_memory
+from framedex.analysis.reciprocal import ClusterLists, Search, search_in_memory
 from framedex.core.progress import ShareProgress
 from tests.analysis.arrays import Vectors, clustered, mapped, pair_f1, reference_clusters, same_partition, uniform, unit
 from tests.laws import examples

@@ -132,7 +132,14 @@ class _Visit:
 def _visits(
     members: Sequence[npt.NDArray[np.int32]], probes: CellProbes, count: int, *, may_be_mutual: bool
 ) -> Iterator[_Visit]:
-    """Yield the visits to each cell, of *count* rows in all."""
+    """Yield the visits to each cell.
+
+    Args:
+        members: the rows of each cell.
+        probes: the rows that probe each cell.
+        count: the number of all rows.
+        may_be_mutual: whether all rows of two cells may be compared for the sake of most.
+    """
     of_row = np.zeros(count, dtype=np.int32)
     for cell, rows in enumerate(members):
         of_row[rows] = cell
@@ -140,13 +147,12 @@ def _visits(
     for cell, own in enumerate(members):
         if not len(own):
             continue
-        visits, rows = [], probes.into(cell)
+        rows, partners = probes.into(cell), [np.empty(0, np.int32)]
         if mutual is not None:
             rows = rows[~mutual[cell, of_row[rows]]]
-            partners = [members[other] for other in np.flatnonzero(mutual[cell]).tolist() if other > cell]
-            visits += [(np.concatenate(partners), True)] if partners else []
+            partners += [members[other] for other in np.flatnonzero(mutual[cell]).tolist() if other > cell]
         at_once = min(_QUERIES, max(1, _MOST_PRODUCTS // len(own)))
-        for some, is_mutual in [*visits, (rows, False)]:
+        for some, is_mutual in ((np.concatenate(partners), True), (rows, False)):
             for start in range(0, len(some), at_once):
                 yield _Visit(cell, some[start : start + at_once], is_mutual)
 

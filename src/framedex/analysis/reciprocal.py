@@ -17,7 +17,6 @@ highest of a list are computed, and only for clusters that may be merged next.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.mean_vectors import Means, MeanVectors, Rows, slices
+from framedex.analysis.near_clusters import Flags, Ints, NearClusters, bounds_of
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts, Products
@@ -44,8 +44,6 @@ SEARCH_RECALL = 0.999
 """The recall of searches; few clusters search, so that they can probe more cells."""
 
 T = TypeVar("T")
-Ints = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
 Merges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 """(row, row, similarity) of each merge; a cluster is identified by one of its rows."""
 
@@ -72,53 +70,6 @@ def search_in_memory(floor: float, seed: int, engine: Products | None) -> Search
         return rows, *neighbours.nearest_of(rows, means.vectors, k=k, known=means.cells, progress=progress)
 
     return search
-
-
-@dataclass(frozen=True)
-class NearClusters:
-    """Near clusters of some clusters.
-
-    Attributes:
-        rows: int32, shape (A, k): the numbers of near clusters; -1 for none.
-        similarity: float32, shape (A, k): their similarities, or upper bounds; -inf for none.
-        exact: bool, shape (A, k): false for upper bounds.
-        bound: float32, shape (A,): no other cluster is more similar.
-    """
-
-    rows: Ints
-    similarity: Floats
-    exact: Flags
-    bound: Floats
-
-    @classmethod
-    def of(cls, graph: NeighbourGraph, count: int, floor: float) -> "NearClusters":
-        """Return the near clusters of a graph among a number of clusters, if those below the floor do not matter."""
-        near = graph.similarity >= np.float32(floor)
-        near &= graph.rows >= 0
-        rows, similarity = np.where(near, graph.rows, -1), np.where(near, graph.similarity, -np.inf)
-        bound = _bounds(graph.similarity, count, np.float32(floor))
-        return cls(rows, similarity, np.ones(rows.shape, dtype=bool), bound)
-
-    def nearest(self, k: int) -> "NearClusters":
-        """Return the k nearest ones."""
-        if self.rows.shape[1] <= k:
-            return self
-        chosen = np.argpartition(-self.similarity, (k - 1, k), axis=1)[:, : k + 1]
-        bound = np.maximum(self.bound, np.take_along_axis(self.similarity, chosen[:, k:], axis=1)[:, 0])
-        chosen = chosen[:, :k]
-        return NearClusters(
-            np.take_along_axis(self.rows, chosen, axis=1),
-            np.take_along_axis(self.similarity, chosen, axis=1),
-            np.take_along_axis(self.exact, chosen, axis=1),
-            bound,
-        )
-
-
-def _bounds(similarity: Floats, count: int, floor: np.float32) -> Floats:
-    """Return an upper bound of the similarity to clusters outside of the lists of a search, of *count* clusters."""
-    if similarity.shape[1] >= count - 1:
-        return np.full(len(similarity), floor)
-    return np.maximum(similarity[:, -1], floor)
 
 
 class ClusterLists:
@@ -315,7 +266,7 @@ class ClusterLists:
         self._rows[queries, :width] = np.where(far, -1, rows)
         self._similarity[queries, :width] = np.where(far, -np.inf, similarity)
         self._exact[queries] = True
-        self._bound[queries] = _bounds(similarity, len(self), self._floor)
+        self._bound[queries] = bounds_of(similarity, len(self), self._floor)
         self._listed[queries] = self._round
         listed = self._share(queries)
         self._choose(np.union1d(queries, listed))  # once each: threads share them out

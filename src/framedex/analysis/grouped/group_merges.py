@@ -8,7 +8,7 @@ clusters that are left of all groups.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,10 +20,11 @@ from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan, engine_of_worker
 from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.mean_vectors import Means, MeanVectors, Weights, slices
+from framedex.analysis.near_clusters import Flags, Ints, NearClusters
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.reach import ExactNeighbours, exact_neighbours_of_some, reach_of, tested_rows
-from framedex.analysis.reciprocal import SEARCH_RECALL, ClusterLists, Flags, Ints, Merges, NearClusters
+from framedex.analysis.reciprocal import SEARCH_RECALL, ClusterLists, Merges
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 
@@ -227,7 +228,7 @@ def _joined(plan: Plan, found: Sequence[GroupClusters]) -> GroupClusters:
         has_merged,
         found[0].means,
         np.concatenate([each.weights for each in found]),
-        NearClusters(*(np.concatenate([getattr(each, one.name) for each in near]) for one in fields(NearClusters))),
+        NearClusters.joined(near),
     )
 
 

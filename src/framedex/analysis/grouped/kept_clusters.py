@@ -6,7 +6,7 @@ The file of vectors is overwritten with means, so it has room for a copy of thos
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ import numpy.typing as npt
 from framedex.analysis.grouped.neighbours import OVERWRITTEN, StepRunner, write_vectors
 from framedex.analysis.grouped.steps import Plan
 from framedex.analysis.mean_vectors import Weights, slices
-from framedex.analysis.reciprocal import ClusterLists, Merges, NearClusters
+from framedex.analysis.near_clusters import NearClusters
+from framedex.analysis.reciprocal import ClusterLists, Merges
 from framedex.core.arrays import Floats
 from framedex.core.stages import Stages, stages_outlast_processes
 
@@ -108,7 +109,7 @@ class KeptClusters:
             clusters.means.expect(rows)
             self._files.write(first + part.start, clusters.means.of(rows))
         near = [clusters.near_of(part).nearest(self._files.k) for part in slices(count, _COPIED)]
-        lists = NearClusters(*(np.concatenate([getattr(each, one.name) for each in near]) for one in fields(near[0])))
+        lists = NearClusters.joined(near)
         a, b, similarity = (np.concatenate([each[part] for each in merges]) for part in range(3))
         joined = a.astype(np.int32), b.astype(np.int32), similarity
         with suppress(OSError):

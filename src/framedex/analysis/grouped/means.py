@@ -24,9 +24,10 @@ from framedex.analysis.grouped.steps import (
     none_near,
 )
 from framedex.analysis.mean_vectors import Means, Rows, Weights, slices
+from framedex.analysis.near_clusters import Ints
 from framedex.analysis.neighbour_lists import Lists, sorted_lists
 from framedex.analysis.reach import reach_of, tested_rows
-from framedex.analysis.reciprocal import SEARCH_RECALL, Ints
+from framedex.analysis.reciprocal import SEARCH_RECALL
 from framedex.core.arrays import Floats, Vectors
 from framedex.core.progress import ShareProgress
 
