@@ -69,7 +69,7 @@ def test_present__says_where_values_come_from(tmp_path: Path, monkeypatch: pytes
         "FRAMEDEX_NAMESPACE": ("mine", "FRAMEDEX_NAMESPACE"),
     }
     monkeypatch.setenv("FRAMEDEX_THREADS", "many")
-    with pytest.raises(InvalidInput, match="FRAMEDEX_THREADS is 'many'"):
+    with pytest.raises(InvalidInput, match=r"FRAMEDEX_THREADS is 'many': it must be a whole number$"):
         present_settings(tmp_path)
 
 

@@ -798,7 +798,7 @@ class TestBudget:
     def test_budget__invalid(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
         """An invalid budget is an error that names the variable and its value, or the setting."""
         monkeypatch.setenv("FRAMEDEX_COPY_BUDGET_MS", value)
-        with pytest.raises(InvalidInput, match=f"FRAMEDEX_COPY_BUDGET_MS is '{value}': Input should be"):
+        with pytest.raises(InvalidInput, match=f"FRAMEDEX_COPY_BUDGET_MS is '{value}': it must be"):
             load_settings()
         monkeypatch.delenv("FRAMEDEX_COPY_BUDGET_MS")
         with pytest.raises(ValidationError, match="copy_budget_ms"):

@@ -208,7 +208,7 @@ def test_multi_workspace__is_a_setting(run: Run, monkeypatch: pytest.MonkeyPatch
     assert create(run, "bob", "--admin")[1] == "created bob, admin of 'Default Workspace'\n"
     assert run("users", "list")[1].count(": admin") == 2
     monkeypatch.setenv("FRAMEDEX_MULTI_WORKSPACE", "perhaps")
-    assert "FRAMEDEX_MULTI_WORKSPACE is 'perhaps'" in run("users", "list")[2]
+    assert "FRAMEDEX_MULTI_WORKSPACE is 'perhaps': it must be true or false" in run("users", "list")[2]
 
 
 def test_users__one_is_shown_and_changed(run: Run, at: Path) -> None:

@@ -24,6 +24,14 @@ NO_STEMS = "none"
 
 Model = TypeVar("Model", bound=BaseSettings)
 
+# What values are, by the types of pydantic's errors.
+_KINDS = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+}
+
 
 class Group(StrEnum):
     """A part of docs/settings.md: its heading."""
@@ -152,8 +160,10 @@ def variables(model: type[BaseSettings], field: str) -> tuple[str, ...]:
 
 
 def error_reason(error: Mapping[str, Any]) -> str:
-    """Return the reason in an error of pydantic."""
-    return str(error["msg"]).removeprefix("Value error, ")
+    """Return what would be right, from an error of pydantic."""
+    if error["type"] in _KINDS:
+        return f"it must be {_KINDS[error['type']]}"
+    return str(error["msg"]).removeprefix("Value error, ").replace("Input should be", "it must be")
 
 
 def check_log_level(level: str) -> str:
