@@ -501,7 +501,7 @@ def spread_copies(count: int) -> Units:
     return units(vectors, vectors[: count // 10] + 0.1 * grids(count // 10, seed=8), list(range(count // 10, 0, -1)))
 
 
-@pytest.mark.parametrize("added", [0, 2950])
+@pytest.mark.parametrize("added", [pytest.param(0, marks=pytest.mark.slow), 2950])
 def test_find_candidates__on_disk(tmp_path: Path, added: int) -> None:
     """What does not fit into memory has the same copies; nothing is left in the folder, and the share ascends."""
     some, shares = spread_copies(3000), [0.0]

@@ -719,7 +719,7 @@ def beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestBeyondMemory:
     """Copies of images whose descriptors do not fit into memory."""
 
-    @pytest.mark.parametrize("executor", ["threads", "processes"])
+    @pytest.mark.parametrize("executor", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
     def test_create__groups_copies_of_all_kinds(self, home: Home, tmp_path: Path, executor: str) -> None:
         """The groups are those that are found in memory, and no file is left."""
         settings = VERIFYING.model_copy(update={"executor": executor, "processes": 2})

@@ -49,31 +49,24 @@ def frames(path: Path) -> list[Image.Image]:
 
 
 @pytest.mark.slow
-def test_images__are_those_that_are_taken(taken: Path) -> None:
-    """No image is missing, and none is left over."""
+def test_images__show_the_app(script: ModuleType, taken: Path) -> None:
+    """No image is missing or left over; texts and frames are those of the present pages: else run `make pictures`.
+
+    Texts are equal but for times and sizes. Each frame differs from the page by no more than the limit that the script
+    explains. This is one test, as to take the images takes long.
+    """
     names = sorted(each.name for each in FOLDER.iterdir())
     assert names == sorted(each.name for each in taken.iterdir())
     assert names == sorted(["letters.txt", *(f"{each}{kind}" for each in NAMES for kind in (".txt", ".webp"))])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_images__have_the_text_of_the_page(taken: Path, name: str) -> None:
-    """The text beside an image is that of the present page, but for times and sizes: else run `make pictures`."""
-    present, committed = ((each / f"{name}.txt").read_text(encoding="utf-8") for each in (taken, FOLDER))
-    assert present == committed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_images__look_like_the_page(script: ModuleType, taken: Path, name: str) -> None:
-    """Each frame differs from the present page by no more than the limit that the script explains."""
     width, own_width = ((each / script.LETTERS).read_text(encoding="utf-8") for each in (taken, FOLDER))
     limit = script.SAME_LETTERS if width == own_width else script.OTHER_LETTERS
-    present, committed = frames(taken / f"{name}.webp"), frames(FOLDER / f"{name}.webp")
-    assert [each.size for each in present] == [each.size for each in committed]
-    differences = [script.difference(*pair) for pair in zip(present, committed, strict=True)]
-    assert max(differences) <= limit, differences
+    for name in NAMES:
+        present_text, committed_text = ((each / f"{name}.txt").read_text(encoding="utf-8") for each in (taken, FOLDER))
+        assert present_text == committed_text, name
+        present, committed = frames(taken / f"{name}.webp"), frames(FOLDER / f"{name}.webp")
+        assert [each.size for each in present] == [each.size for each in committed], name
+        differences = [script.difference(*pair) for pair in zip(present, committed, strict=True)]
+        assert max(differences) <= limit, (name, differences)
 
 
 def test_difference__sees_what_is_wrong(script: ModuleType) -> None:

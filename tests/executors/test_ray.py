@@ -54,6 +54,7 @@ def until(happens: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_map__is_that_of_threads_and_processes(executor: RayExecutor) -> None:
     """Results are equal bit for bit, in the order of the items, and can be written to."""
     items = [np.random.default_rng(number).standard_normal((30 + number, 40), dtype=np.float32) for number in range(12)]

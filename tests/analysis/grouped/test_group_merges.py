@@ -30,7 +30,9 @@ def merged(vectors: Vectors, folder: Path, group_rows: int) -> tuple[GroupCluste
     return left, plan
 
 
-@pytest.mark.parametrize(("spread", "seed"), [(0.4, 1), (0.9, 2), (1.4, 3)])
+@pytest.mark.parametrize(
+    ("spread", "seed"), [(0.9, 2), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((0.4, 1), (1.4, 3)))]
+)
 def test_merges__are_among_those_of_all_rows(tmp_path: Path, spread: float, seed: int) -> None:
     """Whatever merges within a group belongs together, and what is left has the right means, weights and bounds."""
     vectors = clustered(6000, 16, centres=60, spread=spread, seed=seed)

@@ -51,6 +51,7 @@ def test_nearest_by_groups__is_the_same_with_any_executor(tmp_path: Path) -> Non
         np.testing.assert_array_equal(similarity, results[0][1])
 
 
+@pytest.mark.slow
 def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no space for all visits, they are made in rounds, which never need more, with the same lists."""
     rounds, most = [0] * 4, [0] * 4

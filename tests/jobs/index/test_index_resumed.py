@@ -120,9 +120,21 @@ def copied(table: Table, folder: Path) -> Table:
 
 @pytest.mark.parametrize(
     ("killed_at", "skipped"),
-    [("order", 1), ("neighbours", 2), ("duplicates", 3), ("overwritten", 3), ("overwritten+", 3), ("clusters", 4),
-     ("clusters+", 4)],
-)  # fmt: skip
+    [
+        ("neighbours", 2),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                ("order", 1),
+                ("duplicates", 3),
+                ("overwritten", 3),
+                ("overwritten+", 3),
+                ("clusters", 4),
+                ("clusters+", 4),
+            )
+        ),
+    ],
+)
 def test_index__goes_on_after_a_kill(
     table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str, skipped: int
 ) -> None:
@@ -148,6 +160,7 @@ def test_index__goes_on_after_a_kill(
         assert pair_f1(*(each[name].to_numpy() for each in (found, undisturbed))) >= 0.999, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["neighbours", "order"])
 def test_index__does_not_search_among_means(table: Table, undisturbed: pa.Table, tmp_path: Path, lost: str) -> None:
     """A stage that a full disk did not take is computed from the vectors, also if means have overwritten the file."""
@@ -160,6 +173,7 @@ def test_index__does_not_search_among_means(table: Table, undisturbed: pa.Table,
         assert found[name].equals(undisturbed[name]), name
 
 
+@pytest.mark.slow
 def test_index__goes_on_in_a_moved_folder(table: Table, undisturbed: pa.Table, tmp_path: Path) -> None:
     """Stages name no path, so that a copy of a workspace works in its own files."""
     (first := tmp_path / "first").mkdir()
@@ -173,6 +187,7 @@ def test_index__goes_on_in_a_moved_folder(table: Table, undisturbed: pa.Table, t
         assert found[name].equals(undisturbed[name]), name
 
 
+@pytest.mark.slow
 def test_index__with_less_memory_begins_anew(
     table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +207,7 @@ def test_index__with_less_memory_begins_anew(
     assert pc.mean(pc.equal(lists, expected).cast("float64")).as_py() > 0.99
 
 
+@pytest.mark.slow
 def test_index__of_other_input_begins_anew(table: Table, undisturbed: pa.Table, tmp_path: Path) -> None:
     """Stages of other vectors do not count, and stay for their own task."""
     other = build(tmp_path / "other.lance", list(clustered(ROWS, DIMENSION, centres=40, spread=0.4)))
@@ -201,6 +217,7 @@ def test_index__of_other_input_begins_anew(table: Table, undisturbed: pa.Table, 
     assert len([each for each in (tmp_path / "spill").iterdir() if each.is_dir()]) == 1
 
 
+@pytest.mark.slow
 def test_index__after_a_kill_restores_vectors_that_duplicates_need(
     table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

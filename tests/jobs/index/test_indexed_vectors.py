@@ -41,7 +41,7 @@ def resources(folder: Path, executor: str) -> IndexResources:
     return IndexResources(Settings(executor=executor, threads=2, processes=2, memory_bytes=SMALL), folder / "spill")
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize("executor", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_index__by_groups_is_that_in_memory(table: Table, tmp_path: Path, executor: str) -> None:
     """Clusters, groups, scores and neighbours are the same, but for the last bits of similarities."""
     in_memory = index(table, CUTS, progress=lambda _stage, _share: None)

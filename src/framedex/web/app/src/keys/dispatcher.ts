@@ -80,7 +80,7 @@ export function dispatch(event: KeyboardEvent): boolean {
   if (belongsToTarget(event, single)) return false;
   const isPlain = single.length === 1;
   if (isPlain && /[a-z]/.test(single) && !letterKeys.value) return false;
-  const now = Date.now();
+  const now = event.timeStamp; // when it was pressed: a busy page handles keys later
   const text = pending && now - pending.at < SEQUENCE_MS ? `${pending.text} ${single}` : single;
   pending = null;
   if (isPlain && text === single && begins(single) && !root.querySelector("dialog[open]")) {
