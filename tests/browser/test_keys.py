@@ -1,9 +1,11 @@
 """Each key of the app's table, pressed on a live page, does what the table says."""
 
+import re
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from framedex import Workspace
 from framedex.hub import Hub
@@ -74,3 +76,15 @@ def test_keys__do_what_the_table_says(everything: Site, open_page: Open, scope: 
                 failed.append(f"{scope} {name} ({key}): {error}")
                 page.goto("/d/pets")
     assert failed == []
+
+
+@pytest.mark.slow
+def test_sequence__on_a_busy_page(everything: Site, open_page: Open) -> None:
+    """A sequence is known by when its keys were pressed, however late the page handles them."""
+    page = open_page(everything, "/d/pets/history")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.keyboard.press("g")
+    page.evaluate("setTimeout(() => { const end = performance.now() + 2500; while (performance.now() < end); })")
+    time.sleep(0.1)  # the page is busy now, and longer than it waits for the next key
+    page.keyboard.press("x")
+    expect(page).to_have_url(re.compile("/cleanup$"))
