@@ -83,8 +83,13 @@ def test_sequence__on_a_busy_page(everything: Site, open_page: Open) -> None:
     """A sequence is known by when its keys were pressed, however late the page handles them."""
     page = open_page(everything, "/d/pets/history")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    page.keyboard.press("g")
-    page.evaluate("setTimeout(() => { const end = performance.now() + 2500; while (performance.now() < end); })")
-    time.sleep(0.1)  # the page is busy now, and longer than it waits for the next key
-    page.keyboard.press("x")
+    for _ in range(3):
+        start = time.monotonic()
+        page.keyboard.press("g")
+        page.evaluate("setTimeout(() => { const end = performance.now() + 2500; while (performance.now() < end); })")
+        time.sleep(0.1)  # the page is busy now, and longer than it waits for the next key
+        waited = time.monotonic() - start
+        page.keyboard.press("x")
+        if waited < 1:  # else the machine was too busy to press the next key in time
+            break
     expect(page).to_have_url(re.compile("/cleanup$"))
