@@ -25,6 +25,16 @@ from tests.service.live import live_service
 
 Open = Callable[..., Page]
 STOPPED = "The server has stopped. Start it again with:"
+LATE_HEADS = """
+const listen = EventSource.prototype.addEventListener;
+let deliver = null;
+const told = new Promise((resolve) => { deliver = resolve; });
+EventSource.prototype.addEventListener = function (name, listener) {
+  listen.call(this, name, name === "head" ? (event) => told.then(() => listener(event)) : listener);
+};
+window.deliverHeads = () => deliver();
+"""
+"""A script with which events of changes wait until it is told to deliver them."""
 
 
 def answer(status: int, detail: str) -> Callable[[Route], None]:
@@ -317,6 +327,22 @@ def test_page__that_failed(site: Site, open_page: Open) -> None:
     page.unroute("**/api/v1/tasks?*")
     page.get_by_role("button", name="↻").click()
     expect(page.get_by_role("rowheader", name="Creation")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_changes__that_are_told_late(own_site: Site, open_page: Open) -> None:
+    """How many images others added is right also where the dataset was read again before the event of its change."""
+    page, count = open_page(own_site), len(own_site.dataset.view)
+    page.add_init_script(LATE_HEADS)
+    page.goto("/d/pets/pictures")
+    first_image(page)
+    write(own_site.gallery / "aaa.jpg", photo(900))
+    own_site.dataset.add_media(own_site.gallery)
+    expect(page.get_by_text("Images came after the last index")).to_be_visible()
+    expect(page.locator(".count")).to_have_text(f"{count} images")
+    page.evaluate("deliverHeads()")
+    expect(page.get_by_text("This dataset has changed: +1.")).to_be_visible()
+    expect(page.locator(".count")).to_have_text(f"{count} images")
 
 
 @pytest.mark.slow

@@ -77,6 +77,8 @@ def test_results__are_those_of_the_view(shared: tuple[Dataset, Client, Client]) 
             table = table_of(client.get(url(dataset, f"/results/{results['rid']}/rows?limit=100000"), headers=ARROW))
             expected = view.to_arrow()
             assert (results["count"], results["generation"]) == (len(expected), dataset.generation)
+            whole = dataset.objects if body.get("entity_type") == "OBJECTS" else dataset.view
+            assert (results["total"], results["n_images"]) == (len(whole), dataset.info.n_images)
             assert table.drop(["file_path"]).equals(expected.drop(["file_path"]))
             assert table["file_path"].to_pylist() == view.to_arrow(["path"])["path"].to_pylist()
             page = client.get(url(dataset, f"/results/{results['rid']}/rows?offset=1&limit=2&columns=media_id"))

@@ -90,6 +90,11 @@ class ResultSet:
         """The number of rows of the table, to which positions refer."""
         return 0 if is_empty_object_view(self._media) else self._media.table.count()
 
+    @property
+    def n_images(self) -> int:
+        """The number of images of the dataset in this state, frames of videos left out."""
+        return self._media.generation.n_still_images
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return self.total if self._positions is None else len(self._positions)

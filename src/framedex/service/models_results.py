@@ -1,9 +1,10 @@
 """Requests and answers about results, and about actions on them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field
 
+from framedex.api.result_set import ResultSet
 from framedex.hub.actions import MOST_IDS, ActionName
 from framedex.records import (
     CleanupSummary,
@@ -22,11 +23,29 @@ _Text = Annotated[str, Field(max_length=1000)]
 
 
 class ResultsInfo(BaseModel):
-    """Results: their id, the number of their rows, and the state in which they are."""
+    """Results: their id, the number of their rows, and the state in which they are.
+
+    ``total`` is the number of all rows of their kind in this state, and ``n_images`` that of images of the dataset,
+    frames of videos left out, as in its record at that time.
+    """
 
     rid: str
     count: int
+    total: int
+    n_images: int
     generation: str
+
+    @classmethod
+    def of(cls, results: ResultSet, **more: Any) -> Self:
+        """Return what is said of results, and the other fields of a model that says more."""
+        return cls(
+            rid=results.name,
+            count=len(results),
+            total=results.total,
+            n_images=results.n_images,
+            generation=results.generation,
+            **more,
+        )
 
 
 class ResultRows(BaseModel):

@@ -103,7 +103,7 @@ def open_comparison_results(
     """Return the id of results: the media with a change that the dataset still has."""
     found = dataset.compare(body.before, body.after)
     results = service.hub.results.of_view(actor, dataset, found.view(body.change), found.name_of(body.change))
-    return ResultsInfo(rid=results.name, count=len(results), generation=results.generation)
+    return ResultsInfo.of(results)
 
 
 @router.get("/dataset/{dataset_id}/trends")

@@ -87,7 +87,7 @@ def get_evaluation_boxes(
     view = dataset.evaluate(truth, predictions, iou).view(kind)
     name = f"evaluation {kind} {truth} {predictions} {iou} {view._media().generation.id}"
     results = service.hub.results.of_view(actor, dataset, view, name)
-    return ResultsInfo(rid=results.name, count=len(results), generation=results.generation)
+    return ResultsInfo.of(results)
 
 
 def _number(value: Any) -> Any:

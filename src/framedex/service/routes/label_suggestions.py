@@ -72,4 +72,4 @@ def suggestion_about_labels(
     """Return the media of one pair of present labels and a suggested one as results, the worst first."""
     ids = mislabelled(dataset, label or [], suggested_label, confidence, without_tag=without_tag)
     results = service.hub.results.of_media(actor, dataset, ids)
-    return ResultsInfo(rid=results.name, count=len(results), generation=results.generation)
+    return ResultsInfo.of(results)

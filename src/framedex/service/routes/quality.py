@@ -154,13 +154,8 @@ def copies_of_open_groups(
     """Return results of what the proposals of all groups that are still open would remove; nothing is changed."""
     found = proposed_copies(dataset, body.similarity, body.confidence)
     results = service.hub.results.of_media(actor, dataset, found.media_ids)
-    return ProposedCopiesInfo(
-        rid=results.name,
-        count=len(results),
-        generation=results.generation,
-        groups=found.n_groups,
-        size_bytes=sum(filter(None, results.rows(columns=["file_size_bytes"])["file_size_bytes"].to_pylist())),
-    )
+    size_bytes = sum(filter(None, results.rows(columns=["file_size_bytes"])["file_size_bytes"].to_pylist()))
+    return ProposedCopiesInfo.of(results, groups=found.n_groups, size_bytes=size_bytes)
 
 
 @router.post(_DATASET + "/cleanup/plan")

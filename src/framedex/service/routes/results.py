@@ -49,7 +49,7 @@ def open_results(
     The same query in the same state of the dataset has the same id. A user has up to 16 results.
     """
     results = service.hub.results.open(actor, dataset, body)
-    return ResultsInfo(rid=results.name, count=len(results), generation=results.generation)
+    return ResultsInfo.of(results)
 
 
 @router.get(_ONE + "/rows", response_model=ResultRows, responses=ARROW_ANSWER)

@@ -11,7 +11,7 @@ import { ChangedBar } from "../parts/ChangedBar";
 import { datasetPage } from "../parts/DatasetPage";
 import { addFilter, currentFilter, FilterBar, setFilter } from "../parts/FilterBar";
 import { Grid } from "../parts/Grid";
-import { askExport, numberOf, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
 import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { thumbnail } from "../parts/thumbnail";
@@ -75,9 +75,7 @@ function MapPage({ dataset: of }: { dataset: DatasetStatus }) {
         </Button>
         <span class="grow" />
         <span class="count" role="status">
-          {info
-            ? t.pictures.count(info.count, of.updated_at === null ? null : numberOf(of, results), results.entity.value)
-            : ""}
+          {info ? t.pictures.count(info.count, info.total, results.entity.value) : ""}
         </span>
       </header>
       <div class="map-body" style={{ "--pane": `${paneShare.value}%` }}>

@@ -13,7 +13,7 @@ import { Prompt } from "../parts/Prompt";
 import { useResource } from "../parts/Resource";
 import { Scrubber } from "../parts/Scrubber";
 import { show } from "../parts/SearchBox";
-import { askExport, numberOf, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
+import { askExport, SelectionBar, useSelectionKeys } from "../parts/SelectionBar";
 import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { useIdleKeys } from "../parts/useIdleKeys";
@@ -91,7 +91,7 @@ function PicturesOf({ dataset: of }: { dataset: DatasetStatus }) {
         </Button>
         <span class="grow" />
         <span class="count" role="status">
-          {info ? t.pictures.count(info.count, isCreation ? null : numberOf(of, results), results.entity.value) : ""}
+          {info ? t.pictures.count(info.count, info.total, results.entity.value) : ""}
         </span>
         <Sizes />
       </header>

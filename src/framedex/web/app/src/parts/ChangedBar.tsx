@@ -1,4 +1,3 @@
-import { useRef } from "preact/hooks";
 import type { DatasetStatus } from "../api/types";
 import { pendingChanges } from "../state/notices";
 import type { Results } from "../state/results";
@@ -11,15 +10,11 @@ export function ChangedBar({ dataset: of, results }: { dataset: DatasetStatus; r
   const info = results.info.value;
   const generation = heads.value.get(of.id);
   const isOther = info !== null && generation !== undefined && generation !== "" && generation !== info.generation;
-  const known = useRef({ generation: "", images: of.n_images });
-  if (info && (known.current.generation !== info.generation || !isOther)) {
-    known.current = { generation: info.generation, images: of.n_images };
-  }
   // What the page changes itself is shown by itself.
   if (!isOther || pendingChanges.value > 0 || results.isLoading.value) return null;
   return (
     <div class="bar" role="status">
-      {t.status.changed(of.n_images - known.current.images)}
+      {t.status.changed(of.n_images - info.n_images)}
       <Button kind="quiet" onClick={() => void results.reopen()}>
         {t.status.show}
       </Button>

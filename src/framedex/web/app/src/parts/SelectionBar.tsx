@@ -21,10 +21,6 @@ export function targetsOf(results: Results): readonly string[] | "all" {
   return [];
 }
 
-/** The number of all images, or objects, of which the results are some. */
-export const numberOf = (of: DatasetStatus, results: Results): number =>
-  results.entity.value === "OBJECTS" ? of.n_objects : of.n_images;
-
 function sizeOf(results: Results, targets: readonly string[] | "all"): number {
   return targets === "all" ? results.count : targets.length;
 }
