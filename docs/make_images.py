@@ -29,10 +29,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Page, Playwright, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Page, Playwright, Request, ViewportSize, expect, sync_playwright
 
 from framedex import Workspace, demo
 
@@ -69,6 +70,8 @@ _MASKS = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "an id"),
 )
 _NAMES_ON_MAP = re.compile(r'^( *)- list "Clusters in view":\n(?:\1 .*\n?)*', re.MULTILINE)
+_UNDER_WAY: WeakKeyDictionary[Page, set[Request]] = WeakKeyDictionary()
+"""The requests of each page that are not answered yet, but for the stream of events, which never ends."""
 _CAP_STYLE = (
     "position:fixed;left:50%;bottom:44px;transform:translateX(-50%);z-index:99;white-space:nowrap;"
     "padding:10px 22px;border-radius:10px;"
@@ -213,20 +216,30 @@ def opened(playwright: Playwright, browser: str | None) -> Iterator[Callable[[Th
         context = chromium.new_context(
             viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme, reduced_motion="reduce", locale="en-GB"
         )
-        return context.new_page()
+        return watched(context.new_page())
 
     yield open_page
     chromium.close()
 
 
+def watched(page: Page) -> Page:
+    """Note which requests of a page are under way; return the page."""
+    under_way = _UNDER_WAY[page] = set()
+    page.on("request", lambda request: None if request.resource_type == "eventsource" else under_way.add(request))
+    page.on("requestfinished", lambda request: under_way.discard(request))  # noqa: PLW0108 - it looks at the signature
+    page.on("requestfailed", lambda request: under_way.discard(request))  # noqa: PLW0108
+    return page
+
+
 def settled(page: Page) -> Image.Image:
-    """Return an image of a page once all its images are there and nothing changes any more."""
-    before = b""
+    """Return an image of a page once its requests are answered, its images are there and nothing changes any more."""
+    before, was_quiet = b"", False
     for _ in range(_MOST_TRIES):
+        is_quiet = page.evaluate("[...document.images].every((image) => image.complete)") and not _UNDER_WAY[page]
         present = page.screenshot(animations="disabled", caret="hide")
-        if present == before and page.evaluate("[...document.images].every((image) => image.complete)"):
+        if was_quiet and is_quiet and present == before:
             return Image.open(BytesIO(present)).convert("RGB")
-        before = present
+        before, was_quiet = present, is_quiet
         page.wait_for_timeout(_PAUSE_MS)
     raise TimeoutError(f"{page.url} does not come to rest")
 
