@@ -41,15 +41,17 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The tests, with a folder for their files within another one, by a number of processes.
 tests_in = folder=$$(mktemp -d "$(1)/framedex-test.XXXXXX") && trap 'rm -rf "$$folder"' EXIT INT TERM && \
-	TMPDIR="$$folder" $(BIN)/python -m pytest -n $(2) --dist worksteal
+	TMPDIR="$$folder" $(BIN)/python -m pytest -n $(2) --dist worksteal --durations=10
 
 # Temporary files in memory where there are 2 GiB for them, so that tests do not wait for the disk.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 { print "/dev/shm" }')
 
-# The app is built again where its source has changed since the installation.
+# The quick tests: all, or with PKG=vql those of a package, with CHANGED=1 those that import what git says is changed,
+# nearest first, with LAST=1 those that failed last time. The app is built again where its source has changed.
 test: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
-	$(call tests_in,$(or $(MEMORY),$${TMPDIR:-/tmp}),2) -m "not slow"
+	paths=$$($(if $(PKG),$(BIN)/python -m tests.selection --package $(PKG),$(if $(CHANGED),$(BIN)/python -m tests.selection --changed,:))) && \
+	$(call tests_in,$(or $(MEMORY),$${TMPDIR:-/tmp}),2) -m "not slow" $(if $(LAST),--last-failed --last-failed-no-failures=none) $$paths
 
 # What `make test` leaves out: the long tests, and the laws on all their examples; here their files are on a disk,
 # for which one process waits while two others compute.

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.buckets import Service
 from tests.executors.ray_cluster import ACCESS, ray_cluster
 from tests.gallery import SETTINGS, VERIFYING, Gallery, fill, make_gallery
 from tests.laws import QUICK
+from tests.prepared import new_workspace
 
 settings.load_profile(QUICK)  # `--hypothesis-profile=full` comes after this
 
@@ -23,6 +25,11 @@ os.environ["FRAMEDEX_MODELS"] = str(Path(__file__).parent / "no-models")
 
 # Threads of PyTorch wait for each other busily: with other work on the cores, several are many times slower than one.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+if find_spec("argon2"):
+    import argon2
+
+    argon2.profiles.RFC_9106_LOW_MEMORY = argon2.profiles.CHEAPEST  # a hash of a password takes a millisecond
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell, and in all that is started there; tests of interrupts need them.
@@ -68,14 +75,14 @@ def _registered_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
     """A workspace of its own for one test."""
-    with Workspace(tmp_path / "workspace", settings=SETTINGS) as opened:
+    with new_workspace(tmp_path / "workspace", SETTINGS) as opened:
         yield opened
 
 
 @pytest.fixture
 def verifying(tmp_path: Path) -> Iterator[Workspace]:
     """A workspace of its own for one test, in which copies are verified by keypoints."""
-    with Workspace(tmp_path / "verifying", settings=VERIFYING) as opened:
+    with new_workspace(tmp_path / "verifying", VERIFYING) as opened:
         yield opened
 
 

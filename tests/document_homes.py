@@ -158,11 +158,8 @@ def _objects(home: Home) -> None:
 
 
 def _people(home: Home) -> None:
-    import argon2
-
     from framedex.access import Role, operator_actor
 
-    home.patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
     home.patch.setenv("FRAMEDEX_WORKSPACE", str(home.folder / "of the commands"))
     home.patch.setenv("FRAMEDEX_MULTI_WORKSPACE", "true")
     with Workspace(home.folder / "of the commands") as workspace, Hub(workspace) as hub:

@@ -12,6 +12,7 @@ from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import unit
+from tests.prepared import prepared
 
 GROUPS = (*CLUSTERS, *DUPLICATES)
 THRESHOLDS = (0.01, 0.03, 0.1, 0.3, 0.6)
@@ -67,7 +68,7 @@ def status_of(dataset: Dataset) -> DatasetStatus:
 
 def grown(workspace: Workspace, rows: Any, *sizes: int, name: str = "d") -> Dataset:
     """Return a dataset of the first rows to which the others were added in turn."""
-    dataset = workspace.create_dataset(name, part(rows[: sizes[0]]), thresholds=THRESHOLDS)
+    dataset = prepared(workspace, name, part(rows[: sizes[0]]), thresholds=THRESHOLDS)
     start = sizes[0]
     for size in sizes[1:]:
         dataset.add_media(part(rows[start : start + size], start))

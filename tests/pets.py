@@ -26,9 +26,8 @@ from tests.encoders.onnx_models import classifier
 from tests.enrichments import Hues
 from tests.gallery import Averages, Faulty
 from tests.image_files import Pixels, detailed, encode, photo, resized, write
-from tests.service.client import PASSWORD
-from tests.service.conftest import OPERATOR
 from tests.service.live import live_service
+from tests.service.users import OPERATOR, PASSWORD
 from tests.videos import numbered, write_video
 
 SETTINGS = Settings(threads=2, user="ann@example.org", heartbeat_s=0.2, copy_budget_ms=0)

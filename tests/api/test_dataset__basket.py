@@ -17,6 +17,7 @@ from tests.gallery import SETTINGS
 from tests.growth import families, part
 from tests.image_files import photo, write
 from tests.laws import examples
+from tests.prepared import prepared
 
 ROWS = 20
 
@@ -24,7 +25,7 @@ ROWS = 20
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of twenty rows."""
-    return workspace.create_dataset("d", part(families(ROWS)))
+    return prepared(workspace, "d", part(families(ROWS)))
 
 
 def in_basket(dataset: Dataset) -> list[str]:

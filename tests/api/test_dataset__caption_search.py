@@ -22,6 +22,7 @@ from tests.gallery import SETTINGS, embedded
 from tests.image_files import flat, write
 from tests.laws import rest_slow
 from tests.meanings import Meanings
+from tests.prepared import prepared
 
 CAPTIONS = [
     "a red car in the street", "two dogs on a beach", "the blue sea", "a cat on a sofa", "a green hill", None,
@@ -47,7 +48,7 @@ def searched(tmp_path: Path, encoder: Meanings) -> Iterator[Workspace]:
 @pytest.fixture
 def pets(searched: Workspace) -> Dataset:
     """Media that brought embeddings, most of them with a caption."""
-    return searched.create_dataset("pets", embedded(EYE.tolist(), caption=CAPTIONS))
+    return prepared(searched, "pets", embedded(EYE.tolist(), caption=CAPTIONS))
 
 
 def names(view: Any) -> list[str]:
@@ -201,7 +202,7 @@ def test_explore__by_caption(searched: Workspace, form: str) -> None:
     """Clusters come in the order of their best caption, over all pages, as a view of the search has it."""
     texts = [f"{'red ' if place % 3 else ''}{'car' if place % 2 else 'dog'} number{place}" for place in range(230)]
     vectors = np.random.default_rng(0).standard_normal((230, 64)).tolist()
-    dataset = searched.create_dataset("d", embedded(vectors, caption=texts))
+    dataset = prepared(searched, "d", embedded(vectors, caption=texts))
     options: dict[str, Any] = {"caption": "scarlet automobile"}
     if form == "vql":
         options = {"vql": [{"text": {"op": "semantic", "value": "scarlet automobile", "threshold": 0.0}}]}

@@ -17,6 +17,7 @@ from tests.gallery import ANIMALS, SETTINGS, TOWNS, make_gallery
 from tests.growth import THRESHOLDS, families, part
 from tests.image_files import photo, write
 from tests.laws import examples
+from tests.prepared import prepared
 
 TYPES = list(issue_types())
 COLUMNS = ["media_id", "image_filename", "labels", "tags", "caption", *map(flag_name, TYPES)]
@@ -71,7 +72,7 @@ def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     """A dataset of the gallery."""
     make_gallery(tmp_path / "gallery")
-    return workspace.create_dataset("pets", tmp_path / "gallery")
+    return prepared(workspace, "pets", tmp_path / "gallery")
 
 
 def test_compare__names_each_change(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:

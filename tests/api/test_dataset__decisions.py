@@ -17,6 +17,7 @@ from tests.analysis.arrays import same_partition
 from tests.gallery import SETTINGS
 from tests.growth import GROUPS, columns_of, families, groups_of, ids_of, part, partition, summary_of
 from tests.laws import examples
+from tests.prepared import prepared
 
 COPY = np.eye(8)[0].tolist()
 OTHER = np.eye(8)[1].tolist()
@@ -138,7 +139,7 @@ def test_decision__between_media_of_different_groups(workspace: Workspace) -> No
 def test_withdraw__restores_groups_and_ids(workspace: Workspace, partial: bool) -> None:
     """Without the decision all groups are as before, with their ids, and so are similarities and issues."""
     rows = families(40, seed=2)
-    dataset = workspace.create_dataset("d", part(rows[:30]))
+    dataset = prepared(workspace, "d", part(rows[:30]))
     dataset.add_media(part(rows[30:], 30))
     if not partial:
         dataset.reindex()
@@ -235,7 +236,7 @@ def test_decision__about_rows_without_an_embedding(workspace: Workspace) -> None
 def test_decision__changes_nothing_else(workspace: Workspace, partial: bool) -> None:
     """Status, counts, clusters, scores and what was left out are as before."""
     rows = families(30)
-    dataset = workspace.create_dataset("d", part(rows[:20]))
+    dataset = prepared(workspace, "d", part(rows[:20]))
     if partial:
         dataset.add_media(part(rows[15:], 15))
     others = [*CLUSTERS, "uniqueness", "outlier_distance", "original", "neighbours", "path"]

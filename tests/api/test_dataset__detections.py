@@ -16,6 +16,7 @@ from tests.growth import status_of
 from tests.image_files import photo, write
 from tests.objects import objects_in, rows_of, scenes, things_of, write_table
 from tests.pauses import Pause, run_of, watched
+from tests.prepared import prepared
 from tests.shapes import Scene, draw
 from tests.videos import numbered, write_video
 
@@ -240,7 +241,7 @@ class TestModels:
     ) -> None:
         """The description of a model names its missing requirement or error."""
         write(folder / "a.png", photo(1))
-        dataset = workspace.create_dataset("plain", folder, "gist")
+        dataset = prepared(workspace, "plain", folder, "gist")
         (workspace.path / "models.toml").write_text(f'[d]\ntype = "OBJECT_DETECTION"\ndetector = "{detector}"\n')
         model = dataset.list_models()[0]
         assert model.status is ModelStatus.COMING_SOON

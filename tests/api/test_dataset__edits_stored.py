@@ -18,6 +18,7 @@ from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
 from tests.laws import examples
+from tests.prepared import prepared
 from tests.stored import JUDGED, assert_judged
 
 ROWS = 60
@@ -33,7 +34,7 @@ def crowds() -> Any:
 
 
 def create(workspace: Workspace, name: str = "d") -> Dataset:
-    return workspace.create_dataset(name, part(crowds(), label=[f"crowd {row % 3}" for row in range(ROWS)]))
+    return prepared(workspace, name, part(crowds(), label=[f"crowd {row % 3}" for row in range(ROWS)]))
 
 
 def everything(dataset: Dataset) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from framedex.storage.table_files import data_files
 from tests.enrichments import COLOURS, ENCODE, TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, part, status_of
+from tests.prepared import prepared
 from tests.videos import write_video
 
 
@@ -31,7 +32,7 @@ def images(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(workspace: Workspace, images: Path, hues: Hues) -> Dataset:
-    return workspace.create_dataset("colours", images, "gist")
+    return prepared(workspace, "colours", images, "gist")
 
 
 def files_of(workspace: Workspace, dataset: Dataset) -> dict[str, tuple[int, int]]:

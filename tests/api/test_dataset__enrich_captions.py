@@ -17,6 +17,7 @@ from tests.enrichments import ENCODE, TAG, Hues, register_models
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, ids_of, status_of, summary_of
 from tests.meanings import Meanings
+from tests.prepared import prepared
 
 SAID = {f"{number}.png": scene.caption for number, scene in enumerate(SCENES)}
 
@@ -29,7 +30,7 @@ def images(tmp_path: Path) -> Path:
 @pytest.fixture
 def source(workspace: Workspace, images: Path) -> Dataset:
     register_captioner(workspace)
-    return workspace.create_dataset("shapes", images, "gist")
+    return prepared(workspace, "shapes", images, "gist")
 
 
 def captions_of(dataset: Dataset) -> dict[str, str | None]:

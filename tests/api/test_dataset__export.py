@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+import pyarrow as pa
 import pytest
 
 from framedex import (
@@ -30,9 +31,12 @@ from framedex.storage import schema
 from tests.export.test_archive import read_json
 from tests.gallery import FURRY, SETTINGS, TOWNS, Gallery, embedded, fill
 from tests.pauses import Pause
+from tests.prepared import prepared
 from tests.processes import run, start
 
-ROWS = {"uri": [f"{number}.jpg" for number in range(50)], "embedding": [[1.0, float(number)] for number in range(50)]}
+ROWS = pa.table(
+    {"uri": [f"{number}.jpg" for number in range(50)], "embedding": [[1.0, float(number)] for number in range(50)]}
+)
 STUCK = """
     import sys, framedex
     from tests.pauses import Pause
@@ -54,7 +58,7 @@ STUCK = """
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of 50 rows."""
-    return workspace.create_dataset("d", ROWS)
+    return prepared(workspace, "d", ROWS)
 
 
 @contextmanager

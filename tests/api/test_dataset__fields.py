@@ -20,6 +20,7 @@ from framedex.records import FieldResult, FieldType
 from tests.gallery import SETTINGS, Gate, embedded, fill
 from tests.growth import columns_of, part, status_of
 from tests.laws import examples
+from tests.prepared import prepared
 
 ROWS = 5
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
@@ -28,7 +29,7 @@ NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of five media."""
-    return workspace.create_dataset("d", embedded(np.eye(ROWS).tolist()))
+    return prepared(workspace, "d", embedded(np.eye(ROWS).tolist()))
 
 
 def all_ids(dataset: Dataset) -> list[str]:

@@ -16,6 +16,7 @@ from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
 from tests.laws import examples
+from tests.prepared import prepared
 
 ROWS = 12
 STORED = ("labels", "caption", "tags", "tagged_at", "field_0", "field_1", "duplicate_0")
@@ -30,7 +31,7 @@ def dataset(workspace: Workspace) -> Dataset:
 def create(workspace: Workspace) -> Dataset:
     rows = unit(np.random.default_rng(0).normal(size=(ROWS, 8)))
     rows[6:9] = rows[:3]
-    return workspace.create_dataset("d", part(rows, label=[f"label {row % 3}" for row in range(ROWS)]))
+    return prepared(workspace, "d", part(rows, label=[f"label {row % 3}" for row in range(ROWS)]))
 
 
 def ids_of(dataset: Dataset) -> list[str]:
@@ -100,7 +101,7 @@ EDITS = {
 VALUE_EDITS = EDITS.keys() - {"delete_field"}  # which is undone only while nothing else was changed
 
 
-def prepared(dataset: Dataset) -> list[str]:
+def with_definitions(dataset: Dataset) -> list[str]:
     """Give the dataset what the edits need; return its ids."""
     ids = ids_of(dataset)
     dataset.tag(ids[:4], "kept")
@@ -115,7 +116,7 @@ def prepared(dataset: Dataset) -> list[str]:
 @pytest.mark.parametrize("name", EDITS)
 def test_undo__and_redo(dataset: Dataset, name: str) -> None:
     """An edit that is undone leaves the state before it, and one that is done again the state after it."""
-    ids = prepared(dataset)
+    ids = with_definitions(dataset)
     before = state(dataset)
     EDITS[name](dataset, ids)
     after = state(dataset)
@@ -139,7 +140,7 @@ def test_undo__of_any_sequence(tmp_path_factory: pytest.TempPathFactory, steps: 
     """Undoing steps one by one, the last first, leads back through the states, and redoing them forward again."""
     with Workspace(tmp_path_factory.mktemp("journal") / "workspace", settings=SETTINGS) as workspace:
         dataset = create(workspace)
-        ids = prepared(dataset)
+        ids = with_definitions(dataset)
         done, undone = [state(dataset)], []
         for step in steps:
             if step == "undo" and len(done) > 1:

@@ -18,6 +18,7 @@ from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, part
 from tests.laws import examples
+from tests.prepared import prepared
 from tests.stored import assert_judged
 
 ROWS = 90
@@ -42,7 +43,7 @@ def crowd_part(start: int, stop: int) -> Any:
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of three crowds, each with its label but for some rows."""
-    return workspace.create_dataset("d", crowd_part(0, 60))
+    return prepared(workspace, "d", crowd_part(0, 60))
 
 
 def listed(dataset: Dataset, issue: str = "mislabels") -> set[str]:

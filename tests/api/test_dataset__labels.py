@@ -16,6 +16,7 @@ from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import columns_of, families, part, summary_of
 from tests.laws import examples
+from tests.prepared import prepared
 
 JUDGED = ("labels", "suggested_label", "label_support", "label_distance", "issue_mislabels", "issue_label_outlier")
 ROWS = 60
@@ -31,7 +32,7 @@ def crowds(*, seed: int = 0) -> Any:
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of three crowds, each with its label."""
-    return workspace.create_dataset("d", part(crowds(), label=[f"crowd {row % 3}" for row in range(ROWS)]))
+    return prepared(workspace, "d", part(crowds(), label=[f"crowd {row % 3}" for row in range(ROWS)]))
 
 
 def all_ids(dataset: Dataset) -> list[str]:

@@ -19,6 +19,7 @@ from tests.gallery import SETTINGS, Gate, make_gallery
 from tests.growth import columns_of, families, ids_of, part
 from tests.image_files import encode, photo
 from tests.objects import paint_scenes, scenes, write_table
+from tests.prepared import prepared
 from tests.processes import finish, start
 
 ISSUE_COLUMNS = [each.confidence_column for each in issue_types().values()]
@@ -222,7 +223,7 @@ def test_limits__list(dataset: Dataset) -> None:
 )
 def test_set_limits__errors(workspace: Workspace, limits: dict[str, Any], message: str) -> None:
     """A limit that cannot be is refused with its value and what would be right; nothing changes."""
-    dataset = workspace.create_dataset("d", part(families(4)))
+    dataset = prepared(workspace, "d", part(families(4)))
     before = dataset.limits
     with pytest.raises(InvalidInput, match=re.escape(message)):
         dataset.set_limits(**limits)

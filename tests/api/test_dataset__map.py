@@ -19,6 +19,7 @@ from tests.gallery import BROKEN, NAMES, SETTINGS, make_gallery
 from tests.growth import THRESHOLDS, families, ids_of, part, status_of
 from tests.objects import scenes
 from tests.pauses import all_threads_busy
+from tests.prepared import prepared
 from tests.videos import numbered, write_video
 
 ROWS = families(80)
@@ -29,7 +30,7 @@ REGION = [(0.0, -1e6), (1e6, -1e6), (1e6, 1e6), (0.0, 1e6)]
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of some families of vectors, and a row without one."""
-    return workspace.create_dataset("pets", part([*ROWS[:60], None]), thresholds=THRESHOLDS)
+    return prepared(workspace, "pets", part([*ROWS[:60], None]), thresholds=THRESHOLDS)
 
 
 def places(found: pa.Table) -> dict[str, tuple[float, float]]:

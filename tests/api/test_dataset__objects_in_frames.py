@@ -8,6 +8,7 @@ import pytest
 from framedex import Dataset, Workspace, vql
 from tests.enrichers.onnx_detectors import head, saying
 from tests.image_files import photo, write
+from tests.prepared import prepared
 from tests.videos import decoded, numbered, write_video
 
 
@@ -23,7 +24,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     folder = tmp_path / "trips"
     write(folder / "0.png", photo(3, width=320, height=200))
     write_video(folder / "a.mp4", numbered(24, width=320, height=200), fps=8)
-    return workspace.create_dataset("trips", folder).enrich({"OBJECT_DETECTION": "boxes"})
+    return prepared(workspace, "trips", folder).enrich({"OBJECT_DETECTION": "boxes"})
 
 
 @pytest.mark.slow

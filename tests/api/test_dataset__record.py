@@ -10,12 +10,13 @@ from tests.buckets import Service
 from tests.enrichments import ENCODE, Hues, register_models
 from tests.gallery import embedded
 from tests.image_files import encode, photo
+from tests.prepared import prepared
 
 
 @pytest.fixture
 def dataset(workspace: Workspace, folder: Path) -> Dataset:
     """A dataset of six images."""
-    return workspace.create_dataset("pets", folder)
+    return prepared(workspace, "pets", folder)
 
 
 def test_description__is_kept(workspace: Workspace, dataset: Dataset) -> None:

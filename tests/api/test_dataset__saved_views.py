@@ -29,6 +29,7 @@ from tests.enrichments import ENCODE, Hues, paint, register_models
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, families, part
 from tests.objects import scenes, write_table
+from tests.prepared import prepared
 from tests.videos import numbered, write_video
 
 ROWS = families(60)
@@ -48,7 +49,7 @@ def counts_of(view: SavedView) -> dict[int, int]:
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of ten media with the labels a and b."""
-    return workspace.create_dataset("pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
+    return prepared(workspace, "pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
 
 
 def test_save_view__a_new_view_has_the_values_of_the_interface(dataset: Dataset) -> None:

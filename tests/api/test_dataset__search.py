@@ -17,6 +17,7 @@ from framedex.media.decode import decode
 from framedex.search.query_images import Box
 from tests.gallery import ANIMALS, COPIES, NEAR, TOWNS, Gallery, embedded
 from tests.image_files import flat, photo, png_claiming, write
+from tests.prepared import prepared
 
 COLOURS = {"red": (250, 20, 20), "green": (20, 250, 20), "blue": (20, 20, 250)}
 
@@ -47,7 +48,7 @@ def coloured(workspace: Workspace, tmp_path: Path) -> Dataset:
     for name, (red, green, blue) in COLOURS.items():
         for number in range(5):
             write(tmp_path / "p" / f"{name}-{number}.png", flat((red, green, min(blue + 4 * number, 255))))
-    dataset = workspace.create_dataset("colours", tmp_path / "p", Colours())
+    dataset = prepared(workspace, "colours", tmp_path / "p", Colours())
     ids = names_to_ids(dataset)
     dataset.set_captions({ids["red-0.png"]: "a green hill", ids["blue-3.png"]: "green grass", ids["red-2.png"]: "sky"})
     return dataset

@@ -26,6 +26,7 @@ from framedex.storage import table_files
 from tests.gallery import SETTINGS, Faulty, fill
 from tests.growth import THRESHOLDS, columns_of, families, groups_of, ids_of, part, status_of, summary_of
 from tests.pauses import Pause, watched
+from tests.prepared import prepared
 
 FIELDS = [
     "snapshot_id", "snapshot_name", "source_dataset_name", "created_at", "created_by", "n_images", "n_videos",
@@ -37,7 +38,7 @@ ROWS = families(60)
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of some families of vectors."""
-    return workspace.create_dataset("pets", part(ROWS[:40]), thresholds=THRESHOLDS)
+    return prepared(workspace, "pets", part(ROWS[:40]), thresholds=THRESHOLDS)
 
 
 def state_of(dataset: Dataset) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from tests.buckets import Service
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded, fill
 from tests.growth import columns_of, ids_of
 from tests.image_files import encode, photo, write
+from tests.prepared import prepared
 from tests.processes import run
 
 ROLE = "arn:aws:iam::123456789012:role/reader"
@@ -42,7 +43,7 @@ ROLE = "arn:aws:iam::123456789012:role/reader"
 def pets(workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """A dataset of six images whose encoder is registered."""
     monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
-    return workspace.create_dataset("pets", folder, "averages")
+    return prepared(workspace, "pets", folder, "averages")
 
 
 @pytest.fixture

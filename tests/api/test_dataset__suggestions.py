@@ -13,6 +13,7 @@ from framedex.cli import main
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS
+from tests.prepared import prepared
 from tests.service.client import BASE, client_of
 
 ROWS, KINDS = 160, 4
@@ -31,7 +32,7 @@ def make(workspace: Workspace) -> Dataset:
             "label": pa.array(labels, pa.string()),
         }
     )
-    return workspace.create_dataset("kinds", table)
+    return prepared(workspace, "kinds", table)
 
 
 @pytest.fixture

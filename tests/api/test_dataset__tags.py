@@ -24,6 +24,7 @@ from framedex.records import Tag
 from tests.gallery import SETTINGS, Gate, embedded, fill, grouped
 from tests.growth import columns_of, ids_of, part
 from tests.laws import examples
+from tests.prepared import prepared
 
 ROWS = 6
 NAMES = ("keep", "naïve 雪", "'; --")
@@ -43,7 +44,7 @@ STEPS = st.lists(
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of six media in three clusters, of which the first four have labels."""
     labels = [["cat"], ["cat", "dog"], ["dog"], ["dog"], None, None]
-    return workspace.create_dataset("d", grouped([3, 2, 1]).append_column("label", pa.array(labels)))
+    return prepared(workspace, "d", grouped([3, 2, 1]).append_column("label", pa.array(labels)))
 
 
 @pytest.fixture(scope="module")

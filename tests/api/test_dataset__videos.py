@@ -26,6 +26,7 @@ from framedex.storage.videos import SCHEMA, open_videos
 from tests.buckets import Service
 from tests.gallery import Averages, fill
 from tests.image_files import photo
+from tests.prepared import prepared
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
 
 SHOWN = ["image_filename", "media_type", "video_name", "frame_number", "frame_timestamp"]
@@ -45,7 +46,7 @@ def films(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def dataset(workspace: Workspace, films: Path) -> Dataset:
-    return workspace.create_dataset("films", films, "gist")
+    return prepared(workspace, "films", films, "gist")
 
 
 def rows(dataset: Dataset, **where: Any) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from framedex import Dataset, DiverseView, InvalidInput, Workspace, vql
 from tests.growth import THRESHOLDS, families, ids_of, part
 from tests.objects import scenes
+from tests.prepared import prepared
 
 ROWS = families(60)
 
@@ -17,7 +18,7 @@ ROWS = families(60)
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of some families of vectors, and two rows without one."""
-    return workspace.create_dataset("pets", part([*ROWS, None, None]), thresholds=THRESHOLDS)
+    return prepared(workspace, "pets", part([*ROWS, None, None]), thresholds=THRESHOLDS)
 
 
 def closest(dataset: Dataset, chosen: DiverseView) -> tuple[np.ndarray, np.ndarray]:

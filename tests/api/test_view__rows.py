@@ -20,6 +20,7 @@ from framedex.settings import Settings
 from framedex.storage.media import Media
 from tests.gallery import BROKEN, COPIES, FURRY, NAMES, SETTINGS, Gallery, embedded, grouped
 from tests.objects import scenes
+from tests.prepared import prepared
 
 
 def test_row__by_position(gallery: Gallery) -> None:
@@ -184,7 +185,7 @@ def test_sample__is_the_same_everywhere(tmp_path: Path) -> None:
     samples = []
     for name in ("one", "two"):
         with Workspace(tmp_path / name, settings=SETTINGS) as workspace:
-            view = workspace.create_dataset("d", table).view
+            view = prepared(workspace, "d", table).view
             samples.append([row["path"] for row in view.sample(5, seed=7).rows(["path"])])
             assert samples[-1] != [row["path"] for row in view.sample(5, seed=8).rows(["path"])]
     paths = [f"{number}.jpg" for number in range(60)]

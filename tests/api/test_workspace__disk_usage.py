@@ -13,6 +13,7 @@ from framedex.render.sizes import bytes_text
 from tests.gallery import SETTINGS, Gate
 from tests.growth import THRESHOLDS, families, part
 from tests.image_files import encode, photo
+from tests.prepared import prepared
 
 ROWS = families(400, dimension=64)
 
@@ -20,7 +21,7 @@ ROWS = families(400, dimension=64)
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of some families of vectors."""
-    return workspace.create_dataset("pets", part(ROWS[:300]), thresholds=THRESHOLDS)
+    return prepared(workspace, "pets", part(ROWS[:300]), thresholds=THRESHOLDS)
 
 
 def parts_of(usage: DiskUsage, name: str | None = "pets") -> dict[str, int]:

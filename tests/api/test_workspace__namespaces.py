@@ -13,6 +13,7 @@ from framedex.cli.program import app
 from framedex.storage.manifest import read_manifest
 from tests.enrichments import TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS, embedded
+from tests.prepared import prepared
 
 
 def named(workspace: Workspace) -> list[str]:
@@ -23,13 +24,13 @@ def named(workspace: Workspace) -> list[str]:
 def test_namespaces__hold_the_same_name_each(workspace: Workspace) -> None:
     """A name can be used once in each namespace; a handle finds its own, and lists only its own in errors."""
     left, right = workspace.in_namespace("left"), workspace.in_namespace("right")
-    made = {each.namespace: each.create_dataset("pets", embedded([[1, 0]])).id for each in (workspace, left, right)}
+    made = {each.namespace: prepared(each, "pets", embedded([[1, 0]])).id for each in (workspace, left, right)}
     right.create_dataset("secret", embedded([[1, 0]]))
     assert len(set(made.values())) == 3
     for handle in (workspace, left, right):
         assert handle.dataset("pets").id == made[handle.namespace]
         with pytest.raises(Conflict, match="'pets' exists already"):
-            handle.create_dataset("pets", embedded([[1, 0]]))
+            prepared(handle, "pets", embedded([[1, 0]]))
     assert (named(workspace), named(left), named(right)) == (["pets"], ["pets"], ["pets", "secret"])
     assert workspace.namespaces() == ["", "left", "right"]
     for find in (left.dataset, left.delete_dataset):

@@ -22,6 +22,7 @@ from tests.gallery import SETTINGS, Faulty, Gate, fill
 from tests.growth import THRESHOLDS, columns_of, families, part
 from tests.image_files import encode, photo
 from tests.pauses import Pause, all_threads_busy, run_of, watched
+from tests.prepared import prepared
 from tests.processes import finish, start
 
 ROWS = families(400, dimension=16)
@@ -41,7 +42,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of some families of vectors."""
-    return workspace.create_dataset("pets", part(ROWS[:200]), thresholds=THRESHOLDS)
+    return prepared(workspace, "pets", part(ROWS[:200]), thresholds=THRESHOLDS)
 
 
 def size_of(folder: Path) -> int:

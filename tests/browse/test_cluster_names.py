@@ -13,6 +13,7 @@ from framedex.browse.cluster_names import _log_likelihood, _stem_of_file, _usabl
 from tests.analysis.arrays import unit
 from tests.growth import part
 from tests.laws import examples
+from tests.prepared import prepared
 
 CROWD = 20
 
@@ -28,7 +29,7 @@ def dataset_of(workspace: Workspace, sizes: Sequence[int], **columns: Any) -> Da
     table = part(crowds(sizes), **columns)
     if "names" in columns:
         table = table.drop_columns(["uri"]).rename_columns({"names": "uri"})
-    return workspace.create_dataset("d", table)
+    return prepared(workspace, "d", table)
 
 
 def names_of(dataset: Dataset, **options: Any) -> dict[int, str | None]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import argon2
 import pytest
 from playwright.sync_api import Page, Route, expect
 
@@ -28,15 +27,7 @@ MAY_LOOK = "You may look at this dataset, but not change it."
 
 
 @pytest.fixture(scope="module")
-def cheap_passwords() -> Iterator[None]:
-    """Hashes of passwords that take no time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        yield
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory, cheap_passwords: None) -> Iterator[Site]:
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A service with log-ins: ann is its admin, vic a viewer, and gus a member of another workspace."""
     home = tmp_path_factory.mktemp("people")
     make_gallery(home / "gallery")

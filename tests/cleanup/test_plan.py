@@ -27,6 +27,7 @@ from tests.growth import part
 from tests.image_files import detailed, photo, resized, write
 from tests.objects import write_table
 from tests.pauses import all_threads_busy
+from tests.prepared import prepared
 
 
 def by_path(plan: CleanupPlan) -> dict[str, dict[str, Any]]:
@@ -48,7 +49,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     write(folder / "c.png", photo(2))
     (folder / "copy of c.png").write_bytes((folder / "c.png").read_bytes())
     (folder / "broken.jpg").write_bytes(b"no image")
-    return workspace.create_dataset("pets", folder, "gist")
+    return prepared(workspace, "pets", folder, "gist")
 
 
 def test_plan__warns_of_labels_and_boxes_that_go(workspace: Workspace, tmp_path: Path) -> None:

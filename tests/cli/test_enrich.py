@@ -10,6 +10,7 @@ from framedex import Workspace
 from framedex.cli import main
 from tests.enrichments import Hues, paint, register_models
 from tests.gallery import SETTINGS
+from tests.prepared import prepared
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -19,7 +20,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Make a workspace with the dataset ``colours``; run a command there; return its status, output and errors."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         register_models(workspace, Hues())
-        workspace.create_dataset("colours", paint(tmp_path / "images"), "gist")
+        prepared(workspace, "colours", paint(tmp_path / "images"), "gist")
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as exit_:

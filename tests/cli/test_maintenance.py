@@ -15,6 +15,7 @@ import pytest
 from framedex import Workspace
 from framedex.cli import main
 from tests.gallery import SETTINGS, fill
+from tests.prepared import prepared
 
 NEVER = SETTINGS.model_copy(update={"clean_every_s": float("inf")})
 
@@ -28,7 +29,7 @@ def home(tmp_path: Path) -> Path:
     (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
     (folder / "broken.jpg").write_bytes(b"no image")
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        workspace.create_dataset("pets", folder, "gist")
+        prepared(workspace, "pets", folder, "gist")
     return tmp_path
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import argon2
 import pytest
 
 from framedex import Workspace
@@ -19,12 +18,6 @@ from tests.processes import start
 
 Run = Callable[..., tuple[int, str, str]]
 PASSWORD = "correct horse"
-
-
-@pytest.fixture(autouse=True)
-def _quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hashes of passwords take a millisecond."""
-    monkeypatch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
 
 
 @pytest.fixture

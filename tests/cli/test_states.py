@@ -8,6 +8,7 @@ import pytest
 from framedex import Workspace
 from tests.cli.running import Run, runner
 from tests.gallery import SETTINGS, make_gallery
+from tests.prepared import prepared
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command on a dataset that was changed since its snapshot ``before``; return its status and outputs."""
     make_gallery(tmp_path / "gallery")
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("pets", tmp_path / "gallery")
+        dataset = prepared(workspace, "pets", tmp_path / "gallery")
         dataset.snapshot("before")
         dataset.tag(dataset.view.media_ids()[:2], "keep")
 

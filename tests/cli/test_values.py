@@ -9,6 +9,7 @@ import pytest
 from framedex import Dataset, Workspace, vql
 from tests.cli.running import Run, runner
 from tests.gallery import SETTINGS, embedded
+from tests.prepared import prepared
 
 DOGS = '[{"labels": {"op": "is", "value": "dog"}}]'
 
@@ -18,7 +19,7 @@ def pets(tmp_path: Path) -> Iterator[Dataset]:
     """A dataset of four rows, two of them dogs."""
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
         vectors = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.8, 0.6]]
-        yield workspace.create_dataset("pets", embedded(vectors, label=["dog", "dog", "cat", None]))
+        yield prepared(workspace, "pets", embedded(vectors, label=["dog", "dog", "cat", None]))
 
 
 @pytest.fixture

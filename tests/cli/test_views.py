@@ -11,6 +11,7 @@ from framedex import Workspace
 from framedex.cli import main
 from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
+from tests.prepared import prepared
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -19,7 +20,7 @@ Run = Callable[..., tuple[int, str, str]]
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command on a workspace with a dataset; return its status, output and error output."""
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
-        workspace.create_dataset("pets", labelled(0, "ababa"))
+        prepared(workspace, "pets", labelled(0, "ababa"))
 
     def call(*arguments: object) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as exit_:

@@ -7,8 +7,7 @@ import pytest
 
 from framedex import Client, Dataset, Workspace
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
-from tests.service.client import BASE, OWN, client_of
+from tests.service.client import BASE, CLOSED, LOCAL, OWN, client_of
 from tests.service.template import copied, make_template
 
 
@@ -41,14 +40,14 @@ def hub(workspace: Workspace) -> Iterator[Hub]:
 @pytest.fixture
 def client(workspace: Workspace, hub: Hub) -> Iterator[Client]:
     """A client of a service without log-ins."""
-    with client_of(workspace, hub, ServiceSettings()) as served, Client(BASE, transport=served._transport) as opened:
+    with client_of(workspace, hub, LOCAL) as served, Client(BASE, transport=served._transport) as opened:
         yield opened
 
 
 @pytest.fixture
 def keys(workspace: Workspace, hub: Hub) -> Iterator[tuple[object, dict[str, tuple[str, str]]]]:
     """The transport of a service with log-ins, and the API keys of its users."""
-    with client_of(workspace, hub, ServiceSettings(disable_auth=False)) as served:
+    with client_of(workspace, hub, CLOSED) as served:
         found = {}
         for name in ("ann", "eve", "vic"):
             served.log_in(name)

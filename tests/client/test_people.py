@@ -6,7 +6,8 @@ import pytest
 
 from framedex import Client, Forbidden, InvalidInput, NotFound
 from framedex.access import Role
-from tests.service.client import BASE, PASSWORD
+from tests.service.client import BASE
+from tests.service.users import PASSWORD
 
 
 @pytest.fixture

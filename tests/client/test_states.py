@@ -11,10 +11,9 @@ from framedex import Client, Dataset, Workspace
 from framedex.client import ClientDataset, calls, comparison
 from framedex.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, WorkspaceError
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS
-from tests.service.client import BASE, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import BASE, LOCAL, client_of
+from tests.service.users import OPERATOR
 
 Keys = tuple[object, dict[str, tuple[str, str]]]
 
@@ -114,7 +113,7 @@ def test_map__of_a_service_that_changes_nothing(workspace: Workspace, dataset: D
     with (
         Workspace(workspace.path, read_only=True, settings=SETTINGS) as reader,
         Hub(reader) as hub,
-        client_of(reader, hub, ServiceSettings()) as served,
+        client_of(reader, hub, LOCAL) as served,
         Client(BASE, transport=served._transport) as client,
     ):
         pets = client.dataset("pets")

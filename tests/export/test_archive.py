@@ -31,6 +31,7 @@ from framedex.storage.condition import Condition
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 from tests.image_files import encode, photo
 from tests.laws import rest_slow
+from tests.prepared import prepared
 from tests.processes import run
 
 PARQUET_COLUMNS = ["media_id", "image_filename", "file_path", "width", "height", "uniqueness_score", "cluster_id",
@@ -398,7 +399,7 @@ def test_export__unwritable_place(gallery: Gallery, tmp_path: Path, make: Callab
 @pytest.mark.parametrize("below", ["catalog.db", "catalog.db-wal", "framedex.toml", "datasets/out.zip"])
 def test_export__over_the_workspace(workspace: Workspace, tmp_path: Path, below: str) -> None:
     """A file by which the workspace lives is not replaced, also where a link leads there; others beside it may be."""
-    dataset = workspace.create_dataset("d", embedded([[1, 0]]))
+    dataset = prepared(workspace, "d", embedded([[1, 0]]))
     (tmp_path / "link").symlink_to(workspace.path)
     for folder in (workspace.path, tmp_path / "link"):
         with pytest.raises(InvalidInput, match="the workspace's own; choose another one"):

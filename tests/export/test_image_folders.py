@@ -12,6 +12,7 @@ from framedex import Dataset, Workspace, vql
 from framedex.export.image_folders import class_folders
 from tests.gallery import Averages
 from tests.image_files import photo, write
+from tests.prepared import prepared
 
 LABELS = {"a/1.png": "cat", "b/1.png": "cat", "2.png": "dog/wolf", "3.png": '["cat", "dog/wolf"]', "4.png": ""}
 
@@ -24,7 +25,7 @@ def _made(workspace: Workspace, folder: Path) -> Dataset:
     (folder / "object_annotations.csv").write_text(
         "filename,col_x,row_y,width,height,label\n2.png,1.5,2,30,20,ear\n4.png,0,0,50,60,tail\n2.png,5,5,9,9,ear\n"
     )
-    return workspace.create_dataset("d", folder, Averages())
+    return prepared(workspace, "d", folder, Averages())
 
 
 def test_folders__of_classes(workspace: Workspace, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.records import ExportResult
 from tests.image_files import photo, write
+from tests.prepared import prepared
 from tests.videos import numbered, write_video
 
 SECRET = b"root:secret"
@@ -84,7 +85,7 @@ def test_outside__what_has_changed_stays(
 ) -> None:
     """A link whose target is no longer the indexed image is left out."""
     (source / "link.png").symlink_to(elsewhere / "image.png")
-    dataset = workspace.create_dataset("d", source)
+    dataset = prepared(workspace, "d", source)
     change(source / "link.png", elsewhere)
     result, images = exported(dataset, tmp_path / "out.zip")
     assert SECRET not in b"".join(images.values())

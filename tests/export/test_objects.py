@@ -25,6 +25,7 @@ from tests.api.test_dataset__export import names_in, paused
 from tests.export.test_archive import read_json
 from tests.gallery import SETTINGS, Averages, fill
 from tests.image_files import photo, write
+from tests.prepared import prepared
 
 SIZE = (160, 120)
 BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {
@@ -363,7 +364,7 @@ def test_export__however_objects_are_found(
 @pytest.mark.parametrize("format_", FORMATS)
 def test_objects__of_a_dataset_without_any(workspace: Workspace, folder: Path, tmp_path: Path, format_: str) -> None:
     """The export of a dataset without objects is empty and has all columns."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     result = dataset.export(tmp_path / "out.zip", format_, True, entity_type="OBJECTS")
     assert (result.message, result.total_objects) == ("0 objects in 0 media, 0 images", 0)
     files = exported(dataset, tmp_path, format_, entity_type="OBJECTS")
@@ -387,7 +388,7 @@ def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_", ["json", "voc"])
 def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """An export that is stopped leaves no file."""
-    dataset = workspace.create_dataset("d", coco_folder(tmp_path / "images"), Averages())
+    dataset = prepared(workspace, "d", coco_folder(tmp_path / "images"), Averages())
     task, pause = paused(workspace, dataset, tmp_path / "out.zip", format=format_, entity_type="OBJECTS")
     aborting = threading.Thread(target=task.abort)
     aborting.start()

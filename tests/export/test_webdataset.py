@@ -12,6 +12,7 @@ import pytest
 from framedex import Workspace
 from tests.gallery import Averages
 from tests.image_files import photo, write
+from tests.prepared import prepared
 
 NAMES = ["a.b/ü 1.v2.jpg", "2.png", "3.png"]
 
@@ -24,7 +25,7 @@ def _export(workspace: Workspace, folder: Path, **options: Any) -> dict[str, lis
     (folder / "source" / "object_annotations.csv").write_text(
         f"filename,col_x,row_y,width,height,label\n{NAMES[0]},1.5,2,30,20,ear\n"
     )
-    dataset = workspace.create_dataset("d", folder / "source", Averages())
+    dataset = prepared(workspace, "d", folder / "source", Averages())
     dataset.export(folder / "out.zip", "webdataset", **options)
     with zipfile.ZipFile(folder / "out.zip") as archive:
         archive.extractall(folder / "out")

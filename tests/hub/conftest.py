@@ -1,19 +1,12 @@
-"""Hubs in workspaces of their own, with a clock that the test moves and quick hashes of passwords."""
+"""Hubs in workspaces of their own, with a clock that the test moves."""
 
 from collections.abc import Iterator
 
-import argon2
 import pytest
 
 from framedex import Workspace
 from framedex.hub import Hub
 from tests.hub.people import Clock, Provider
-
-
-@pytest.fixture(autouse=True)
-def _quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hashes of passwords take a millisecond."""
-    monkeypatch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
 
 
 @pytest.fixture

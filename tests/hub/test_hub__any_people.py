@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ParamSpec, TypeVar
 
-import argon2
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -27,7 +26,7 @@ from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, PASSWORD, Clock
 from tests.hub.plain_people import Account, Acting, Heard, Kinds, Login, Owned, People, Saved
-from tests.laws import examples, law_folder
+from tests.laws import examples
 
 _Value = TypeVar("_Value")
 _Given = ParamSpec("_Given")
@@ -66,8 +65,6 @@ class Life(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        self.home = law_folder("people")
         self.clock, self.numbers = Clock(), count()
         shutil.copytree(Path(template().name) / "ws", self.home / "ws")
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
@@ -512,7 +509,6 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         self._close()
         shutil.rmtree(self.home)
-        self.patch.undo()
 
 
 class LifeOfMany(Life):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-import argon2
 import pytest
 
 from framedex import Error, Forbidden, InvalidInput, NotFound, Workspace
@@ -122,30 +121,28 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world that the tests share; they add to it, and take away only what they added."""
     folder = tmp_path_factory.mktemp("matrix")
-    with pytest.MonkeyPatch.context() as patch, Workspace(folder / "ws", settings=SETTINGS) as workspace:
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        with Hub(workspace, is_multi=True) as hub:
-            made = World(workspace, hub)
-            elsewhere = hub.tenants.create(OPERATOR, "elsewhere").id
-            for name in ("none", "granted-viewer", "granted-editor", "owner"):
-                add_user(hub, name, "editor", tenant_id=elsewhere)
-            for name in ("viewer", "editor", "admin", "maker"):
-                add_user(hub, name, "admin" if name == "maker" else name)
-            made.actors = {
-                "nobody": ANONYMOUS,
-                "local": local_actor("me"),
-                **{column: log_in(hub, column.replace(" ", "-")) for column in COLUMNS[1:-1]},
-                "operator": OPERATOR,
-                "token of an admin": hub.credentials.actor(hub.credentials.get(log_in(hub, "admin")).api_key),
-            }
-            add_user(hub, "forgetful", "admin")
-            hub.users.reset_password(OPERATOR, hub.users.find(OPERATOR, "forgetful").id, PASSWORD)
-            made.actors["temporary password"] = log_in(hub, "forgetful")
-            dataset = workspace.create_dataset("pets", fill(folder / "images", 3), "gist")
-            made.pets, made.task = dataset.id, dataset.last_task.task_id  # type: ignore[union-attr] # one created it
-            made.relate(made.pets)
-            made.export = hub.exports.start(log_in(hub, "maker"), made.pets, made.request(), days=1).id
-            yield made
+    with Workspace(folder / "ws", settings=SETTINGS) as workspace, Hub(workspace, is_multi=True) as hub:
+        made = World(workspace, hub)
+        elsewhere = hub.tenants.create(OPERATOR, "elsewhere").id
+        for name in ("none", "granted-viewer", "granted-editor", "owner"):
+            add_user(hub, name, "editor", tenant_id=elsewhere)
+        for name in ("viewer", "editor", "admin", "maker"):
+            add_user(hub, name, "admin" if name == "maker" else name)
+        made.actors = {
+            "nobody": ANONYMOUS,
+            "local": local_actor("me"),
+            **{column: log_in(hub, column.replace(" ", "-")) for column in COLUMNS[1:-1]},
+            "operator": OPERATOR,
+            "token of an admin": hub.credentials.actor(hub.credentials.get(log_in(hub, "admin")).api_key),
+        }
+        add_user(hub, "forgetful", "admin")
+        hub.users.reset_password(OPERATOR, hub.users.find(OPERATOR, "forgetful").id, PASSWORD)
+        made.actors["temporary password"] = log_in(hub, "forgetful")
+        dataset = workspace.create_dataset("pets", fill(folder / "images", 3), "gist")
+        made.pets, made.task = dataset.id, dataset.last_task.task_id  # type: ignore[union-attr] # one created it
+        made.relate(made.pets)
+        made.export = hub.exports.start(log_in(hub, "maker"), made.pets, made.request(), days=1).id
+        yield made
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
+from tests.prepared import prepared
 from tests.processes import finish, start
 
 LOCAL = local_actor("me")
@@ -35,7 +36,7 @@ def people(hub: Hub) -> dict[str, Actor]:
 @pytest.fixture
 def dataset(workspace: Workspace) -> Dataset:
     """A dataset of ten media with the labels a and b, without an owner."""
-    return workspace.create_dataset("pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
+    return prepared(workspace, "pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
 
 
 def heard(hub: Hub, people: dict[str, Actor]) -> dict[str, list[int]]:

@@ -32,6 +32,7 @@ from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import Clock
 from tests.pauses import wait_until
+from tests.prepared import prepared
 from tests.processes import start
 
 
@@ -63,7 +64,7 @@ def alerting(folder: Path, clock: Clock, *targets: AlertTarget) -> Iterator[Hub]
     """Yield the hub of a workspace with a dataset ``pets`` and a view of all its media."""
     with Workspace(folder, settings=SETTINGS) as workspace, Hub(workspace, on_alert=targets, clock=clock) as hub:
         if not workspace.datasets():
-            dataset = workspace.create_dataset("pets", labelled(0, "abab"), thresholds=THRESHOLDS)
+            dataset = prepared(workspace, "pets", labelled(0, "abab"), thresholds=THRESHOLDS)
             dataset.save_view("all")
         yield hub
 

@@ -13,6 +13,7 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.api.workspace import workspace_of
 from tests.extras import need
 from tests.gallery import SETTINGS, make_gallery
+from tests.prepared import prepared
 
 need("http", "fastapi", "uvicorn", "argon2")
 
@@ -87,7 +88,7 @@ def test_workspace__closed_before(tmp_path: Path, *, read_only: bool) -> None:
     """A service whose workspace was closed before it can still be closed."""
     make_gallery(tmp_path / "gallery")
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        workspace.create_dataset("pets", tmp_path / "gallery")
+        prepared(workspace, "pets", tmp_path / "gallery")
     before = threads()
     workspace = Workspace(tmp_path / "ws", settings=SETTINGS, read_only=read_only)
     shared = SharedService(workspace.dataset("pets"))

@@ -15,6 +15,7 @@ from framedex.operations.edit_groups import EditGroup
 from framedex.operations.short_edits import editing
 from framedex.storage.leases import Lease
 from tests.gallery import embedded
+from tests.prepared import prepared
 from tests.processes import start
 
 N = 6
@@ -24,7 +25,7 @@ N = 6
 def dataset(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """A dataset with the tag ``seen``, whose edits wait for others however slow the machine is."""
     monkeypatch.setattr(edit_groups, "_PATIENCE_S", 60)
-    dataset = workspace.create_dataset("d", embedded([[1, 0], [0, 1]] * N))
+    dataset = prepared(workspace, "d", embedded([[1, 0], [0, 1]] * N))
     dataset.create_tag("seen")
     return dataset
 

@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import argon2
 import jwt
-import pytest
 from starlette.testclient import TestClient
 
 from framedex import Workspace
@@ -16,10 +14,14 @@ from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.settings import OidcSettings, ServiceSettings
 from tests.gallery import SETTINGS
+from tests.service.users import PASSWORD
 
-PASSWORD = "correct horse"
 BASE = "http://127.0.0.1:8765"
 OWN = {"Origin": BASE}
+LOCAL = ServiceSettings()
+"""The settings of a service without log-ins; to read them from the environment takes twenty milliseconds."""
+CLOSED = ServiceSettings(disable_auth=False)
+"""Those of a service with log-ins."""
 
 
 class Client(TestClient):
@@ -63,12 +65,10 @@ def client_of(
 
 @contextmanager
 def many_tenants(folder: Path) -> Iterator[tuple[Workspace, Hub, Client]]:
-    """Serve a new workspace of many tenants with log-ins, whose passwords are hashed at little cost."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        with (
-            Workspace(folder, settings=SETTINGS) as workspace,
-            Hub(workspace, is_multi=True) as hub,
-            client_of(workspace, hub, ServiceSettings(disable_auth=False)) as client,
-        ):
-            yield workspace, hub, client
+    """Serve a new workspace of many tenants with log-ins."""
+    with (
+        Workspace(folder, settings=SETTINGS) as workspace,
+        Hub(workspace, is_multi=True) as hub,
+        client_of(workspace, hub, CLOSED) as client,
+    ):
+        yield workspace, hub, client

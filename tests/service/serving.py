@@ -5,18 +5,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import argon2
-import pytest
-
 from framedex import Dataset, Workspace
-from framedex.access import Role, operator_actor
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS
-from tests.service.client import BASE, PASSWORD, Client, client_of
-
-OPERATOR = operator_actor("operator")
-_USERS = (("ann", Role.ADMIN), ("eve", Role.EDITOR), ("vic", Role.VIEWER))
+from tests.prepared import new_workspace
+from tests.service.client import BASE, LOCAL, Client, client_of
+from tests.service.users import OPERATOR, ROLES, hub_with_users
 
 
 @dataclass(frozen=True)
@@ -52,17 +47,13 @@ class Serving:
 def serving(folder: Path, settings: ServiceSettings | None = None) -> Iterator[Serving]:
     """Serve a new workspace in a folder."""
     with ExitStack() as stack:
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        workspace = stack.enter_context(Workspace(folder / "ws", settings=SETTINGS))
-        hub = stack.enter_context(Hub(workspace))
-        for name, role in _USERS:
-            hub.users.create(OPERATOR, name, PASSWORD, role=role, email=f"{name}@example.org")
-        own = settings or ServiceSettings()
+        workspace = stack.enter_context(new_workspace(folder / "ws", SETTINGS))
+        hub = stack.enter_context(hub_with_users(workspace))
+        own = settings or LOCAL
         local = stack.enter_context(client_of(workspace, hub, own))
         closed = own.model_copy(update={"disable_auth": False})
         nobody = stack.enter_context(client_of(workspace, hub, closed))
-        clients = [_further(nobody).log_in(name) for name, _ in _USERS]
+        clients = [_further(nobody).log_in(name) for name in ROLES]
         yield Serving(workspace, hub, local, nobody, *clients)
 
 

@@ -6,20 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from framedex import Workspace
-from framedex.access import Role
-from framedex.hub import Hub
 from tests.gallery import SETTINGS, make_gallery
-from tests.service.client import PASSWORD
-from tests.service.conftest import OPERATOR
+from tests.prepared import prepared
+from tests.service.users import hub_with_users
 
 
 def make_template(folder: Path) -> Path:
     """Make a workspace with the dataset ``pets`` and the users of the tests below a folder, and return its path."""
     make_gallery(folder / "gallery")
-    with Workspace(folder / "ws", settings=SETTINGS) as workspace, Hub(workspace) as hub:
-        workspace.create_dataset("pets", folder / "gallery")
-        for name, role in (("ann", Role.ADMIN), ("eve", Role.EDITOR), ("vic", Role.VIEWER)):
-            hub.users.create(OPERATOR, name, PASSWORD, role=role, email=f"{name}@example.org")
+    with Workspace(folder / "ws", settings=SETTINGS) as workspace, hub_with_users(workspace):
+        prepared(workspace, "pets", folder / "gallery")
     return folder / "ws"
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
-from tests.service.client import OWN, PASSWORD, Client
+from tests.service.client import OWN, Client
+from tests.service.users import PASSWORD
 
 
 def test_health__needs_nobody(open_client: Client) -> None:

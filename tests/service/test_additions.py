@@ -18,8 +18,9 @@ from tests.buckets import Service, Wire
 from tests.gallery import SETTINGS, embedded, fill
 from tests.image_files import encode, photo
 from tests.pauses import all_threads_busy, wait_until
-from tests.service.client import PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.prepared import prepared
+from tests.service.client import LOCAL, Client, client_of
+from tests.service.users import OPERATOR, PASSWORD
 
 ONE_SOURCE = "Exactly one media source must be provided (files, s3_uri or archive)"
 ROLE = "arn:aws:iam::123456789012:role/reader"
@@ -29,7 +30,7 @@ IMAGE = encode(photo(77))
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     """A dataset of three images."""
-    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
+    return prepared(workspace, "pets", fill(tmp_path / "few", 3))
 
 
 def url(dataset: Dataset) -> str:
@@ -191,7 +192,7 @@ def test_add_media__files_of_the_server_cannot_be_named(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"media_roots": (few,)})
     with Workspace(tmp_path / "ws", settings=settings) as workspace, Hub(workspace) as hub:
         dataset = workspace.create_dataset("pets", few)
-        with client_of(workspace, hub, ServiceSettings()) as client:
+        with client_of(workspace, hub, LOCAL) as client:
             for sent in (archived(zipped(a_png=IMAGE)), [("files", ("b.png", encode(photo(78))))]):
                 assert client.post(url(dataset), files=sent).status_code == 202
                 assert settled(dataset) == "PARTIAL INDEX"

@@ -15,8 +15,9 @@ from tests.buckets import Service
 from tests.gallery import fill
 from tests.image_files import encode, photo
 from tests.pauses import all_threads_busy, wait_until
-from tests.service.client import OWN, PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.prepared import prepared
+from tests.service.client import LOCAL, OWN, Client, client_of
+from tests.service.users import OPERATOR, PASSWORD
 
 API = "/api/v1"
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
@@ -25,7 +26,7 @@ NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     """A dataset of three images that the library made: it belongs to the default tenant, and to nobody."""
-    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
+    return prepared(workspace, "pets", fill(tmp_path / "few", 3))
 
 
 @pytest.fixture
@@ -235,7 +236,7 @@ def cloud_workspace(service: Service, tmp_path: Path) -> Iterator[Workspace]:
 def test_create__from_a_bucket(cloud_workspace: Workspace) -> None:
     """A dataset is created from a folder in a bucket, by a form of any kind or JSON, with or without the scheme."""
     url, extra = f"{API}/dataset", {"vl_dataset_id": "", "config_url": "", "pipeline_type": "x", "more": "y"}
-    with Hub(cloud_workspace) as hub, client_of(cloud_workspace, hub, ServiceSettings()) as client:
+    with Hub(cloud_workspace) as hub, client_of(cloud_workspace, hub, LOCAL) as client:
         first = client.post(url, data={"dataset_name": "a", "bucket_path": "photos/set", **extra}).json()
         assert first["dataset_id"] == first["id"]
         assert (first["source_type"], first["source_uri"]) == ("BUCKET", "s3://photos/set")

@@ -9,8 +9,9 @@ from framedex.access import Role
 from framedex.hub import Hub
 from tests.enrichments import ENCODE, Hues, paint, register_models
 from tests.pauses import all_threads_busy, wait_until
-from tests.service.client import PASSWORD, Client
-from tests.service.conftest import OPERATOR
+from tests.prepared import prepared
+from tests.service.client import Client
+from tests.service.users import OPERATOR, PASSWORD
 
 API = "/api/v1"
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
@@ -22,7 +23,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     register_models(workspace, Hues())
     with (workspace.path / "models.toml").open("a") as models:
         models.write(f'\n[lost]\ntype = "OBJECT_DETECTION"\ndetector = "onnx:{tmp_path}/models/lost.onnx"\n')
-    return workspace.create_dataset("colours", paint(tmp_path / "colours"))
+    return prepared(workspace, "colours", paint(tmp_path / "colours"))
 
 
 def test_enrichment__makes_a_copy_of_the_user(open_client: Client, workspace: Workspace, dataset: Dataset) -> None:

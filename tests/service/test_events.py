@@ -22,10 +22,9 @@ from framedex.service import streams
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
 from tests.hub.people import Clock
-from tests.service.client import PASSWORD
-from tests.service.conftest import OPERATOR
 from tests.service.live import live_service
 from tests.service.template import copied, make_template
+from tests.service.users import OPERATOR, PASSWORD
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,8 @@ from framedex.hub.exports import safe_name
 from tests.gallery import fill
 from tests.image_files import encode, photo
 from tests.service.client import OWN, Client
-from tests.service.serving import OPERATOR, Serving, serving
+from tests.service.serving import Serving, serving
+from tests.service.users import OPERATOR
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 LABELS = "filename,label\n000.png,cat\n001.png,dog\n002.jpg,cat\n"

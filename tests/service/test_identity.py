@@ -16,8 +16,8 @@ from framedex.access import Role
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings, auth_is_off
 from framedex.service.uris import Uris
-from tests.service.client import BASE, OWN, PASSWORD, Client, client_of, token_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import BASE, CLOSED, OWN, Client, client_of, token_of
+from tests.service.users import OPERATOR, PASSWORD
 
 ME = "/api/v1/me"
 
@@ -280,7 +280,7 @@ def test_hosts__of_settings(workspace: Workspace, hub: Hub) -> None:
     with client_of(workspace, hub, settings) as client:
         for host, status in (("images.example.com", 200), ("other.example", 200), ("evil.example", 400)):
             assert client.get("/api/v1/healthcheck", headers={"Host": host}).status_code == status
-    with client_of(workspace, hub, ServiceSettings(disable_auth=False)) as client:
+    with client_of(workspace, hub, CLOSED) as client:
         assert client.get("/api/v1/healthcheck", headers={"Host": "any.example"}).status_code == 200
     with client_of(workspace, hub, ServiceSettings(disable_auth=True), host="10.1.2.3") as client:
         for host, status in (("10.1.2.3", 200), ("192.168.0.9", 200), ("evil.example", 400)):

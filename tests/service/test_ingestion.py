@@ -15,13 +15,12 @@ from starlette.requests import Request
 from framedex import Dataset, Workspace
 from framedex.access import Role
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
 from framedex.service.staging import staged_form
 from tests.gallery import SETTINGS
 from tests.image_files import encode, photo
 from tests.pauses import all_threads_busy, wait_until
-from tests.service.client import PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import LOCAL, Client, client_of
+from tests.service.users import OPERATOR, PASSWORD
 
 API = "/api/v1/ingestion"
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
@@ -220,7 +219,7 @@ def narrow(tmp_path: Path) -> Iterator[tuple[Workspace, Client]]:
     with (
         Workspace(tmp_path / "ws", settings=SETTINGS.model_copy(update=limits)) as workspace,
         Hub(workspace) as hub,
-        client_of(workspace, hub, ServiceSettings()) as client,
+        client_of(workspace, hub, LOCAL) as client,
     ):
         yield workspace, client
 
@@ -249,7 +248,7 @@ def test_files__of_a_killed_server_are_removed(workspace: Workspace, hub: Hub) -
     left = workspace.path / "service-uploads" / "tmp1"
     left.mkdir(parents=True)
     (left / "0").write_bytes(b"x")
-    with client_of(workspace, hub, ServiceSettings()):
+    with client_of(workspace, hub, LOCAL):
         assert not left.exists()
 
 

@@ -6,10 +6,9 @@ import pytest
 
 from framedex import Dataset, Workspace
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
 from tests.crowds import WRONG, create_crowds
 from tests.gallery import SETTINGS, fill
-from tests.service.client import Client, client_of
+from tests.service.client import LOCAL, Client, client_of
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +18,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workspace
     with (
         Workspace(folder / "ws", settings=SETTINGS) as workspace,
         Hub(workspace) as hub,
-        client_of(workspace, hub, ServiceSettings()) as client,
+        client_of(workspace, hub, LOCAL) as client,
     ):
         workspace.create_dataset("plain", fill(folder / "plain", 2))
         create_crowds(workspace, folder / "crowds")

@@ -15,7 +15,7 @@ from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.core.test_time_limits import ENDLESS
 from tests.image_files import encode, photo
-from tests.service.client import OWN, Client, client_of
+from tests.service.client import LOCAL, OWN, Client, client_of
 from tests.service.live import live_service
 from tests.service.test_protocol import get
 
@@ -106,7 +106,7 @@ def test_searches__end_after_a_time(
     with client_of(workspace, hub, ServiceSettings(search_timeout_s=1e-9)) as client:
         assert client.get(url).status_code == 503, "all queries of a search count together"
         assert client.get(f"/api/v1/dataset/{dataset.id}").status_code == 200, "which is no search"
-    with client_of(workspace, hub, ServiceSettings()) as client:
+    with client_of(workspace, hub, LOCAL) as client:
         assert client.get(url).status_code == 200
 
 

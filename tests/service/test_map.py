@@ -15,13 +15,12 @@ from framedex import Dataset, Workspace
 from framedex.access import Role
 from framedex.hub import Hub
 from framedex.service.arrow import ARROW
-from framedex.service.settings import ServiceSettings
 from tests.gallery import ANIMALS, SETTINGS, make_gallery
 from tests.objects import scenes
 from tests.pauses import wait_until
-from tests.service.client import OWN, PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import CLOSED, LOCAL, OWN, Client, client_of
 from tests.service.serving import serving
+from tests.service.users import OPERATOR, PASSWORD
 
 HEADER = struct.Struct("<8sII4d16x")
 
@@ -36,8 +35,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, 
             hub.users.create(OPERATOR, name, PASSWORD, role=role)
         dataset = workspace.create_dataset("pets", home / "gallery")
         with (
-            client_of(workspace, hub, ServiceSettings()) as local,
-            client_of(workspace, hub, ServiceSettings(disable_auth=False)) as viewer,
+            client_of(workspace, hub, LOCAL) as local,
+            client_of(workspace, hub, CLOSED) as viewer,
         ):
             viewer.log_in("vic")
             made(viewer, dataset)

@@ -17,14 +17,13 @@ from framedex.hub import Hub
 from framedex.hub.exports import ExportRequest
 from framedex.records import ApiCredentials, EntityType
 from framedex.service.actions import needs_of
-from framedex.service.settings import ServiceSettings
 from framedex.storage.service_db.database import DEFAULT_ID
 from tests.access.test_rules import CELLS, COLUMNS, actor, subject
 from tests.gallery import fill
 from tests.image_files import encode, photo
-from tests.service.client import OWN, PASSWORD, Client, client_of, many_tenants, token_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import LOCAL, OWN, Client, client_of, many_tenants, token_of
 from tests.service.test_routes import routes_of_service
+from tests.service.users import OPERATOR, PASSWORD
 
 HERE = DEFAULT_ID
 TEMPORARY = "temporary password"
@@ -247,7 +246,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("matrix")
     with ExitStack() as stack:
         workspace, hub, client = stack.enter_context(many_tenants(folder / "ws"))
-        local = stack.enter_context(client_of(workspace, hub, ServiceSettings()))
+        local = stack.enter_context(client_of(workspace, hub, LOCAL))
         made = Site(workspace, hub, client, local)
         elsewhere = hub.tenants.create(OPERATOR, "elsewhere").id
         for name in ("none", "granted-viewer", "granted-editor", "owner"):

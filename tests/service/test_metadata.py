@@ -14,8 +14,9 @@ from framedex.hub.metadata import KEPT
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
 from tests.pauses import all_threads_busy, wait_until
-from tests.service.client import PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.prepared import prepared
+from tests.service.client import LOCAL, Client, client_of
+from tests.service.users import OPERATOR, PASSWORD
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 FLOAT = {"field_name": "weight", "field_type": "float"}
@@ -24,7 +25,7 @@ FLOAT = {"field_name": "weight", "field_type": "float"}
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     """A dataset of three images."""
-    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
+    return prepared(workspace, "pets", fill(tmp_path / "few", 3))
 
 
 def url(dataset: Dataset, rest: str = "") -> str:
@@ -162,7 +163,7 @@ def test_metadata__definitions_wait_a_day(workspace: Workspace, dataset: Dataset
         wait_until(lambda: dataset.running_task is None)
         present = hub._context.clock()
     with Hub(workspace, clock=lambda: present + KEPT + timedelta(minutes=1)) as later:
-        with client_of(workspace, later, ServiceSettings()) as client:
+        with client_of(workspace, later, LOCAL) as client:
             assert client.post(url(dataset, f"/{old}"), json=[]).status_code == 404
             assert client.get(url(dataset, f"/{filled}/status")).json()["status"] == "COMPLETED"
         later.sweep()

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import argon2
 import httpx2
 import pytest
 
@@ -25,8 +24,8 @@ from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR
 from tests.processes import run
-from tests.service.client import PASSWORD
 from tests.service.live import live_service
+from tests.service.users import PASSWORD
 
 URL = "/api/v1/notifications/stream"
 
@@ -57,16 +56,14 @@ class Live:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A service on a port of this machine, which the tests share."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
-        folder = tmp_path_factory.mktemp("stream") / "ws"
-        with Workspace(folder, settings=SETTINGS) as workspace, Hub(workspace) as hub:
-            users = {name: hub.users.create(OPERATOR, name, PASSWORD) for name in ("vic", "eve")}
-            dataset = workspace.create_dataset("pets", labelled(0, "abababab"), thresholds=THRESHOLDS)
-            hub.datasets.adopt(dataset.id, hub.tenants.visible(OPERATOR)[0].id, users["vic"].id)
-            dataset.save_view("all")
-            with live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, state):
-                yield Live(workspace, hub, dataset, url, state)
+    folder = tmp_path_factory.mktemp("stream") / "ws"
+    with Workspace(folder, settings=SETTINGS) as workspace, Hub(workspace) as hub:
+        users = {name: hub.users.create(OPERATOR, name, PASSWORD) for name in ("vic", "eve")}
+        dataset = workspace.create_dataset("pets", labelled(0, "abababab"), thresholds=THRESHOLDS)
+        hub.datasets.adopt(dataset.id, hub.tenants.visible(OPERATOR)[0].id, users["vic"].id)
+        dataset.save_view("all")
+        with live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, state):
+            yield Live(workspace, hub, dataset, url, state)
 
 
 @contextmanager

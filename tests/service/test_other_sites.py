@@ -10,9 +10,10 @@ from framedex.hub import Hub
 from framedex.service.actions import needs_of
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
-from tests.service.client import OWN, PASSWORD, client_of
+from tests.service.client import CLOSED, OWN, client_of
 from tests.service.serving import Serving, serving
 from tests.service.test_routes import routes_of_service
+from tests.service.users import PASSWORD
 
 SAFE = {"GET", "HEAD"}
 CHANGING_GETS = {
@@ -87,7 +88,7 @@ def test_bodies__of_forms_of_other_sites(served: Serving) -> None:
 def test_sites__that_the_settings_name(workspace: Workspace, hub: Hub) -> None:
     """Only sites in the settings may read answers and change something; without the setting none may."""
     path, friend, other = "/api/v1/api_credentials", {"Origin": FRIEND}, {"Origin": f"{FRIEND}.evil.example"}
-    with client_of(workspace, hub, ServiceSettings(disable_auth=False)) as client:
+    with client_of(workspace, hub, CLOSED) as client:
         answer = client.log_in("ann").get(path, headers=friend)
         assert (answer.status_code, answer.json()["detail"]) == REFUSED
         assert "access-control-allow-origin" not in answer.headers

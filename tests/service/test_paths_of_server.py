@@ -12,10 +12,10 @@ from framedex.service.actions import needs_of
 from tests.gallery import fill
 from tests.pauses import all_threads_busy, wait_until
 from tests.service.client import OWN, Client
-from tests.service.conftest import OPERATOR
 from tests.service.every_id import every_id
 from tests.service.serving import Serving, serving
 from tests.service.test_routes import routes_of_service
+from tests.service.users import OPERATOR
 
 ENDLESS = ("/events", "/stream")
 OWN_SECRETS = ("/api_credentials", "/oidc/login", "/oidc/callback")

@@ -12,8 +12,8 @@ from framedex.hub import Hub
 from framedex.service.settings import RunMode, ServiceSettings
 from framedex.storage.service_db import setting_rows
 from tests.service.client import OWN, client_of
-from tests.service.conftest import OPERATOR
 from tests.service.serving import Serving, serving
+from tests.service.users import OPERATOR
 
 URL = "/api/v1/admin/settings"
 CHANGEABLE = {

@@ -11,9 +11,9 @@ from framedex.access import Role
 from framedex.core.ids import new_id
 from framedex.service.settings import RunMode, ServiceSettings
 from tests.gallery import fill
-from tests.service.client import BASE, OWN, PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import BASE, OWN, Client, client_of
 from tests.service.serving import Serving, serving
+from tests.service.users import OPERATOR, PASSWORD
 
 API = "/api/v1"
 UNKNOWN = "No registered account has this e-mail address"

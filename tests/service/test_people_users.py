@@ -12,9 +12,9 @@ from framedex.hub import Hub
 from framedex.service.settings import RunMode, ServiceSettings
 from framedex.storage.service_db import accounts
 from tests.hub.people import Provider
-from tests.service.client import OWN, PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import OWN, Client, client_of
 from tests.service.serving import Serving, serving
+from tests.service.users import OPERATOR, PASSWORD
 
 URL = "/api/v1/keycloak/admin/users"
 NOWHERE = "00000000-0000-4000-8000-0000000000aa"

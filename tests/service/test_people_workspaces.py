@@ -10,9 +10,9 @@ from framedex import Workspace
 from framedex.access import Role
 from framedex.hub import Hub
 from framedex.service.settings import RunMode, ServiceSettings
-from tests.service.client import OWN, PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import OWN, Client, client_of
 from tests.service.serving import Serving, serving
+from tests.service.users import OPERATOR, PASSWORD
 
 API = "/api/v1"
 DEFAULT = "00000000-0000-0000-0000-000000000001"

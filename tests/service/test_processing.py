@@ -10,8 +10,8 @@ from framedex.hub import Hub
 from framedex.service.settings import RunMode, ServiceSettings
 from tests.gallery import SETTINGS, fill
 from tests.pauses import wait_until
-from tests.service.client import PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import Client, client_of
+from tests.service.users import OPERATOR, PASSWORD
 
 API = "/api/v1"
 NOT_ENABLED = "Ingestion from server folders is not enabled"

@@ -8,8 +8,8 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
-from tests.service.client import OWN, PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import OWN, Client, client_of
+from tests.service.users import OPERATOR, PASSWORD
 
 PROXY = "127.0.0.1"
 """The address from which the client's requests come."""

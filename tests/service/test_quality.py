@@ -9,9 +9,8 @@ import pytest
 
 from framedex import Dataset, Workspace, vql
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
 from tests.gallery import embedded
-from tests.service.client import OWN, Client, client_of
+from tests.service.client import LOCAL, OWN, Client, client_of
 from tests.service.template import copied, make_template
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -30,7 +29,7 @@ def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with (
         copied(template, folder) as workspace,
         Hub(workspace) as hub,
-        client_of(workspace, hub, ServiceSettings()) as client,
+        client_of(workspace, hub, LOCAL) as client,
     ):
         yield workspace.dataset("pets"), client
 

@@ -11,10 +11,9 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.access import Role
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS, make_gallery
-from tests.service.client import OWN, PASSWORD, Client, client_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import CLOSED, LOCAL, OWN, Client, client_of
+from tests.service.users import OPERATOR, PASSWORD
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 
@@ -29,8 +28,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, 
             hub.users.create(OPERATOR, name, PASSWORD, role=role)
         dataset = workspace.create_dataset("pets", home / "gallery")
         with (
-            client_of(workspace, hub, ServiceSettings()) as local,
-            client_of(workspace, hub, ServiceSettings(disable_auth=False)) as viewer,
+            client_of(workspace, hub, LOCAL) as local,
+            client_of(workspace, hub, CLOSED) as viewer,
         ):
             yield dataset, local, viewer.log_in("vic")
 

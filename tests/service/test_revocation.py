@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-import argon2
 import httpx2
 import pytest
 
@@ -15,9 +14,9 @@ from framedex.hub import Hub
 from framedex.service import streams
 from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS, fill
-from tests.service.client import PASSWORD, token_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import token_of
 from tests.service.live import live_service
+from tests.service.users import OPERATOR, PASSWORD
 
 pytestmark = pytest.mark.slow
 API = "/api/v1"
@@ -72,7 +71,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, Datase
     """A service at a port with a dataset that belongs to a workspace of users, and its address."""
     folder = tmp_path_factory.mktemp("revocation")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
         patch.setattr(streams, "CHECK_S", 0.1)
         patch.setattr(streams, "PING_S", 0.05)
         with Workspace(folder / "ws", settings=SETTINGS) as workspace, Hub(workspace, is_multi=True) as hub:

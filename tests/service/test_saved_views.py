@@ -12,8 +12,10 @@ from framedex.core.ids import batch_id
 from framedex.storage import view_rows
 from tests.api.test_dataset__saved_views import labelled
 from tests.growth import THRESHOLDS
+from tests.prepared import prepared
 from tests.service.client import OWN, Client
-from tests.service.serving import OPERATOR, Serving, serving
+from tests.service.serving import Serving, serving
+from tests.service.users import OPERATOR
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 RATED = json.dumps(vql.to_json(vql.parse(vql.field("rating", "gt", 1))))
@@ -33,7 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def dataset(served: Serving) -> Iterator[Dataset]:
     """A dataset of ten media with the labels a and b, which only the test has."""
-    made = served.workspace.create_dataset("pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
+    made = prepared(served.workspace, "pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
     yield made
     served.workspace.change_settings(delete_dataset_enabled=True)
     served.workspace.delete_dataset(made.id)

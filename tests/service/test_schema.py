@@ -16,9 +16,9 @@ from framedex import Workspace
 from framedex.access import Role
 from framedex.hub import Hub
 from tests.gallery import make_gallery
-from tests.service.client import PASSWORD, token_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import token_of
 from tests.service.test_server import Served, served
+from tests.service.users import OPERATOR, PASSWORD
 
 EXAMPLES = 12
 ENDLESS = {"/api/v1/events", "/api/v1/notifications/stream"}

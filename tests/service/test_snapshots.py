@@ -8,8 +8,9 @@ from framedex import Dataset, Workspace
 from framedex.access import Role
 from framedex.hub import Hub
 from tests.gallery import fill
+from tests.prepared import prepared
 from tests.service.client import OWN, Client
-from tests.service.conftest import OPERATOR
+from tests.service.users import OPERATOR
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 
@@ -17,7 +18,7 @@ NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     """A dataset of three images."""
-    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
+    return prepared(workspace, "pets", fill(tmp_path / "few", 3))
 
 
 def url(dataset: Dataset, rest: str = "") -> str:
@@ -121,7 +122,7 @@ def test_snapshot__names_its_creator(open_client: Client, dataset: Dataset) -> N
 @pytest.mark.parametrize("name", ["eve", "ann"])
 def test_clone__belongs_to_the_actor(open_client: Client, hub: Hub, workspace: Workspace, name: str) -> None:
     """A clone is in the tenant of its source, owned by who made it."""
-    source = workspace.create_dataset("source", fill(workspace.path.parent / "source", 3))
+    source = prepared(workspace, "source", fill(workspace.path.parent / "source", 3))
     open_client.log_in(name)
     answer = open_client.post(url(source, "/current/clone"), headers=OWN)
     assert (answer.status_code, answer.content) == (202, b"")

@@ -14,8 +14,9 @@ from framedex.service.server_paths import without_folders
 from framedex.storage import datasets, task_rows
 from framedex.storage.schema import tasks
 from tests.gallery import fill
+from tests.prepared import prepared
 from tests.service.client import OWN, Client
-from tests.service.conftest import OPERATOR
+from tests.service.users import OPERATOR
 from tests.tasks.test_runner import submit
 
 TASKS = "/api/v1/tasks"
@@ -25,7 +26,7 @@ NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     """A dataset of three images."""
-    return workspace.create_dataset("pets", fill(tmp_path / "few", 3))
+    return prepared(workspace, "pets", fill(tmp_path / "few", 3))
 
 
 def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:

@@ -11,10 +11,10 @@ from fastapi.routing import APIRoute
 from framedex.access import Role
 from framedex.core.ids import new_id
 from tests.gallery import make_gallery
-from tests.service.client import OWN, PASSWORD, Client, many_tenants
-from tests.service.conftest import OPERATOR
+from tests.service.client import OWN, Client, many_tenants
 from tests.service.every_id import NOT_IN_PATHS, every_id
 from tests.service.test_routes import routes_of_service
+from tests.service.users import OPERATOR, PASSWORD
 
 NAME = "planted name of a dataset"
 BODY = {

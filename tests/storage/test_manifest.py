@@ -15,6 +15,7 @@ from framedex.storage.manifest import has_manifest, read_manifest
 from tests.gallery import SETTINGS, embedded
 from tests.laws import rest_slow
 from tests.manifests import contents_of_all
+from tests.prepared import prepared
 
 ROWS = embedded([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7], [1.0, 0.1]])
 Change = Callable[[Workspace], object]
@@ -65,7 +66,7 @@ def moments() -> Moments:
 def home(tmp_path: Path) -> Path:
     """A closed workspace with one dataset and two snapshots."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("pets", ROWS)
+        dataset = prepared(workspace, "pets", ROWS)
         dataset.snapshot("kept")
     return tmp_path / "ws"
 

@@ -12,6 +12,7 @@ from framedex.operations.context import open_media
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.prepared import prepared
 
 ROWS = 300
 COLUMNS = ["labels", "media_id", "cluster_2", "issue_mislabels"]
@@ -39,7 +40,7 @@ def test_take__follows_deletions_and_edits(
     rows = unit(np.random.default_rng(0).normal(size=(ROWS, 8)))
     settings = SETTINGS.model_copy(update={"column_cache_bytes": cache_bytes})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:
-        dataset = workspace.create_dataset("rows", part(rows, label=[f"label {each % 7}" for each in range(ROWS)]))
+        dataset = prepared(workspace, "rows", part(rows, label=[f"label {each % 7}" for each in range(ROWS)]))
         assert_taken(dataset)
         for turn in range(3):
             ids = dataset.where([]).media_ids()

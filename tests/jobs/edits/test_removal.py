@@ -23,6 +23,7 @@ from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
 from tests.laws import examples
+from tests.prepared import prepared
 from tests.stored import JUDGED, assert_judged
 
 ROWS = 400
@@ -153,7 +154,7 @@ def test_remove_few__of_media_that_kept_others_apart(
     """Where one of two media that are no duplicates is deleted, the other one joins the group of their copies again."""
     monkeypatch.setattr(removal, "_ALL", 0)
     monkeypatch.setattr(removals, "_FEW", 0)
-    dataset = workspace.create_dataset("copies", part(np.eye(8)[np.arange(24) % 6]))
+    dataset = prepared(workspace, "copies", part(np.eye(8)[np.arange(24) % 6]))
     copies = list(dataset.where([]).ids)[::6]
     dataset.not_duplicates(copies[:2])
     dataset.delete_media(copies[victim])

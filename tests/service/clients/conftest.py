@@ -7,9 +7,8 @@ import pytest
 
 from framedex import Workspace
 from framedex.hub import Hub
-from framedex.service.settings import ServiceSettings
 from tests.gallery import make_gallery
-from tests.service.client import Client, client_of
+from tests.service.client import CLOSED, Client, client_of
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def server(workspace: Workspace, hub: Hub, tmp_path: Path) -> Iterator[Client]:
     ids = dataset.select(dataset.where([]).media_ids())
     dataset.set_captions({each: f"a small animal number {number}" for number, each in enumerate(ids.media_ids()[:4])})
     dataset.set_labels(ids.media_ids()[:3], ["cat", "animal"])
-    with client_of(workspace, hub, ServiceSettings(disable_auth=False)) as client:
+    with client_of(workspace, hub, CLOSED) as client:
         yield client
 
 

@@ -12,7 +12,7 @@ import pytest
 from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
-from tests.service.client import OWN, Client, client_of
+from tests.service.client import LOCAL, OWN, Client, client_of
 
 API = "/api/v1"
 NOTEBOOK = {"Accept": "application/json, text/plain, */*"}
@@ -112,7 +112,7 @@ def test_duplicates__by_location(server: Client, bearer: dict[str, str], dataset
 @pytest.mark.slow
 def test_profiler__posts_a_folder(workspace: Workspace, hub: Hub, tmp_path: Path, server: Client) -> None:
     """A folder of the server is a source on premises, by POST and by GET; errors say so in their status."""
-    with client_of(workspace, hub, ServiceSettings()) as local:
+    with client_of(workspace, hub, LOCAL) as local:
         query = {"path": str(tmp_path / "gallery"), "name": "profiled", "serve_mode": "x"}
         answer = local.post(f"{API}/process", params=query).json()
         assert {"status", "message", "dataset_id", "name"} <= set(answer)

@@ -8,7 +8,6 @@ from framedex.access import Role
 from framedex.hub import Hub
 from framedex.service.oidc.claims import verified_identity
 from framedex.service.oidc.metadata import read_metadata
-from tests.service.conftest import OPERATOR
 from tests.service.oidc.conftest import Serve
 from tests.service.oidc.provider import HostileProvider
 from tests.service.oidc.shapes import (
@@ -21,6 +20,7 @@ from tests.service.oidc.shapes import (
     KEYCLOAK_ID_CLAIMS,
 )
 from tests.service.oidc.test_sign_on import BACKCHANNEL, ME, begin, finish
+from tests.service.users import OPERATOR
 
 EXPECTED = {"Keycloak": (KEYCLOAK, 7, True), "Entra": (ENTRA, 1, True), "Google": (GOOGLE, 1, False)}
 

@@ -12,10 +12,10 @@ from framedex import Workspace
 from framedex.access import Role
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
-from tests.service.client import BASE, OWN, PASSWORD, Client, client_of, token_of
-from tests.service.conftest import OPERATOR
+from tests.service.client import BASE, OWN, Client, client_of, token_of
 from tests.service.oidc.conftest import Serve
 from tests.service.oidc.provider import DISCOVERY, KEYS, SECRET, TOKEN, HostileProvider, rsa_key
+from tests.service.users import OPERATOR, PASSWORD
 
 LOGIN, CALLBACK, ME = "/api/v1/oidc/login", "/api/v1/oidc/callback", "/api/v1/me"
 BACKCHANNEL, LOGOUT = "/api/v1/oidc/backchannel_logout", "/api/v1/oidc/logout"
