@@ -60,11 +60,7 @@ test-all: $(VENV)/.dev
 	$(call tests_in,/var/tmp,3) -m "slow or law" --hypothesis-profile=full
 
 check: $(VENV)/.dev
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python hatch_build.py --check
+	$(BIN)/python .ci/check.py
 
 # The site of the documentation, in site/: no broken link, no page without a place, no reference that leads nowhere.
 # Warnings would not count with --quiet.

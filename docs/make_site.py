@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 FILES = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
     "benchmarks/README.md": "benchmarks.md",
     **{f"notebooks/{path.name}": f"notebooks/{path.stem}.md" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))},
 }

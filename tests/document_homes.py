@@ -66,6 +66,17 @@ def _comparison(home: Home) -> None:
     home.patch.setenv("FRAMEDEX_COPY_BUDGET_MS", "0")
 
 
+def _debugging(home: Home) -> None:
+    """Show the log as in a program without handlers; afterwards its loggers are as before."""
+    import logging
+
+    home.patch.setattr(logging.getLogger(), "handlers", [])
+    for name in ("framedex", "framedex.tasks"):
+        logger = logging.getLogger(name)
+        home.patch.setattr(logger, "handlers", [])
+        home.until_end.callback(logger.setLevel, logger.level)
+
+
 def _detectors(home: Home) -> None:
     from tests.enrichers.onnx_detectors import head, saying
 
@@ -243,6 +254,7 @@ def _videos(home: Home) -> None:
 
 _PREPARED: dict[str, Callable[[Home], None]] = {
     "comparison": _comparison,
+    "debugging": _debugging,
     "detectors": _detectors,
     "encoders": _encoders,
     "enrichment": _enrichment,

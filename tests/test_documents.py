@@ -18,7 +18,7 @@ from tests.document_homes import prepared
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMPARISON = ROOT / "docs" / "comparison.md"
 NO_GLOSSARY_WORDS = {
     r"\banew\b": "rebuild",
@@ -71,13 +71,22 @@ def check_output(printed: str, expected: str) -> None:
 
 
 def run_commands(text: str) -> None:
-    """Run the lines of a console block that begin with ``$ framedex``; compare what they print, if it shows any."""
+    """Run the lines of a console block that begin with ``$ framedex``; compare what they print, if it shows any.
+
+    Variables may stand before a command; it then shows the standard error, too.
+    """
     shows = any(not line.startswith("$ ") for line in text.splitlines())
-    for part in text.split("$ framedex ")[1:]:
+    for part in re.split(r"^\$ (?=(?:[A-Z_]+=\S+ )*framedex )", text, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
-        arguments = [os.path.expanduser(word) for word in shlex.split(command, comments=True)]  # noqa: PTH111 - texts
-        with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as exit_:
-            main(arguments)
+        words = [os.path.expanduser(word) for word in shlex.split(command, comments=True)]  # noqa: PTH111 - texts
+        place = words.index("framedex")
+        with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+            out = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            for name, _, value in (word.partition("=") for word in words[:place]):
+                patch.setenv(name, value)
+                stack.enter_context(contextlib.redirect_stderr(out))
+            with pytest.raises(SystemExit) as exit_:
+                main(words[place + 1 :])
         assert exit_.value.code == 0, f"framedex {command} failed"
         if shows:
             check_output(out.getvalue(), expected)

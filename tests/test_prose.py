@@ -5,6 +5,7 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -99,15 +100,37 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
             yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 
+@dataclass(frozen=True)
+class Prose:
+    """The docstrings of the package, as (place, kind, docstring), and where its public names are defined."""
+
+    docstrings: list[tuple[str, Kind, str]]
+    modules: dict[str, list[str]]
+
+
 @functools.cache
-def documented() -> list[tuple[str, Kind, str]]:
-    """Return (place, kind, docstring) of all that has a docstring; trees of all modules would fill the memory."""
-    return [
-        (f"{name}:{getattr(node, 'lineno', 1)}", kind_of(node), text)
-        for name, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node))
-    ]
+def prose() -> Prose:
+    """Return what the tests read of all modules; their trees would fill the memory, and parsing them takes seconds."""
+    docstrings, modules = [], defaultdict(list)
+    for name, tree in trees():
+        docstrings += [
+            (f"{name}:{getattr(node, 'lineno', 1)}", kind_of(node), text)
+            for node in definitions(tree)
+            if (text := ast.get_docstring(node))
+        ]
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                modules[node.name].append(name)
+    return Prose(docstrings, modules)
+
+
+def definitions(node: ast.AST) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef]:
+    """Yield the definitions in a node, itself included; expressions have none."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+        yield node
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, part, ()) if not isinstance(node, ast.expr) else ():
+            yield from definitions(each)
 
 
 def first_word(text: str) -> str:
@@ -127,7 +150,9 @@ def kind_of(node: ast.AST) -> Kind:
 
 def test_docstrings__begin_with_the_thing() -> None:
     """No docstring of a module, class or property begins with a pronoun."""
-    wrong = [f"{place}: {text.splitlines()[0]}" for place, _, text in documented() if first_word(text) in PRONOUNS]
+    wrong = [
+        f"{place}: {text.splitlines()[0]}" for place, _, text in prose().docstrings if first_word(text) in PRONOUNS
+    ]
     assert wrong == []
 
 
@@ -135,7 +160,7 @@ def test_docstrings__of_functions_begin_with_a_verb() -> None:
     """The docstring of a function or method begins with a verb in the imperative."""
     wrong = [
         f"{place}: {text.splitlines()[0]}"
-        for place, kind, text in documented()
+        for place, kind, text in prose().docstrings
         if kind is Kind.FUNCTION and first_word(text) not in VERBS
     ]
     assert wrong == []
@@ -145,7 +170,7 @@ def test_docstrings__of_classes_begin_with_a_noun() -> None:
     """The docstring of a class or property begins with a noun phrase, not with a verb in the imperative."""
     wrong = [
         f"{place}: {text.splitlines()[0]}"
-        for place, kind, text in documented()
+        for place, kind, text in prose().docstrings
         if kind in {Kind.CLASS, Kind.PROPERTY} and first_word(text) in VERBS - NOUNS
     ]
     assert wrong == []
@@ -155,7 +180,7 @@ def test_words__are_the_standard_ones() -> None:
     """Docstrings leave out words for which the glossary has another."""
     wrong = [
         f"{place}: {word} (say: {instead})"
-        for place, _, text in documented()
+        for place, _, text in prose().docstrings
         for word, instead in AVOIDED.items()
         if re.search(rf"(?i)\b{word}\b", text)
     ]
@@ -182,12 +207,11 @@ def test_words__that_are_not_ours() -> None:
 
 def test_names__have_one_meaning() -> None:
     """No public name is defined in two modules, but for those of one meaning that are listed."""
-    modules = defaultdict(list)
-    for name, tree in trees():
-        if not name.startswith(("cli/", "vql/keys/")):
-            for node in tree.body:
-                if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-                    modules[node.name].append(name)
+    modules = {
+        name: [place for place in places if not place.startswith(("cli/", "vql/keys/"))]
+        for name, places in prose().modules.items()
+        if not name.startswith("_")
+    }
     several = {name: places for name, places in modules.items() if len(places) > 1}
     assert {name: places for name, places in several.items() if name not in SHARED} == {}
     assert [name for name in SHARED if name not in several] == []

@@ -6,6 +6,8 @@ ws = framedex.Workspace("~/framedex")
 ds = ws.create_dataset("pets", "~/photos")
 """
 
+import os
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +136,10 @@ _MODULES = {
     "list_plugins": "framedex.operations.plugin_list",
 }
 """The modules of the classes. They are imported at the first use, so that importing the package loads no engine."""
+
+if os.environ.get("FRAMEDEX_LOG"):  # in workers and helpers, too
+    with suppress(InvalidInput):  # an error of the command line, or of the first workspace
+        import_module("framedex.core.logs").show_environment_log()
 
 
 if not TYPE_CHECKING:  # type checkers would accept every name otherwise

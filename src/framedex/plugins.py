@@ -18,7 +18,7 @@ from framedex.records import Record
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
-_LOG = logging.getLogger("framedex")
+_LOG = logging.getLogger(__name__)
 
 
 class _Named(Protocol):

@@ -8,7 +8,7 @@ from framedex.core.arrays import Pixels
 from framedex.core.borders import BorderedImage
 from framedex.issue_types import ImageSample, IssueType, is_built_in, measured_types
 
-_LOG = logging.getLogger("framedex")
+_LOG = logging.getLogger(__name__)
 
 
 def measure(

@@ -1,8 +1,10 @@
 """The program: its commands, error messages and exit statuses."""
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Annotated, Any, NoReturn, TypeVar, cast
 
 import typer
@@ -126,6 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if os.environ.get("FRAMEDEX_LOG"):
+            import_module("framedex.core.logs").show_environment_log()
         status = _program()(given or ["--help"], standalone_mode=False)
     except _UsageError as error:
         _fail(f"{error.format_message()} (see: framedex {' '.join([*_command(given), '--help'])})", status=2)

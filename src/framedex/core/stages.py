@@ -1,5 +1,6 @@
 """Results of the stages of a long computation, from which another process goes on after a kill."""
 
+import logging
 import pickle
 import secrets
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from framedex.core.atomic import atomic_file
 
+_LOG = logging.getLogger(__name__)
 _PREFIX = "stage-"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PROCESS = secrets.token_hex(8)
@@ -46,7 +48,9 @@ class Stages:
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return the result of a stage, which is computed if it is not complete, and kept if the disk has room."""
         result: T | None = self.get(name)
-        if result is None:
+        if result is not None:
+            _LOG.debug("%s: the stage %r is complete", self._folder, name)
+        else:
             result = compute()
             with suppress(OSError):
                 self.put(name, result)

@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 from framedex.core.child_processes import ChildProcess
+from framedex.core.logs import child_stderr
 from framedex.errors import Unavailable
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -25,7 +26,7 @@ def start_interpreter(
     """Start an interpreter that runs one of our modules; return its process and a connection to it. POSIX only.
 
     The module gets the descriptor of the other end of the connection as its argument. It ignores the Ctrl-C of this
-    process, and what it prints is not shown.
+    process. What it prints is not shown, unless ``FRAMEDEX_LOG`` shows the log.
 
     Args:
         python: the path of the interpreter; None, as that of an embedded one, cannot be started.
@@ -44,7 +45,7 @@ def start_interpreter(
     try:
         process = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
             command, pass_fds=[theirs.fileno()], env={**os.environ, **ONE_THREAD, **variables},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=child_stderr(), start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         ours.close()

@@ -8,6 +8,7 @@ which the operating system does even if this process is killed.
 """
 
 import contextlib
+import logging
 import pickle
 import queue
 import signal
@@ -30,6 +31,7 @@ from framedex.executors.interpreters import module_path, start_interpreter, wait
 T = TypeVar("T")
 R = TypeVar("R")
 
+_LOG = logging.getLogger(__name__)
 _END_S = 5.0  # for which an idle worker may take to end
 
 
@@ -112,12 +114,12 @@ class ProcessExecutor(LocalExecutor):
                 result: R = worker.call(number, packed, item)
             except _Lost as error:
                 status = error.status
+                _LOG.info("a worker process ended by %s", _how(status))
             else:
                 return result
             finally:
                 self._free.put(worker)
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-        raise ResultLost(how, -status if status < 0 else None)
+        raise ResultLost(_how(status), -status if status < 0 else None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -129,6 +131,11 @@ class ProcessExecutor(LocalExecutor):
         if self._server is not None:
             self._server.stop()
         super().__exit__(kind, error, trace)
+
+
+def _how(status: int) -> str:
+    """Return how a process ended, from its exit status."""
+    return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
 
 
 def _start_worker(python: str) -> tuple[ChildProcess, Connection]:

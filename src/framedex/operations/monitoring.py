@@ -41,7 +41,7 @@ from framedex.storage.table_versions import ROW_ID
 from framedex.storage.view_rows import DueView, ViewEvaluation
 from framedex.vql import Filter, SearchTest, searches
 
-_LOG = logging.getLogger("framedex")
+_LOG = logging.getLogger(__name__)
 _PASSING = (OSError, MemoryError, MissingDependency)
 """Failures of this process or of the disk, not of a view: another evaluation may succeed."""
 _BATCH, _VIDEO, _KIND = "batch", "video_id", "kind"

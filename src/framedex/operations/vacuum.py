@@ -8,6 +8,7 @@ generation, for example of a killed process, could belong to a writer at work, s
 the dataset.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -48,6 +49,7 @@ from framedex.storage.table_names import MEDIA
 from framedex.storage.table_versions import Table
 from framedex.storage.tables import fold_edits, roll_back, sync
 
+_LOG = logging.getLogger(__name__)
 _PARTIAL_S = 3_600.0
 _ANCHOR_S = 86_400.0  # an uploaded query image can be used for a day
 _UPLOAD_S = 86_400.0  # without a change; a dead process of another machine is not detected
@@ -103,6 +105,7 @@ def vacuum(
         for record in edited:
             _clean_if_possible(context, record, older_than_s, totals)
     totals.freed_bytes += max(catalog_bytes - _catalog_bytes(context), 0)
+    _LOG.info("vacuum freed %d bytes, of %d versions among others", totals.freed_bytes, totals.versions)
     return VacuumResult(**asdict(totals))
 
 
@@ -220,6 +223,7 @@ def _clean_if_possible(context: Context, record: DatasetRecord, older_than_s: fl
             _clean_dataset(context, record, _limits(context, older_than_s), totals)
     except Exception as error:
         totals.skipped[record.display_name] = str(error) or type(error).__name__
+        _LOG.info("vacuum leaves out dataset %s: %s", record.id, totals.skipped[record.display_name])
 
 
 def _clean_dataset(context: Context, record: DatasetRecord, limits: RetentionLimits, totals: _Totals) -> None:
@@ -405,9 +409,10 @@ class AutoClean:
         with suppress(Exception):  # vacuum tries again
             remove_processed(self._context, dataset_id)
         if self._is_due(dataset_id):
-            # The change is committed; removal is tried again after the next commit.
-            with suppress(Exception):
+            try:
                 self._clean(dataset_id)
+            except Exception as error:  # the change is committed; removal is tried again after the next commit
+                _LOG.info("superseded versions of dataset %s are not removed: %s", dataset_id, error)
 
     def _is_due(self, dataset_id: str) -> bool:
         now = time.monotonic()
@@ -424,6 +429,7 @@ class AutoClean:
                 return
         removals = _choose_superseded(self._context, dataset_id, limits)
         for path, versions in removals.versions.items():
+            _LOG.debug("%s: removing %d superseded versions", path, len(versions))
             remove_versions(path, versions)
         for path in removals.folders:
             disk.remove_tree(path)

@@ -90,7 +90,7 @@ def serve(
         app = create_app(workspace, hub, settings, host=host, oidc=oidc, on_stop=partial(_close, workspace, hub))
         config = server_config(app, host=host, port=port)
         write_address(folder, url)
-        set_up_logs(workspace.settings.log_level or log_level)
+        set_up_logs(log_level)
         if not workspace.read_only:
             workspace.retry_interrupted()
         _invite_admin(app.state.service, url, warn)
@@ -180,7 +180,11 @@ def _warn(settings: ServiceSettings, host: str, hub: Hub, warn: Callable[[str], 
 
 
 def set_up_logs(level: str | None) -> None:
-    """Write the logs of the service and of the library as lines of JSON to the standard error."""
+    """Write the logs of the service and of the library as lines of JSON to the standard error.
+
+    Args:
+        level: where the settings, applied when the workspace was opened, name none; None for INFO.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     for name in ("framedex", "uvicorn"):
@@ -188,4 +192,5 @@ def set_up_logs(level: str | None) -> None:
         each.handlers[:] = [handler]
         each.propagate = False
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    logging.getLogger("framedex").setLevel(level or logging.INFO)
+    if logging.getLogger("framedex").level == logging.NOTSET:
+        logging.getLogger("framedex").setLevel(level or logging.INFO)

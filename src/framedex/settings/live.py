@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 from pydantic import TypeAdapter, ValidationError
 
 from framedex.core import forks
+from framedex.core.logs import show_log
 from framedex.errors import InvalidInput
 from framedex.settings.model import Settings, error_reason
 
@@ -55,6 +56,7 @@ class LiveSettings:
         self._set_up(initial, changes)
         if initial.log_level is not None:
             _set_log_level(initial.log_level)
+        show_log(initial.log or "")
 
     def _set_up(self, initial: Settings, changes: _Changes) -> None:
         self._initial, self._changes = initial, changes
@@ -89,6 +91,8 @@ class LiveSettings:
             self._changes.values = {name: value for name, value in merged.items() if value is not None}
         if "log_level" in values:
             _set_log_level(self.current.log_level)
+            if values["log_level"] is None:
+                show_log(self._initial.log or "")
 
 
 def checked_change(name: str, value: Any) -> Any:

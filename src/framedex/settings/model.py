@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from framedex.core.logs import check_log_level, log_levels
 from framedex.core.naming import check_user
 from framedex.errors import InvalidInput
 
@@ -166,17 +167,10 @@ def error_reason(error: Mapping[str, Any]) -> str:
     return str(error["msg"]).removeprefix("Value error, ").replace("Input should be", "it must be")
 
 
-def check_log_level(level: str) -> str:
-    """Return the name of a log level in capitals after checking it.
-
-    Raises:
-        InvalidInput: Python's logging has no such level.
-    """
-    name = level.strip().upper()
-    name = _OTHER_LEVELS.get(name, name)
-    if name not in _LEVELS:
-        raise InvalidInput(f"no log level {level!r}; there are {', '.join(_LEVELS)}")
-    return name
+def _check_log(text: str) -> str:
+    """Return levels of the log after checking them."""
+    log_levels(text)
+    return text
 
 
 def _media_roots(value: Any) -> Any:
@@ -237,11 +231,6 @@ def by_interface_name(name: str) -> AliasChoices:
     return AliasChoices(f"{PREFIX}{name}", name, name.lower())
 
 
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-_OTHER_LEVELS = {"TRACE": "DEBUG", "VERBOSE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
-"""Levels of other programs, for which the variable ``LOG_LEVEL`` may be meant."""
-
-
 class EnvironmentSettings(BaseSettings):
     """Settings from the environment, by names with our prefix, or from code. They do not change."""
 
@@ -265,6 +254,13 @@ class Settings(EnvironmentSettings):
         default_text="that of the program",
         default=None,
         validation_alias=by_interface_name("LOG_LEVEL"),
+    )
+    log: Annotated[str, AfterValidator(_check_log)] | None = define(
+        Group.GENERAL,
+        "levels of the log, which is then written to the standard error: `debug`, or by logger: "
+        "`info,framedex.storage=debug`; takes precedence over `LOG_LEVEL`",
+        default_text="no log, but warnings",
+        default=None,
     )
     threads: int = define(
         Group.GENERAL,

@@ -1,5 +1,6 @@
 """The catalog of a workspace: the database with all small transactional data about datasets."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ CATALOG = Schema(
     "framedex.storage:migrations",
     ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"),
 )
+_LOG = logging.getLogger(__name__)
 _RESERVE_BYTES = LITTLE_BYTES
 
 
@@ -69,6 +71,7 @@ class Catalog(Database):
             described = sa.or_(datasets.c.head.is_not(None), datasets.c.status == DatasetStatus.DRAFT)
             dataset_ids = list(connection.execute(sa.select(datasets.c.id).where(described)).scalars())
         for dataset_id in unsettled(folder, dataset_ids):
+            _LOG.info("the manifest of dataset %s is written again, as it lacks the last commit", dataset_id)
             with suppress(WorkspaceError), self.write() as connection:
                 note_change(connection, dataset_id)
 

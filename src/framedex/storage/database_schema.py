@@ -1,5 +1,6 @@
 """The schema of a database: its tables in code, a new database of them, and the migration of an older one."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from framedex.storage.disk import hard_link
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
+_LOG = logging.getLogger(__name__)
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 
 
@@ -126,6 +128,7 @@ def migrate(engine: sa.Engine, schema: Schema) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may migrate at the same time
         try:
             config.attributes["connection"] = connection
+            _LOG.info("the %s is migrated to revision %s", schema.noun, schema.newest)
             command.upgrade(config, "head")
             connection.commit()
         finally:

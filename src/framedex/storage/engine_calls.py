@@ -7,6 +7,7 @@ process of its own, on its first call, which calls Lance for it and ends with it
 """
 
 import contextlib
+import logging
 import os
 import pickle
 import subprocess
@@ -25,6 +26,7 @@ from framedex.errors import WorkspaceError
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_LOG = logging.getLogger(__name__)
 _END_S = 10.0
 
 
@@ -61,6 +63,7 @@ class _Helper:
             raise WorkspaceError(f"tables were read or written {forks.UNSAFE} ({error})") from error
         finally:
             theirs.close()
+        _LOG.debug("process %d calls Lance for this one, the child of a fork", self._process.pid)
         self.stop = weakref.finalize(self, _stop, self._connection, self._process)
 
     @property

@@ -10,6 +10,7 @@ within a second of its turn loses its place.
 A task needs no lease: its row and the status of the dataset keep others away. It starts while nobody has one.
 """
 
+import logging
 import random
 import threading
 import time
@@ -28,6 +29,7 @@ from framedex.storage.row_values import reading_row
 from framedex.storage.schema import lease_requests, leases
 from framedex.storage.turns import Turn
 
+_LOG = logging.getLogger(__name__)
 _WAIT_S = 60.0
 _BEAT_S = 5.0
 _PAUSE_S = 0.05  # the longest pause between two looks at a lease of another process
@@ -206,7 +208,9 @@ def _unheld(catalog: Catalog, dataset_id: str, operation: str, *, durable: bool 
             if is_next:
                 with catalog.write(durable=durable) as connection:
                     if is_next := request.is_next(connection):
-                        connection.execute(leases.delete().where(leases.c.dataset_id == dataset_id))
+                        ended = leases.delete().where(leases.c.dataset_id == dataset_id)
+                        if connection.execute(ended).rowcount:
+                            _LOG.info("the lease of dataset %s is taken over from an ended process", dataset_id)
                         request.remove(connection)
                         yield connection
                 if is_next:
@@ -264,6 +268,7 @@ class _Request:
             with suppress(sa.exc.IntegrityError), self._catalog.write(durable=False) as connection:
                 row = lease_requests.insert().values(dataset_id=self._dataset_id, owner=this_process())
                 self._id = int(connection.execute(row.returning(lease_requests.c.id)).scalar_one())
+            _LOG.debug("waiting for the lease of dataset %s, held for %r", self._dataset_id, self.holder)
         until, state = time.monotonic() + _PAUSE_S, self._state
         while time.monotonic() < until and self._catalog.log_state() == state:
             time.sleep(_GLANCE_S * random.uniform(0.5, 1.0))  # noqa: S311 - so that processes do not look in step

@@ -4,6 +4,7 @@ Facts of Lance 14 that this relies on, each proved by a test: a version never ch
 beside the old ones, matched by row order. A restored version is a new version with the old content.
 """
 
+import logging
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from framedex.storage.overlay import CONFIG_KEY, REMOVED, ROW_NUMBERS, Values
 from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.table_versions import ROW_ID, Table, keep_edited
 
+_LOG = logging.getLogger(__name__)
 _GONE = "__gone"
 _MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows per file
 _SYNCED: "dict[Path, dict[str, _Synced]]" = {}  # by table and folder
@@ -180,6 +182,7 @@ def fold_edits(table: Table) -> int:
     edited = sorted(overlay.columns & names | (set(ROW_NUMBERS) & names if REMOVED in overlay.columns else set()))
     if not edited:
         return table.version
+    _LOG.debug("%s: edited values are folded into %s", table.path, ", ".join(edited))
     schema = pa.schema([table.schema.field(name) for name in edited])
     numbers = RowNumbers.of(overlay)
 
@@ -367,6 +370,7 @@ def roll_back(path: Path, version: int | None) -> int | None:
     if dataset.latest_version == version:
         keep_edited(Table(path, version, dataset))  # edits open it next
         return version
+    _LOG.info("%s is rolled back from version %d to %d", path, dataset.latest_version, version)
     dataset = dataset.checkout_version(version)
     dataset.restore()  # type: ignore[no-untyped-call] # Lance's own annotations end there
     return int(dataset.latest_version)

@@ -1,6 +1,7 @@
 """Rows of tasks. Each function takes an open connection of the catalog."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from framedex.storage.owners import has_died, this_process
 from framedex.storage.row_values import reading_row
 from framedex.storage.schema import datasets, tasks
 
+_LOG = logging.getLogger(__name__)
 INTERRUPTED = "interrupted"
 """Status message of a failed task whose process ended; the error message has the reason."""
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
@@ -247,6 +249,7 @@ def fail_interrupted(connection: sa.Connection, *, every: bool = False) -> int:
         finish_task(connection, task_id, TaskStatus.FAILED, error_message=INTERRUPTED, status_message=INTERRUPTED)
         mark_broken(connection, dataset_id)
         release_source(connection, task_id)
+        _LOG.info("task %s is failed, as its process has ended or was silent", task_id)
     return len(dead)
 
 

@@ -1,12 +1,15 @@
 """Progress of a job, and the signal that stops it."""
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from framedex.errors import Aborted
 
+_LOG = logging.getLogger(__name__)
 DONE = "done"
+_COUNT = "0123456789,"
 Progress = Callable[[str, float], None]
 Commit = Callable[[Any], None]
 """Writes a job's result into an open transaction of the catalog."""
@@ -48,6 +51,8 @@ class TaskProgress:
         Raises:
             Aborted: the job should stop.
         """
+        if stage.rstrip(_COUNT) != self.stage.rstrip(_COUNT):
+            _LOG.debug("%s", stage)
         self.stage, self.share = stage, min(max(share, 0.0), 1.0)
         if self.callback is not None:
             self.callback(self.stage, self.share)

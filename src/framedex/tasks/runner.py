@@ -1,5 +1,6 @@
 """Execution of tasks on a few threads of this process, with their records in the catalog."""
 
+import logging
 import threading
 import time
 import traceback
@@ -16,6 +17,7 @@ from framedex.storage.catalog import Catalog
 from framedex.storage.failures import own_errors
 from framedex.tasks.progress import Commit, Job, TaskProgress
 
+_LOG = logging.getLogger(__name__)
 _WORKERS = 4
 _MAX_ENDED = 64  # ended tasks whose jobs stay in memory for a retry
 
@@ -55,6 +57,7 @@ class Run:
 
     def execute(self) -> None:
         """Run the job and commit its result."""
+        start_s = time.monotonic()
         try:
             self.progress.check()
             with own_errors(f"write dataset {self.dataset_id}"):
@@ -74,6 +77,7 @@ class Run:
                     resume=None,
                 )
                 task_rows.release_source(connection, self.task_id)
+            _LOG.info("task %s ends after %.1f s: %s", self.task_id, time.monotonic() - start_s, self.progress.outcome)
             if self._after_commit is not None:
                 self._after_commit(self.dataset_id)
         except Aborted:
@@ -99,6 +103,10 @@ class Run:
         with self._catalog.write() as connection:
             task_rows.update_task(connection, self.task_id, status=TaskStatus.RUNNING, progress_percentage=0)
             self.progress.resume = task_rows.read_resume(connection, self.task_id)
+        _LOG.info(
+            "task %s on dataset %s begins%s", self.task_id, self.dataset_id,
+            " at the checkpoint of an earlier run" if self.progress.resume else "",
+        )  # fmt: skip
         return self.progress
 
     def save(self, state: dict[str, Any], commit: Commit | None = None) -> None:
@@ -108,6 +116,7 @@ class Run:
             if commit is not None:
                 commit(connection)
             task_rows.update_task(connection, self.task_id, resume=state)
+        _LOG.debug("task %s: a checkpoint is stored at %.0f %%", self.task_id, 100 * self.progress.share)
 
     def commit_part(self, commit: Commit, config: Callable[[], dict[str, Any]]) -> None:
         """Commit a part of the job's result, and replace the task's config with the remaining work."""
@@ -128,6 +137,7 @@ class Run:
         """
         with self._ending:
             self._unwritten = (status, message, message if error is None else error)
+            _LOG.info("task %s is %s: %s", self.task_id, status, self._unwritten[2])
             self._write_end()
 
     def settle(self) -> None:
@@ -143,8 +153,11 @@ class Run:
 
     def _write_end(self) -> None:
         assert self._unwritten is not None, "there is an end to write"
-        with suppress(WorkspaceError):
+        try:
             self._finish(*self._unwritten)
+        except WorkspaceError as error:
+            _LOG.info("task %s: its end cannot be stored yet: %s", self.task_id, error)
+        else:
             self._unwritten = None
             self.progress.closed.set()
 
@@ -184,11 +197,12 @@ class Run:
     def beat(self) -> None:
         """Write the progress to the catalog at intervals until the task ends, as a heartbeat of its process."""
         while not self.progress.closed.wait(self._heartbeat_s):
-            # A beat that fails, as on a full disk, must not end those that follow.
-            with suppress(Exception):
+            try:
                 self.settle()
                 with self._catalog.write() as connection:
                     self._beat(connection)
+            except Exception as error:  # as on a full disk; it must not end the beats that follow
+                _LOG.info("task %s: a heartbeat failed: %s", self.task_id, error)
 
     def _beat(self, connection: Any) -> None:
         if not task_rows.is_own(connection, self.task_id):

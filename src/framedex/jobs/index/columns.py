@@ -35,7 +35,7 @@ from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, STANDI
 from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.table_versions import Table
 
-_LOG = logging.getLogger("framedex")
+_LOG = logging.getLogger(__name__)
 _ROWS = 65536
 Columns = dict[str, Any]
 Positions = npt.NDArray[np.int64]

@@ -27,7 +27,7 @@ from framedex.storage.media_rows import DUPLICATES, STANDING
 from framedex.storage.sql import Sql
 from framedex.storage.table_versions import Table
 
-_LOG = logging.getLogger("framedex")
+_LOG = logging.getLogger(__name__)
 _MOST = 32  # members of a group that are compared
 _STAGE = "comparing copies"
 _Groups = npt.NDArray[np.int32]

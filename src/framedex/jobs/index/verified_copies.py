@@ -35,7 +35,7 @@ Rows = npt.NDArray[np.int64]
 _Copy = tuple[int, int, str, float]
 VERIFIED = DUPLICATE_LEVELS[0]
 """The similarity of copies that keypoints show."""
-_LOG = logging.getLogger("framedex")
+_LOG = logging.getLogger(__name__)
 _DETAIL = 240  # pixels of the shorter side of the images in which keypoints are found
 _BLOCK = 256  # images whose keypoints are stored at a time
 _PART = 64  # pairs that a worker compares at a time
