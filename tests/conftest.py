@@ -1,5 +1,6 @@
 """Shared fixtures: a gallery of images with known truth, indexed once, and fresh workspaces."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -45,6 +46,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("law")
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests, which live to the end, out of garbage collection, which would visit them again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -48,8 +48,7 @@ def run_of(task: Task) -> Run:
 @contextmanager
 def all_threads_busy(workspace: Workspace) -> Iterator[None]:
     """Keep all threads for tasks busy, so that a task that is started waits until the block ends."""
-    pool, free = workspace._context.runner._pool, threading.Event()
-    assert pool is not None
+    pool, free = workspace._context.runner.pool, threading.Event()
     waiting = [pool.submit(free.wait, PATIENCE_S) for _ in range(4)]
     try:
         yield

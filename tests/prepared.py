@@ -109,7 +109,7 @@ def prepared(
 
 def new_workspace(folder: Path, settings: Settings) -> Workspace:
     """Return an open workspace without datasets in a folder that does not exist: a copy of an empty one."""
-    folder.mkdir()
+    Layout(folder).datasets.mkdir(parents=True)
     for name, content in _empty_files().items():
         (folder / name).write_bytes(content)
     return Workspace(folder, settings=settings)

@@ -7,6 +7,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
 _BELOW = "/api/v1/dataset/{dataset_id}/"
@@ -66,6 +68,7 @@ def faults_of(text: str) -> list[str]:
     return wrong
 
 
+@pytest.mark.slow
 def test_rows__name_tests_that_exist() -> None:
     """Each row names one test or several, and nothing else; each is a test of the file that is named."""
     assert len(rows()) > 250

@@ -8,6 +8,7 @@ from framedex import Conflict, Workspace, demo
 from framedex.cli import main
 
 
+@pytest.mark.slow
 def test_demo__finds_what_was_planted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The whole job runs from the command line, twice in one workspace, and its report is one page."""
     for _ in range(2):

@@ -68,6 +68,7 @@ def test_error__survives_pickling(error: Error, protocol: int) -> None:
     assert copy.copy(error).args == error.args
 
 
+@pytest.mark.slow
 def test_error__comes_back_from_a_pool() -> None:
     """A worker process that raises one of ours gives its caller the same error."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:

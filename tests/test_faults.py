@@ -410,6 +410,7 @@ READS: list[Callable[[Dataset], object]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", rest_slow(list(DAMAGES), 2))
 def test_damaged_table(workspace: Workspace, tmp_path: Path, damage: str) -> None:
     """Errors name the damaged table; everything else, also other datasets, works, and the dataset can be deleted."""
@@ -780,6 +781,7 @@ def test_signal__at_the_command_line(tmp_path: Path, command: str, number: signa
             assert workspace.dataset("pets").info.status_new is DatasetStatus.ERROR
 
 
+@pytest.mark.slow
 def test_interrupt__in_a_notebook(workspace: Workspace) -> None:
     """An interrupt while a cell waits for a task aborts it; the workspace goes on, in the same process."""
     dataset = workspace.create_dataset("pets", part(families(60)))

@@ -13,6 +13,8 @@ import pytest
 
 import framedex
 
+pytestmark = pytest.mark.static
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(framedex.__file__).parent
 DOORS = {"lance": {"storage"}, "torch": {"encoders", "enrichers", "training"}, "botocore": {"media"}}

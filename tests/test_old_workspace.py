@@ -147,6 +147,7 @@ def rows_of_catalog(path: Path) -> dict[str, list[Any]]:
         return rows | {"datasets": sorted(datasets_)}
 
 
+@pytest.mark.slow
 def test_old_workspace__its_catalog_is_migrated(tmp_path: Path) -> None:
     """The rebuilt table of datasets has all rows, nothing that refers to them is lost, and the workspace is sound."""
     with tarfile.open(ARCHIVE) as archive:

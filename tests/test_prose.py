@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import pytest
+
 import framedex
+
+pytestmark = pytest.mark.static
 
 PACKAGE = Path(framedex.__file__).parent
 PRONOUNS = {

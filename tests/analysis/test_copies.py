@@ -521,6 +521,7 @@ def test_find_candidates__on_disk(tmp_path: Path, added: int) -> None:
     assert shares[-1] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_find_candidates__on_disk_on_any_executor(workers: Executor, tmp_path: Path) -> None:
     """Executors give the very same pairs."""
 

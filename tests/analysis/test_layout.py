@@ -31,6 +31,7 @@ def placed(vectors: Points, *, seed: int = 0) -> Points:
     return place_rows(nearest(vectors, k=10).rows, start, is_known=False, seed=seed, progress=quiet)
 
 
+@pytest.mark.slow
 def test_place_rows__families_stay_together() -> None:
     """Of the ten rows nearest to a row in the plane nearly all are of its family, which are far fewer by chance."""
     vectors, family = families(20, 30)
@@ -70,6 +71,7 @@ def test_place_rows__missing_neighbours() -> None:
     assert len(np.unique(places, axis=0)) == 50
 
 
+@pytest.mark.slow
 def test_place_rows__reports_and_stops() -> None:
     """Shares ascend to 1; an exception of the callback ends the work."""
     vectors, _ = families(2, 20)

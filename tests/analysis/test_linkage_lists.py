@@ -59,6 +59,7 @@ def assert_nested(found: Labels) -> None:
         assert len(set(zip(fine.tolist(), coarse.tolist(), strict=True))) == fine.max(initial=-1) + 1
 
 
+@pytest.mark.slow
 def test_lists__are_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads share out lists; one thread would read what another is writing if one was handed out twice.
 
@@ -235,6 +236,7 @@ def test_lists__a_neighbour_that_lists_the_row_is_found() -> None:
     np.testing.assert_array_equal(found, clusters(vectors))
 
 
+@pytest.mark.slow
 def test_lists__fewer_search_if_those_go_first_that_may_be_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a cluster without structure fewer clusters search, and the clusters are those of all distances."""
     asked: dict[int, int] = {}

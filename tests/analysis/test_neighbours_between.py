@@ -36,6 +36,7 @@ def test_nearest_between__equals_brute_force(exact: bool | None) -> None:
         assert graph.similarity[row] == pytest.approx(vectors[graph.rows[row]] @ vectors[row], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_nearest_between__by_cells() -> None:
     """Cells find the requested share of the neighbours, and compare a part of all pairs; planted copies are found."""
     there = THERE.copy()

@@ -27,6 +27,7 @@ def test_recall__is_the_requested_one(vectors: Vectors, recall: float) -> None:
     assert recall_of(graph, vectors) >= recall - 0.015
 
 
+@pytest.mark.slow
 def test_far_rows__find_their_nearest_neighbour() -> None:
     """Rows far from all others, which by the recall alone would miss it most often, have their nearest neighbour."""
     near = clustered(14_000, 24, centres=100, spread=0.3)

@@ -60,6 +60,7 @@ def test_card__begins_with_metadata(gallery: Dataset) -> None:
     assert card._repr_markdown_().lstrip().startswith("# pets")
 
 
+@pytest.mark.slow
 def test_card__licences(workspace: Workspace) -> None:
     """Licences are the values of a field of that name; one that all images have is in the metadata, too."""
     dataset = workspace.create_dataset("pets", part(families(6)), thresholds=THRESHOLDS)
@@ -103,6 +104,7 @@ def test_card__names_are_text(workspace: Workspace) -> None:
     assert set(section(card, "Labels")) == {r"a\|b", r"\<img src=x onerror=alert(1)\>", r"\`code\` # title"}
 
 
+@pytest.mark.slow
 def test_card__of_objects_and_videos(workspace: Workspace, tmp_path: Path) -> None:
     """Objects have their labels, and videos their frames."""
     things = scenes(tmp_path / "scenes", 3)

@@ -75,6 +75,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     return prepared(workspace, "pets", tmp_path / "gallery")
 
 
+@pytest.mark.slow
 def test_compare__names_each_change(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """Each kind of change is found, with what was before and after."""
     ids = {row["path"]: row["media_id"] for row in dataset.view.rows(["path", "media_id"])}

@@ -482,6 +482,7 @@ class TestEdits:
         rebuild(dataset)
         assert copies(dataset.duplicates()) == left
 
+    @pytest.mark.slow
     def test_create__equal_files_have_equal_standings(self, workspace: Workspace, tmp_path: Path) -> None:
         """Files of equal content in a group have the standing that each of them alone has in it."""
         image = photo(3, width=320, height=240)
@@ -496,6 +497,7 @@ class TestEdits:
             assert found[column].tolist() == alone[column][[0, 0, 0, 1, 0]].tolist()
             assert not np.isnan(found[column]).any()
 
+    @pytest.mark.slow
     def test_create__reads_no_file_of_equal_ones_again(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -730,6 +732,7 @@ class TestBeyondMemory:
             assert pairs_of(dataset) == pairs_of(expected)
             assert not [each for each in (workspace.path / "cache" / "spill").rglob("*") if each.is_file()]
 
+    @pytest.mark.slow
     @ENCODERS
     def test_add_media__joins_the_group(self, opened: Opener, small: Path, encoder: str) -> None:
         """An added copy joins the group of its original, and so does one that a rebuild finds."""
@@ -739,6 +742,7 @@ class TestBeyondMemory:
         dataset.add_media(small / "last", auto_reindex=True)
         assert copies(dataset.duplicates())["d.png"] == {"d_cropped.png": HALF}
 
+    @pytest.mark.slow
     def test_add_media__of_equal_pixels(self, opened: Opener, small: Path, tmp_path: Path) -> None:
         """An added image with the pixels of another one is equal to it, not about equal."""
         dataset = opened("onnx")
@@ -995,6 +999,7 @@ class TestKept:
             r"It has the fewest added pixels: 0\.00 megapixels against at least 0\.\d\d+\.", group.keep_reason
         )
 
+    @pytest.mark.slow
     def test_keep__a_collage_whose_first_photo_goes(self, workspace: Workspace, tmp_path: Path) -> None:
         """A collage whose first photo is removed is a copy of the other one; a photo that is added changes nothing."""
         one, two = photo(21, width=320, height=240), photo(22, width=320, height=240)

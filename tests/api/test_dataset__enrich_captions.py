@@ -196,6 +196,7 @@ def test_models__that_caption_objects(workspace: Workspace, source: Dataset) -> 
     assert source.list_models()[2].type == "CAPTION_OBJECTS"
 
 
+@pytest.mark.slow
 def test_enrich__a_captioner_that_is_damaged(workspace: Workspace, source: Dataset, tmp_path: Path) -> None:
     """A folder that looks whole and is not fails before anything is made."""
     broken = Path(shutil.copytree(TRAINED, tmp_path / "broken"))

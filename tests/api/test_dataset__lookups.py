@@ -90,6 +90,7 @@ def test_media_id__nothing_there(gallery: Gallery, location: str) -> None:
         gallery.dataset.media_id(location)
 
 
+@pytest.mark.slow
 def test_media_id__of_a_table_and_of_uploads(workspace: Workspace, folder: Path) -> None:
     """Rows of a table are found by their uri, and uploads by their name."""
     vectors = workspace.create_dataset("vectors", embedded([[1, 0], [0, 1]]))
@@ -137,6 +138,7 @@ def with_tasks(workspace: Workspace, count: int) -> list[str]:
     return ids
 
 
+@pytest.mark.slow
 def test_tasks__of_a_set_of_datasets(workspace: Workspace) -> None:
     """Tasks are restricted to any number of datasets before they are counted and paged."""
     ids = with_tasks(workspace, 40)
@@ -180,6 +182,7 @@ def test_tasks__refuses_what_is_no_list_of_ids(workspace: Workspace, ids: Any) -
             ask(datasets=ids)
 
 
+@pytest.mark.slow
 def test_tasks__on_the_command_line(tmp_path: Path) -> None:
     """The tasks of some datasets are listed with their states."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:

@@ -49,6 +49,7 @@ def maps_made(workspace: Workspace) -> int:
     return sum(each.task_type is TaskType.MAP for each in workspace.tasks(page_size=50).tasks)
 
 
+@pytest.mark.slow
 def test_map__places_of_all_with_an_embedding(workspace: Workspace, dataset: Dataset) -> None:
     """Each item with an embedding has a place; a task makes the map once, and the dataset is READY all the time."""
     found = dataset.map()
@@ -105,6 +106,7 @@ def test_map__of_other_entities(workspace: Workspace, tmp_path: Path) -> None:
         films.map("FILMS")
 
 
+@pytest.mark.slow
 def test_map_region__is_what_lies_inside(dataset: Dataset) -> None:
     """A region filters as plain Python does, alone, negated and with other conditions; the order stays."""
     found = places(dataset.map())
@@ -177,6 +179,7 @@ def test_map__while_the_dataset_changes(workspace: Workspace, dataset: Dataset) 
     assert len(files(dataset)) <= 2
 
 
+@pytest.mark.slow
 def test_map__of_a_deletion_of_few(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a deletion writes only layers, the map stays; the deleted media are not on it."""
     monkeypatch.setattr(removal, "_ALL", 100)
@@ -246,6 +249,7 @@ def test_map__read_only(workspace: Workspace, dataset: Dataset) -> None:
     assert not os.path.lexists(dataset._context.layout.map_cache)
 
 
+@pytest.mark.slow
 def test_map__without_an_index(workspace: Workspace, tmp_path: Path) -> None:
     """A dataset that is being created has no map yet, in words."""
     workspace.create_dataset("first", part(ROWS[:3]))

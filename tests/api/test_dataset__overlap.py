@@ -73,6 +73,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.slow
 def test_overlap__of_two_datasets(parts: Parts) -> None:
     """Planted copies are found, whatever the encoders, and nothing else; each is described from both sides."""
     found = parts.test.overlap(parts.train)

@@ -113,6 +113,7 @@ def test_reindex__most_members_keep_the_id(workspace: Workspace) -> None:
     assert dataset.embedding_config.thresholds == tight
 
 
+@pytest.mark.slow
 def test_reindex__needs_a_reason(workspace: Workspace) -> None:
     """A dataset that is READY is indexed anew with thresholds only, and these must ascend."""
     rows = families(20)
@@ -135,6 +136,7 @@ def test_reindex__needs_a_reason(workspace: Workspace) -> None:
     assert dataset.embedding_config.thresholds == wide
 
 
+@pytest.mark.slow
 def test_reindex__status_while_it_runs(workspace: Workspace) -> None:
     """While it is indexed anew the dataset is INDEXING, readers see the state before, and changes are refused."""
     rows = families(40)

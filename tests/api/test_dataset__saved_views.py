@@ -166,6 +166,7 @@ def test_save_view__limit(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> 
     dataset.save_view("3")
 
 
+@pytest.mark.slow
 def test_monitoring__counts_what_each_batch_brings(dataset: Dataset) -> None:
     """Each addition is a point; what was there before, edits and repeated additions are none."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))
@@ -184,6 +185,7 @@ def test_monitoring__counts_what_each_batch_brings(dataset: Dataset) -> None:
     assert late.record.last_results == late.trend().points[0].timestamp
 
 
+@pytest.mark.slow
 def test_alerts__where_something_new_matches(dataset: Dataset) -> None:
     """A batch with results raises an alert while alerts are on; the trend goes on without them."""
     saved, other = (dataset.save_view(name, dataset.where(vql.labels(name))) for name in "ab")
@@ -289,6 +291,7 @@ def test_objects__of_a_dataset_without_any(dataset: Dataset) -> None:
     assert saved.record.stats.n_objects == len(saved.view()) == 0
 
 
+@pytest.mark.slow
 def test_evaluation__a_failure_stops_no_other(
     workspace: Workspace, dataset: Dataset, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -277,6 +277,7 @@ def test_clone__is_independent(workspace: Workspace, dataset: Dataset) -> None:
     assert state_of(clone) == same
 
 
+@pytest.mark.slow
 def test_clone__knows_the_media_that_it_has(dataset: Dataset) -> None:
     """Media that a clone has from its source are not added again; names of clones that are taken get a number."""
     clone = dataset.clone()
@@ -302,6 +303,7 @@ def test_clone__where_files_cannot_be_linked(dataset: Dataset, monkeypatch: pyte
     assert state_of(clone)["embeddings"] == state_of(dataset)["embeddings"]
 
 
+@pytest.mark.slow
 def test_clone__of_what_is_gone(workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clone whose source vanishes meanwhile fails, says so, and leaves nothing to read."""
 

@@ -237,6 +237,7 @@ def test_tag__each_edit_is_one_generation_and_leaves_the_rest(dataset: Dataset) 
     assert dataset.info.status_new == "READY"
 
 
+@pytest.mark.slow
 def test_tag__stays_by_additions_and_reindexing(workspace: Workspace) -> None:
     """Added media have no tags, and those that were there keep theirs, also in another process's workspace."""
     dataset = workspace.create_dataset("d", part(np.eye(4)))

@@ -104,6 +104,7 @@ def test_draft__has_nothing_to_show_or_to_change(workspace: Workspace, folder: P
     assert workspace.tasks().total == 0
 
 
+@pytest.mark.slow
 def test_upload__makes_a_dataset_of_a_draft(workspace: Workspace, folder: Path) -> None:
     """Files of several calls become the media; the task, the statuses and the transaction say so, and no list stays."""
     dataset = workspace.create_draft("pets")

@@ -212,6 +212,7 @@ class TestAddition:
         dataset = workspace.create_dataset("listed", films / "list.txt", "gist")
         assert (dataset.count(), dataset.info.n_images, dataset.info.n_videos) == (5, 1, 1)
 
+    @pytest.mark.slow
     def test_bucket__videos_stay_there(self, service: Service, tmp_path: Path) -> None:
         """Videos in a bucket are read from it, also when a frame is shown or exported."""
         clip = write_video(tmp_path / "clip.mp4", numbered(15))

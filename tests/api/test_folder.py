@@ -178,6 +178,7 @@ def test_open__a_creation_that_ended_early(workspace: Workspace, folder: Path) -
     assert ended(open_folder(workspace, folder, "later")).step is FolderStep.CONTINUE
 
 
+@pytest.mark.slow
 def test_open__after_an_interrupted_addition(workspace: Workspace, folder: Path) -> None:
     """An addition that did not end because its process stopped continues."""
     dataset = ended(open_folder(workspace, folder)).dataset

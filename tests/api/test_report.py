@@ -52,6 +52,7 @@ def test_shown__images_are_small(shown: str) -> None:
     assert all(data[:2] == b"\xff\xd8" and len(data) < 30_000 for data in images_in(shown))
 
 
+@pytest.mark.slow
 def test_shown__images_of_noise_are_small(workspace: Workspace, tmp_path: Path) -> None:
     """Even images that cannot be compressed are less than 30 KB each."""
     noise = np.random.default_rng(1).integers(0, 256, (1000, 1000, 3), dtype=np.uint8)
@@ -141,6 +142,7 @@ def test_report__contents(gallery: Gallery, tmp_path: Path) -> None:
     assert links[-2:] == ["near-duplicates", "clusters"]
 
 
+@pytest.mark.slow
 def test_report__boxes_on_images(workspace: Workspace, tmp_path: Path) -> None:
     """Images with objects are shown with their boxes, in the pixels of the image; the labels of boxes are text."""
     scenes(tmp_path / "images", 2)

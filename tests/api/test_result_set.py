@@ -19,6 +19,7 @@ def dataset(tmp_path: Path) -> Iterator[Dataset]:
         yield workspace.create_dataset("pets", tmp_path / "gallery")
 
 
+@pytest.mark.slow
 def test_rows__are_those_of_the_view(gallery: Gallery) -> None:
     """Pages together are the table of the view, for all rows, a filter, an order and a search."""
     dataset = gallery.dataset

@@ -41,6 +41,7 @@ def test_row__unusable_position(gallery: Gallery, key: Any) -> None:
         gallery.dataset.view[key]
 
 
+@pytest.mark.slow
 def test_rows__are_of_one_state(workspace: Workspace) -> None:
     """Rows that are yielded later are of the state at the beginning, too."""
     dataset = workspace.create_dataset("d", grouped([3000] * 4))
@@ -320,6 +321,7 @@ def test_groups__in_part(gallery: Gallery) -> None:
     assert "1 group of" in repr(groups[:1])
 
 
+@pytest.mark.slow
 def test_groups__members_as_views(gallery: Gallery) -> None:
     """The members of a duplicate group, and of a cluster, are views."""
     groups = gallery.dataset.duplicates()

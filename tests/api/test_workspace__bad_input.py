@@ -211,6 +211,7 @@ def test_create_dataset__only_broken_files(workspace: Workspace, tmp_path: Path)
     assert "cannot be shown" in dataset.report(tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_create_dataset__one_image(workspace: Workspace, tmp_path: Path) -> None:
     """A single image is a dataset: one cluster at every level, nothing like it, unlike nothing."""
     dataset = workspace.create_dataset("one", fill(tmp_path / "one", 1))

@@ -81,6 +81,7 @@ def test_disk_usage__table_of_snapshots_alone(workspace: Workspace, dataset: Dat
     assert workspace.disk_usage().freeable_bytes == 0
 
 
+@pytest.mark.slow
 def test_disk_usage__later_state_of_a_table_of_snapshots_alone(workspace: Workspace, dataset: Dataset) -> None:
     """The newest version of such a table stays, so it is not counted as one to be freed, once vacuum freed the rest."""
     before = dataset.snapshots()[0].snapshot_id
@@ -94,6 +95,7 @@ def test_disk_usage__later_state_of_a_table_of_snapshots_alone(workspace: Worksp
     assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_disk_usage__of_clones(workspace: Workspace, dataset: Dataset) -> None:
     """Files that a clone shares with its source count for both as shared, and once in the total."""
     before = workspace.disk_usage()
@@ -140,6 +142,7 @@ def test_disk_usage__images(workspace: Workspace, folder: Path) -> None:
     assert usage.total_bytes == sum(usage.by_part.values())
 
 
+@pytest.mark.slow
 def test_disk_usage__of_files_of_unequal_density(workspace: Workspace) -> None:
     """No part is less than nothing where rows of one file take far more than those of another; the sum is the total."""
     rng = np.random.default_rng(0)

@@ -21,6 +21,7 @@ def named(workspace: Workspace) -> list[str]:
     return sorted(each.display_name for each in workspace.datasets())
 
 
+@pytest.mark.slow
 def test_namespaces__hold_the_same_name_each(workspace: Workspace) -> None:
     """A name can be used once in each namespace; a handle finds its own, and lists only its own in errors."""
     left, right = workspace.in_namespace("left"), workspace.in_namespace("right")
@@ -106,6 +107,7 @@ def test_namespaces__check_by_name(workspace: Workspace) -> None:
         workspace.check("pets")
 
 
+@pytest.mark.slow
 def test_namespaces__on_the_command_line(workspace: Workspace, folder: Path) -> None:
     """An option before the command selects the namespace."""
     home = ["--workspace", str(workspace.path)]

@@ -127,6 +127,7 @@ def test_pipe__in_the_cache_of_thumbnails(workspace: Workspace, tmp_path: Path) 
     assert path.is_file()
 
 
+@pytest.mark.slow
 def test_pipe__as_an_uploaded_file(workspace: Workspace, tmp_path: Path) -> None:
     """An uploaded file that was replaced by a pipe is refused where it is read, and left out of an export."""
     dataset = workspace.create_dataset("pets", fill(tmp_path / "images", 3))

@@ -106,6 +106,7 @@ def test_close__with_a_reason__tasks_continue_in_the_next_process(
         assert 0 < counts.encoded < COUNT
 
 
+@pytest.mark.slow
 def test_close__without_a_reason__aborts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An abort is no interruption: nothing runs again by itself."""
     stopped(tmp_path / "ws", fill(tmp_path / "images", COUNT), monkeypatch, reason=None)

@@ -24,6 +24,7 @@ def creators(workspace: Workspace, table: str) -> list[str]:
         return [row[0] for row in connection.execute(f"SELECT created_by FROM {table} ORDER BY rowid")]
 
 
+@pytest.mark.slow
 def test_acting_as__names_the_user_in_all_records(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Datasets, tasks, snapshots, tags, fields, decisions and exports name the user of the handle."""
     ann, bob = workspace.acting_as(ANN), workspace.acting_as(BOB)

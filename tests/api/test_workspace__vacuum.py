@@ -442,6 +442,7 @@ def test_vacuum__needs_to_write(workspace: Workspace, dataset: Dataset) -> None:
     assert generations_of(workspace) == before + 2
 
 
+@pytest.mark.slow
 def test_vacuum__of_a_broken_dataset(workspace: Workspace, dataset: Dataset) -> None:
     """A dataset whose tables are damaged is reported, and keeps nobody from freeing others."""
     shutil.rmtree(home_of(workspace, dataset) / "media.lance" / "_versions")
@@ -535,6 +536,7 @@ def test_changes__a_clean_up_that_fails_fails_nothing(tmp_path: Path, monkeypatc
         assert dataset.count() == 60
 
 
+@pytest.mark.slow
 def test_changes__leave_work_to_go_on_from(tmp_path: Path) -> None:
     """A failed addition goes on from its rows after other datasets, and readers, came and went."""
     with Workspace(tmp_path / "ws", settings=AT_ONCE) as workspace:
@@ -627,6 +629,7 @@ def test_deleted_dataset__while_it_is_cleaned(workspace: Workspace, dataset: Dat
         dataset.count()
 
 
+@pytest.mark.slow
 def test_vacuum__fields_of_generations_stay(workspace: Workspace, dataset: Dataset) -> None:
     """Custom fields, tags and decisions of the head stay with their tables."""
     ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
@@ -642,6 +645,7 @@ def test_vacuum__fields_of_generations_stay(workspace: Workspace, dataset: Datas
     assert isinstance(before, pa.Table)
 
 
+@pytest.mark.slow
 def test_tags__of_a_table_that_took_the_place_of_another(tmp_path: Path) -> None:
     """A table that no state needs goes; what is read of the next one of its name is not what was there before."""
     with Workspace(tmp_path / "w", settings=AT_ONCE) as workspace:

@@ -16,7 +16,6 @@ from framedex.core.ids import Kind
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from tests.gallery import ANIMALS, COPIES, NEAR, Averages, Gallery, embedded
 from tests.image_files import detailed, encode, photo, resized, write
-from tests.prepared import prepared
 
 
 def of_files(workspace: Workspace, folder: Path, **times: float) -> Dataset:
@@ -24,7 +23,7 @@ def of_files(workspace: Workspace, folder: Path, **times: float) -> Dataset:
     for path in folder.iterdir():
         if path.stem in times:
             os.utime(path, (0, times[path.stem]))
-    return prepared(workspace, "files", folder, Averages())
+    return workspace.create_dataset("files", folder, Averages())
 
 
 def best(group: DuplicateGroup) -> tuple[str, str]:

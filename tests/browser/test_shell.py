@@ -24,6 +24,7 @@ def test_home__lists_datasets(site: Site, open_page: Open) -> None:
     assert page.title() == "Overview · pets · Framedex"
 
 
+@pytest.mark.slow
 def test_overview__has_the_counts_of_the_library(site: Site, open_page: Open) -> None:
     """Each finding has the number that the library counts, and leads to its review."""
     page = open_page(site, "/d/pets")

@@ -33,6 +33,7 @@ def clean(dataset: Dataset) -> CleanupResult:
     return dataset.plan_cleanup(duplicates="exact").apply(delete_files=True)
 
 
+@pytest.mark.slow
 def test_delete_files__exactly_those(workspace: Workspace, images: Path) -> None:
     """The files of the removed media are deleted, and no others; a restore returns the media, not the files."""
     dataset = workspace.create_dataset("pets", images)
@@ -45,6 +46,7 @@ def test_delete_files__exactly_those(workspace: Workspace, images: Path) -> None
     assert not (images / COPY).exists()
 
 
+@pytest.mark.slow
 def test_delete_files__only_by_name(workspace: Workspace, images: Path) -> None:
     """By default no file is deleted; a text such as "no" does not count as True."""
     dataset = workspace.create_dataset("pets", images)
@@ -134,6 +136,7 @@ def write_list(path: Path, *lines: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_delete_files__that_clones_have(workspace: Workspace, images: Path) -> None:
     """A clone is another dataset that needs the files."""
     dataset = workspace.create_dataset("pets", images)
@@ -141,6 +144,7 @@ def test_delete_files__that_clones_have(workspace: Workspace, images: Path) -> N
     assert clean(dataset).files_failed == [(str(images / COPY), "other media are in the same file")]
 
 
+@pytest.mark.slow
 def test_delete_files__while_another_dataset_is_made(workspace: Workspace, images: Path) -> None:
     """While a task of another dataset reads files, a clean-up with deletion raises."""
     dataset, gate = workspace.create_dataset("pets", images), Gate()
@@ -156,6 +160,7 @@ def test_delete_files__while_another_dataset_is_made(workspace: Workspace, image
     assert [reason for _, reason in result.files_failed] == ["other media are in the same file"]
 
 
+@pytest.mark.slow
 def test_delete_files__of_one_name_in_many_folders(workspace: Workspace, tmp_path: Path) -> None:
     """Files of the same name elsewhere are other files."""
     for folder in ("a", "b", "c"):
@@ -167,6 +172,7 @@ def test_delete_files__of_one_name_in_many_folders(workspace: Workspace, tmp_pat
     assert [path.parent.name for path in (tmp_path / "images").rglob("*.png")] == ["a"]
 
 
+@pytest.mark.slow
 def test_delete_files__of_other_rows_of_the_dataset(workspace: Workspace, tmp_path: Path) -> None:
     """A file used by remaining media of the same dataset through another source folder stays."""
     write(tmp_path / "images" / "part" / "a.png", photo(1))
@@ -198,6 +204,7 @@ def test_delete_files__links(workspace: Workspace, images: Path, tmp_path: Path)
     assert (elsewhere / "target.png").exists()
 
 
+@pytest.mark.slow
 def test_delete_files__of_a_list(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """The source folder of a list is the deepest folder with all its files, wherever the list is."""
     (tmp_path / "lists").mkdir()

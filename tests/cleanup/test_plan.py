@@ -121,6 +121,7 @@ def test_plan__of_equal_files(gallery: Gallery) -> None:
     assert {row["confidence"] for row in rows.values()} == {1.0}
 
 
+@pytest.mark.slow
 def test_plan__of_equal_files_by_name(workspace: Workspace, tmp_path: Path) -> None:
     """Of equal files of one age that with the shortest name is kept, in whatever folder, everywhere but for 'first'."""
     folder = tmp_path / "images"
@@ -365,6 +366,7 @@ def test_apply__what_the_workspace_does_not_allow(tmp_path: Path) -> None:
         assert workspace.dataset("pets").count() == 3
 
 
+@pytest.mark.slow
 def test_apply__that_fails_can_be_tried_again(workspace: Workspace, tmp_path: Path) -> None:
     """A clean-up that was stopped leaves the dataset as it was, and its task can be run again."""
     folder = fill(tmp_path / "images", 3)

@@ -341,6 +341,7 @@ def test_create__and_rm(run: Run, tmp_path: Path) -> None:
     assert run("show", "short-lived")[0] == 1
 
 
+@pytest.mark.slow
 def test_create_and_add__say_what_is_corrupted(run: Run, tmp_path: Path) -> None:
     """Broken files are in the dataset, and the commands that brought them say how many and where to look."""
     first, more = tmp_path / "first", tmp_path / "more"
@@ -413,6 +414,7 @@ def test_add__and_reindex(run: Run, growing: Path) -> None:
     assert (indexed["status_new"], indexed["embedding_config"]["thresholds"]) == ("READY", cuts)
 
 
+@pytest.mark.slow
 def test_add__and_reindex_at_once(run: Run, growing: Path) -> None:
     """With --reindex the dataset is READY afterwards, and nobody is told to index it."""
     status, out, _ = run("add", "growing", str(growing), "--reindex")
@@ -475,6 +477,7 @@ def test_decisions__are_listed_and_withdrawn(run: Run, workspace: Path, growing:
     assert _json(run, "decisions", "growing") == {"duplicates": [], "labels": []}
 
 
+@pytest.mark.slow
 def test_basket__is_filled_and_cleared(run: Run) -> None:
     """Images are put into the basket by a filter or by ids; the list has their names and ids."""
     broken = '[{"issues": {"op": "issue", "value": "corrupted"}}]'
@@ -490,6 +493,7 @@ def test_basket__is_filled_and_cleared(run: Run) -> None:
     assert "select images by --vql or by --ids" in run("basket", "pets", "add")[2]
 
 
+@pytest.mark.slow
 def test_tag__puts_tags_on_and_takes_them_off(run: Run) -> None:
     """Images are named by a filter or by ids; the list says how many have which tag."""
     broken = '[{"issues": {"op": "issue", "value": "corrupted"}}]'

@@ -205,6 +205,7 @@ def test_retry__runs_a_failed_task_again(home: Path, run: Run, by_name: bool) ->
     assert "only FAILED and ABORTED tasks can be retried" in err
 
 
+@pytest.mark.slow
 def test_retry__says_what_it_did_or_lacks(home: Path, run: Run) -> None:
     """The command says how the task ended; a name of neither a task nor a dataset is an error."""
     task_id = fail_last_task(home)

@@ -99,6 +99,7 @@ def test_models__errors(run: Run, publisher: Publisher, arguments: tuple[str, ..
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_add__then_create(run: Run, publisher: Publisher, tmp_path: Path) -> None:
     """A listed model that was carried over is the encoder of new datasets, which say so; others keep theirs."""
     images, workspace = paint(tmp_path / "images"), tmp_path / "ws"

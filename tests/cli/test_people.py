@@ -60,6 +60,7 @@ def test_users_create__makes_the_workspace_and_its_admin(run: Run, at: Path) -> 
         assert not hub.sessions.log_in("ann", PASSWORD).must_change_password
 
 
+@pytest.mark.slow
 def test_users_create__has_a_role_and_names(run: Run) -> None:
     """A user has the given names and role; a new admin takes the place of the former, which is said."""
     create(run, "ann", "--admin")
@@ -158,6 +159,7 @@ def test_users_reset_password__is_temporary(run: Run, at: Path) -> None:
     assert run("users", "reset-password", "bob", "--password-stdin")[0] == 1
 
 
+@pytest.mark.slow
 def test_workspaces__have_members(run: Run, at: Path) -> None:
     """Workspaces of users are created in organizations, listed, and get members by name or id."""
     create(run, "ann", "--admin")

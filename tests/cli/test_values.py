@@ -28,6 +28,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return runner(tmp_path / "w", capsys)
 
 
+@pytest.mark.slow
 def test_labels_and_captions(pets: Dataset, run: Run) -> None:
     """Labels and captions of selected rows are set and taken away; a whole dataset is not edited by mistake."""
     assert run("label", "pets", "wolf", "fox", "--vql", DOGS)[1] == "2 images: wolf, fox\n"
@@ -44,6 +45,7 @@ def test_labels_and_captions(pets: Dataset, run: Run) -> None:
         assert (code, error.count("\n")) == (1, 1), wrong
 
 
+@pytest.mark.slow
 def test_tags_and_media(pets: Dataset, run: Run) -> None:
     """A tag is renamed and deleted; rows are removed after a confirmation, and come back by an undo."""
     run("tag", "pets", "keep", "--vql", DOGS)
@@ -62,6 +64,7 @@ def test_tags_and_media(pets: Dataset, run: Run) -> None:
     assert len(pets.view) == 4
 
 
+@pytest.mark.slow
 def test_fields(pets: Dataset, run: Run, tmp_path: Path) -> None:
     """A field is added with the values of a file, set, renamed and deleted; wrong values are named."""
     ids = pets.view.media_ids()
@@ -87,6 +90,7 @@ def test_fields(pets: Dataset, run: Run, tmp_path: Path) -> None:
         assert (code, error.count("\n")) == (1, 1), wrong
 
 
+@pytest.mark.slow
 def test_states(pets: Dataset, run: Run) -> None:
     """A snapshot is taken, restored, cloned and deleted; a restore is undone; names and descriptions change."""
     run("label", "pets", "wolf", "--vql", DOGS)

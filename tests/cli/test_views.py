@@ -64,6 +64,7 @@ def test_views__saved_listed_and_deleted(run: Run) -> None:
     assert [each["name"] for each in result(run, "views", "pets", "--delete", "words", "--yes")] == ["good"]
 
 
+@pytest.mark.slow
 def test_trend__plot(run: Run, tmp_path: Path) -> None:
     """A trend has a line for each addition, also of one that was committed without an evaluation."""
     run("views", "pets", "--save", "good", "--vql", A)

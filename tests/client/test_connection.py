@@ -163,6 +163,7 @@ def test_errors__of_bad_input(client: Client) -> None:
         pets.add_media()
 
 
+@pytest.mark.slow
 def test_import__is_lazy() -> None:
     """The package imports no HTTP library before the client is used."""
     show = "print(int('httpx2' in sys.modules))"

@@ -17,6 +17,7 @@ def clients(keys: tuple[object, dict[str, tuple[str, str]]]) -> dict[str, Client
     return {name: Client(BASE, *pair, transport=transport) for name, pair in found.items()}
 
 
+@pytest.mark.slow
 def test_users__from_creation_to_deletion(clients: dict[str, Client]) -> None:
     """A user is created, found, renamed, disabled and deleted, by the names of the hub."""
     users = clients["ann"].users

@@ -27,6 +27,7 @@ def pets(client: Client) -> ClientDataset:
     return dataset
 
 
+@pytest.mark.slow
 def test_report__is_that_of_the_library(client: Client, dataset: Dataset, tmp_path: Path) -> None:
     """The page has the same sections, images and words, but for the encoder, also of a filtered view."""
     pets = client.dataset("pets")
@@ -43,6 +44,7 @@ def test_report__is_that_of_the_library(client: Client, dataset: Dataset, tmp_pa
     assert not (tmp_path / "few.html").exists()
 
 
+@pytest.mark.slow
 def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that come in several pages are those of the library, from any offset and up to any limit."""
     monkeypatch.setattr(comparison, "_PAGE_ROWS", 7)
@@ -53,6 +55,7 @@ def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, monkeypatch: p
         assert pages.schema == own.to_arrow().schema
 
 
+@pytest.mark.slow
 def test_compare__stays_as_it_is(pets: ClientDataset) -> None:
     """A comparison with the present state does not change with the dataset."""
     found = pets.compare("before")
@@ -90,6 +93,7 @@ def test_states__of_an_empty_dataset(client: Client) -> None:
             call()
 
 
+@pytest.mark.slow
 def test_map__is_made_when_it_is_asked_for(client: Client, dataset: Dataset) -> None:
     """Without a map the service has none to read; the first call waits for the task that makes it."""
     pets = client.dataset("pets")
@@ -108,6 +112,7 @@ def test_map__is_made_when_it_is_asked_for(client: Client, dataset: Dataset) -> 
             call("CATS")
 
 
+@pytest.mark.slow
 def test_map__of_a_service_that_changes_nothing(workspace: Workspace, dataset: Dataset) -> None:
     """A service that may only read does not make a map; it has the one that was made."""
     with (

@@ -11,6 +11,7 @@ from tests.gallery import fill
 from tests.service.live import live_service
 
 
+@pytest.mark.slow
 def test_saved_views__are_those_of_the_library(client: Client, dataset: Dataset) -> None:
     """A view that the client saves is the library's, with its filters, its trend and its alerts."""
     pets = client.dataset("pets")
@@ -49,6 +50,7 @@ def test_save_view__refuses(client: Client) -> None:
     assert pets.save_view("objects", pets.objects).record.filters.entity_type == "OBJECTS"
 
 
+@pytest.mark.slow
 def test_notifications__are_listed_and_read(client: Client, hub: Hub, dataset: Dataset) -> None:
     """Notifications are listed, counted and marked."""
     for name in ("one", "two"):
@@ -65,6 +67,7 @@ def test_notifications__are_listed_and_read(client: Client, hub: Hub, dataset: D
     assert client.notifications.read_all() == 1
 
 
+@pytest.mark.slow
 def test_stream__continues_after_a_break(
     workspace: Workspace, hub: Hub, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

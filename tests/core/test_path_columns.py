@@ -47,6 +47,7 @@ def test_relation_with__has_the_parts_of_paths() -> None:
 _CHARACTERS = st.sampled_from([*"/\\.:aB~ \0", "é", "\u0301", "İ", "ß", "日", "🖼"]) | st.characters(codec="utf-8")
 
 
+@pytest.mark.slow
 @examples(60)
 @given(paths=st.lists(st.text(_CHARACTERS, max_size=12), min_size=1, max_size=40))
 @example(paths=["/", "//", "a//b", "/a", "a/", "a///", "a\\b/c\\d", "s3://", "a/.b", "a/b.", "a/b.tar.gz"])

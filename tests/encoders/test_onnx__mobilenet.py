@@ -40,6 +40,7 @@ def test_features__are_what_the_classifier_gets(files: list[bytes]) -> None:
     assert np.einsum("nd,nd->n", found, pooled).min() > 0.999
 
 
+@pytest.mark.slow
 def test_classes__are_recognised(files: list[bytes]) -> None:
     """ImageNet numbers its classes by name, so the classes of sorted photographs mostly ascend."""
     scores = vectors(OnnxEncoder(MODEL, output="output", resize="crop"), files)

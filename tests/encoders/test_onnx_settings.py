@@ -37,6 +37,7 @@ _ANY_SETTINGS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(_ANY_SETTINGS)
 def test_name__law(wanted: OnnxSettings) -> None:
     """A name restores any settings."""

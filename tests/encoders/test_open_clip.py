@@ -117,6 +117,7 @@ def test_random__is_asked_for_by_name() -> None:
     assert run(code) == f"open_clip:ViT-S-32-alt?random None {values}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", rest_slow(["trained", "large"], 1))
 def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
     """Vectors of photographs decoded in reduced size have a cosine of at least 0.999 with those of open_clip."""

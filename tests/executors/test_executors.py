@@ -117,6 +117,7 @@ def test_processes__that_always_end(processes: ProcessExecutor, number: int, nam
     assert (caught.value.signal, processes.call(work.square, 5)) == (number, 25)
 
 
+@pytest.mark.slow
 def test_processes__end_with_their_executor(tmp_path: Path) -> None:
     """Leaving an executor ends its processes at once, also those that work."""
     with ProcessExecutor(2) as made:
@@ -137,6 +138,7 @@ def test_processes__that_cannot_be_started(workers: int) -> None:
         made.call(work.square, 1)
 
 
+@pytest.mark.slow
 def test_processes__one_alone() -> None:
     """A single worker is a child of this process; it is replaced when it was killed."""
     with ProcessExecutor(1) as made:
@@ -145,6 +147,7 @@ def test_processes__one_alone() -> None:
         assert made.call(work.square, 3) == 9
 
 
+@pytest.mark.slow
 @forks
 def test_forks__import_modules_once() -> None:
     """Several workers are children of one process, which has imported the modules; a wrong module is an error."""
@@ -159,6 +162,7 @@ def test_forks__import_modules_once() -> None:
         made.call(work.square, 1)
 
 
+@pytest.mark.slow
 @forks
 def test_forks__of_a_killed_process(tmp_path: Path) -> None:
     """Workers end with the process that forked them; their items run again, in workers of another one."""
@@ -175,6 +179,7 @@ def test_forks__of_a_killed_process(tmp_path: Path) -> None:
         assert made.call(work.parent_of, None) not in (parent, os.getpid())
 
 
+@pytest.mark.slow
 @forks
 def test_forks__after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was asked, and whose answer was not read, is not asked again."""
@@ -212,6 +217,7 @@ with ProcessExecutor(2) as processes:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["script", "-c", "stdin"])
 def test_processes__do_not_run_the_program_again(tmp_path: Path, way: str) -> None:
     """A script without a guard, a command line and a program from the standard input run once."""
@@ -225,6 +231,7 @@ def test_processes__do_not_run_the_program_again(tmp_path: Path, way: str) -> No
     assert (run.stdout, marker.read_text()) == ("[0, 1, 4, 9, 16]\n", "begun ")
 
 
+@pytest.mark.slow
 def test_processes__end_with_a_killed_program(tmp_path: Path) -> None:
     """Workers end at once when their program is killed, in the middle of an item."""
     program = (

@@ -28,6 +28,7 @@ def _made(workspace: Workspace, folder: Path) -> Dataset:
     return prepared(workspace, "d", folder, Averages())
 
 
+@pytest.mark.slow
 def test_folders__of_classes(workspace: Workspace, tmp_path: Path) -> None:
     """Images of one label are in its folder, whatever is asked for; the others are counted in the message."""
     dataset = _made(workspace, tmp_path / "source")

@@ -307,6 +307,7 @@ def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
         chosen(dataset, tmp_path, [{"type": "media", "media_ids": [dog, "nothing"]}], "OBJECTS")
 
 
+@pytest.mark.slow
 def test_selection__clusters_of_objects(dataset: Dataset, tmp_path: Path) -> None:
     """A cluster of objects is selected by its entity type; members are excluded by id."""
     rows = parquet(exported(dataset, tmp_path, "parquet", entity_type="OBJECTS"))

@@ -83,6 +83,7 @@ def test_recipients__owner_grants_and_who_saved_the_view(hub: Hub, dataset: Data
     assert heard(hub, people) == {"eve": [1, 2], "vic": [1], "local": [1, 2]}
 
 
+@pytest.mark.slow
 def test_recipients__of_a_dataset_without_an_owner(hub: Hub, dataset: Dataset, people: dict[str, Actor]) -> None:
     """The admins of its tenant stand in for the owner; batches without results and alerts that are off are none."""
     view = hub.views.create(LOCAL, dataset.id, "a", vql=vql.labels("a"))
@@ -96,6 +97,7 @@ def test_recipients__of_a_dataset_without_an_owner(hub: Hub, dataset: Dataset, p
     assert heard(hub, people) == {"ann": [1], "local": [1]}
 
 
+@pytest.mark.slow
 def test_recipients__in_another_tenant(multi: Hub, workspace: Workspace) -> None:
     """Who saved a view hears nothing once the dataset is hidden; the dataset of a namespace is that of its tenant."""
     tenant = multi.tenants.create(OPERATOR, "birds")
@@ -152,6 +154,7 @@ def test_read__once(hub: Hub, dataset: Dataset, people: dict[str, Actor]) -> Non
     assert hub.notifications.count_unread(LOCAL) == 1
 
 
+@pytest.mark.slow
 def test_pages__newest_first(hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
     """Pages have up to 100 notifications, of all datasets or of one, also of unread ones alone."""
     other = workspace.create_dataset("others", labelled(20, "abab"), thresholds=THRESHOLDS)
@@ -214,6 +217,7 @@ def test_access__needs_a_log_in(hub: Hub, people: dict[str, Actor]) -> None:
                 call(actor)
 
 
+@pytest.mark.slow
 def test_deletion__of_views_and_datasets(hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
     """A deleted view takes the alerts that wait, and no notification; a deleted dataset takes both."""
     gone, _ = dataset.save_view("gone"), dataset.save_view("stays")
@@ -237,6 +241,7 @@ def test_deletion__of_views_and_datasets(hub: Hub, workspace: Workspace, dataset
         assert connection.exec_driver_sql("SELECT count(*) FROM notifications").scalar() == 0
 
 
+@pytest.mark.slow
 def test_queue__without_users(tmp_path: Path) -> None:
     """Without a database of users no alert waits, whatever waited before."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
@@ -252,6 +257,7 @@ def test_queue__without_users(tmp_path: Path) -> None:
         assert queued(workspace) == 0
 
 
+@pytest.mark.slow
 def test_queue__survives_a_repair_of_the_catalog(hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
     """Alerts that wait stay when the entry of their dataset is rebuilt; wrong rows are found and removed."""
     dataset.save_view("all")

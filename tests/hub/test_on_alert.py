@@ -106,6 +106,7 @@ def test_calls__end_after_days(tmp_path: Path, clock: Clock, caplog: pytest.LogC
         assert "is not passed to the command" in caplog.text
 
 
+@pytest.mark.slow
 def test_calls__after_a_restart(tmp_path: Path, clock: Clock) -> None:
     """A call that was not made is made by the next process; one for a receiver that is gone ends."""
     with alerting(tmp_path / "ws", clock, Receiver(failures=1)) as hub:

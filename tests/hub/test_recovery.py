@@ -37,6 +37,7 @@ def run(*arguments: str) -> int:
     return int(exit_.value.code or 0)
 
 
+@pytest.mark.slow
 def test_recover__a_new_admin(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """After the loss of all users an admin is made on the command line, who has all datasets."""
     (home / "service.db").write_bytes(b"damaged" * 5000)

@@ -162,6 +162,7 @@ def test_manifest__root_is_the_deepest_common_folder(service: Service, names: li
     assert (source.root, located(source)) == (root, names)
 
 
+@pytest.mark.slow
 def test_manifest__of_many_rows(service: Service) -> None:
     """The rows of several blocks stay in order."""
     names = [f"d{number % 7}/{number}.jpg" for number in range(20_000)]

@@ -196,6 +196,7 @@ def test_credentials__a_role_that_is_denied(answering: Answering, wire: Wire, mo
     assert wire.asked == []
 
 
+@pytest.mark.slow
 def test_credentials__a_role_that_requires_an_external_id(
     service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def times_of(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in files}
 
 
+@pytest.mark.slow
 def test_backup__holds_all_that_a_workspace_needs(made: Path, backup: Path, tmp_path: Path) -> None:
     """A restored workspace has the rows, snapshots, steps, views and transactions; the former one is not needed."""
     with Workspace(made, settings=SETTINGS) as workspace:
@@ -276,6 +277,7 @@ def test_backup__freed_meanwhile(workspace: Workspace, tmp_path: Path) -> None:
         assert rows_of(opened.dataset("pets")) == rows_of(dataset)
 
 
+@pytest.mark.slow
 def test_backup__dataset_deleted_meanwhile(workspace: Workspace, tmp_path: Path) -> None:
     """A dataset that is deleted while it is copied is not in the backup."""
     reports = 0

@@ -81,6 +81,7 @@ def tagged(dataset: Dataset, tag: str = "seen") -> set[str]:
     return set(dataset.where([{"tags": {"op": "is", "value": tag}}]).media_ids())
 
 
+@pytest.mark.slow
 def test_edits__committed_together(workspace: Workspace, dataset: Dataset) -> None:
     """Edits that wait are one commit; the journal has a step of each user, which is undone by itself."""
     ids, before = media_ids(dataset), commits(dataset)
@@ -158,6 +159,7 @@ def test_edits__of_a_commit_that_fails(workspace: Workspace, dataset: Dataset) -
     assert workspace.check().is_sound
 
 
+@pytest.mark.slow
 def test_edits__beside_other_operations(workspace: Workspace, dataset: Dataset) -> None:
     """Operations that read the catalog, or start a task, see the edits that were requested before them."""
     ids, counts = media_ids(dataset), list[int]()

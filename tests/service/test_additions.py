@@ -202,6 +202,7 @@ def test_add_media__files_of_the_server_cannot_be_named(tmp_path: Path) -> None:
                 assert (answer.status_code, answer.json()["detail"]) == (400, INVALID_URI)
 
 
+@pytest.mark.slow
 def test_add_media__from_buckets(service: Service, tmp_path: Path) -> None:
     """Media of a bucket are added; a role must be in the settings, and only allowed buckets are read."""
     service.put("more-photos/set/0.png", IMAGE)

@@ -94,6 +94,7 @@ def test_operations__begin_in_their_states(served: Serving, dataset: Dataset, op
             assert str(status) in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_operations__do_not_wait_for_a_map(served: Serving, dataset: Dataset) -> None:
     """A task that makes a map keeps nothing else from starting; the dataset stays READY."""
     with all_threads_busy(served.workspace):
@@ -125,6 +126,7 @@ def test_operations__wait_for_each_task(served: Serving, dataset: Dataset, kind:
             task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED)
 
 
+@pytest.mark.slow
 def test_add_media__reindexes_at_once(served: Serving, dataset: Dataset) -> None:
     """With ``auto_reindex`` the state goes from READ ONLY to READY, and is never PARTIAL INDEX."""
     client, seen = served.local, []
@@ -145,6 +147,7 @@ def test_add_media__reindexes_at_once(served: Serving, dataset: Dataset) -> None
     assert (task["task_type"], task["dataset_status"]) == ("MEDIA_ADDITION", "READY")
 
 
+@pytest.mark.slow
 def test_add_media__and_reindex(served: Serving, dataset: Dataset) -> None:
     """An addition leads over READ ONLY to PARTIAL INDEX, and a reindex over READ ONLY to READY; each is a task."""
     client, newest, before = served.local, {}, dataset.count()

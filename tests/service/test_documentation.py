@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from framedex.service.openapi import openapi_text
 from tests.service.client import Client
 
@@ -23,6 +25,7 @@ def test_page__loads_local_files(open_client: Client) -> None:
     assert "unsafe-eval" not in page.headers["Content-Security-Policy"]
 
 
+@pytest.mark.slow
 def test_schema__is_served(open_client: Client) -> None:
     """The description of the API is public, and says which version of Framedex it describes."""
     schema = open_client.get("/api/v1/openapi.json").json()
@@ -30,6 +33,7 @@ def test_schema__is_served(open_client: Client) -> None:
     assert "/api/v1/me" in schema["paths"]
 
 
+@pytest.mark.slow
 def test_schema__is_the_file() -> None:
     """The description in the documentation is that of the routes; `make schema` writes it."""
     path = Path(__file__).parents[2] / "docs" / "openapi.json"

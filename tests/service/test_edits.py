@@ -109,6 +109,7 @@ def test_actions__that_remove(local: Client, dataset: Dataset) -> None:
     assert dataset.label_decisions() == []
 
 
+@pytest.mark.slow
 def test_actions__while_others_edit(local: Client, dataset: Dataset) -> None:
     """An action on rows that changed since they were seen is a conflict; other changes do not matter."""
     ids = dataset.view.media_ids()

@@ -22,6 +22,7 @@ from tests.service.test_protocol import get
 SEARCHES = 40
 
 
+@pytest.mark.slow
 def test_searches__leave_room_for_others(
     workspace: Workspace, dataset: Dataset, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ def _form_with_an_image() -> bytes:
     return head + encode(photo(1)) + b"\r\n--x--\r\n"
 
 
+@pytest.mark.slow
 def test_searches__end_after_a_time(
     workspace: Workspace, dataset: Dataset, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

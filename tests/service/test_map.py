@@ -161,6 +161,7 @@ def test_map_colours__of_changes(shared: tuple[Dataset, Client, Client]) -> None
         assert local.get(url(dataset, "/colours"), params=wrong).status_code == status
 
 
+@pytest.mark.slow
 def test_map_colours__of_the_basket(shared: tuple[Dataset, Client, Client]) -> None:
     """The basket is a column of truth values, before and after something is in it."""
     dataset, local, _ = shared

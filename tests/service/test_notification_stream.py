@@ -136,6 +136,7 @@ def test_stream__needs_no_ping_for_a_notification(live: Live, monkeypatch: pytes
         assert (found.name, found.data["metadata"]["result_count"]) == ("notification", 3)
 
 
+@pytest.mark.slow
 def test_stream__has_nothing_of_reading(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that read lead to no event: the next one is of the addition that follows them."""
     monkeypatch.setattr(streams, "PING_S", 0.05)
@@ -162,6 +163,7 @@ def test_stream__pings(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [next(events) for _ in range(3)] == [Received("ping", {}, None)] * 3
 
 
+@pytest.mark.slow
 def test_stream__continues_after_an_event(live: Live) -> None:
     """With the id of the last event, what came since is sent; without it, only what comes from now on."""
     with log_in(live, "vic") as client:
@@ -178,6 +180,7 @@ def test_stream__continues_after_an_event(live: Live) -> None:
             assert [notified(each).data["metadata"]["result_count"] for each in (events, others)] == [4, 4]
 
 
+@pytest.mark.slow
 def test_stream__has_no_end_of_pages(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """What came since is sent in full, however much it is."""
     monkeypatch.setattr("framedex.service.routes.notification_stream._MOST", 2)
@@ -208,6 +211,7 @@ def test_stream__of_another_process(live: Live, tmp_path: Path) -> None:
         assert notified(events).data["metadata"]["result_count"] == 3
 
 
+@pytest.mark.slow
 def test_stream__of_one_dataset(live: Live) -> None:
     """With a dataset only its notifications are sent; one that is hidden, or never was, is not found."""
     other = live.workspace.create_dataset("other", labelled(40, "abab"), thresholds=THRESHOLDS)

@@ -9,7 +9,6 @@ from framedex import Dataset
 from framedex.core.ids import batch_id, new_id
 from tests.api.test_dataset__saved_views import labelled
 from tests.growth import THRESHOLDS
-from tests.prepared import prepared
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR, PASSWORD
@@ -27,7 +26,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def dataset(served: Serving) -> Iterator[Dataset]:
     """A dataset with a saved view of all media, which only the test has; its alerts reach ann and the local user."""
-    made = prepared(served.workspace, "pets", labelled(0, "abababab"), thresholds=THRESHOLDS)
+    made = served.workspace.create_dataset("pets", labelled(0, "abababab"), thresholds=THRESHOLDS)
     made.save_view("all")
     yield made
     served.workspace.change_settings(delete_dataset_enabled=True)

@@ -57,6 +57,7 @@ def test_changes__by_get() -> None:
     assert {path for method, path, _ in changing() if method == "GET"} == CHANGING_GETS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}])
 def test_changes__of_another_site(served: Serving, dataset: Dataset, headers: dict[str, str]) -> None:
     """Each route that changes something refuses the pages of other sites, with a session and without log-ins."""

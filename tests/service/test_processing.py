@@ -18,6 +18,7 @@ NOT_ENABLED = "Ingestion from server folders is not enabled"
 INVALID = {"status": "error", "detail": "Invalid path specified", "message": "Invalid path specified"}
 
 
+@pytest.mark.slow
 def test_process__starts_a_creation(local: Client, workspace: Workspace, tmp_path: Path) -> None:
     """GET and POST start the creation of a dataset, with parameters in the query or in a form."""
     folder = str(fill(tmp_path / "few", 2))
@@ -49,6 +50,7 @@ def test_process__refuses_all_wrong_paths_alike(local: Client, workspace: Worksp
     assert workspace.datasets() == []
 
 
+@pytest.mark.slow
 def test_process__adds_media(local: Client, workspace: Workspace, tmp_path: Path) -> None:
     """Media of a folder are added to a dataset; its id is in the query."""
     dataset = workspace.create_dataset("pets", fill(tmp_path / "few", 2))

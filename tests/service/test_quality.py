@@ -90,6 +90,7 @@ def test_labels__are_counted(shared: tuple[Dataset, Client]) -> None:
     assert client.get(url(dataset, "/labels?rid=x")).status_code == 410
 
 
+@pytest.mark.slow
 def test_issues__are_those_of_the_library(shared: tuple[Dataset, Client]) -> None:
     """Counts of all types, rows of one, and the whole table as Arrow."""
     dataset, client = shared
@@ -154,6 +155,7 @@ def test_copies__of_files_of_unknown_size(local: Client, workspace: Workspace) -
     assert (answer.json()["count"], answer.json()["size_bytes"]) == (1, 0)
 
 
+@pytest.mark.slow
 def test_copies__of_all_open_groups(local: Client, dataset: Dataset) -> None:
     """The proposals of open groups are results; one action accepts them, and one undo takes all of it back."""
     groups = dataset.duplicates()

@@ -46,6 +46,7 @@ def test_routes__without_an_action() -> None:
         def forgotten() -> None: ...
 
 
+@pytest.mark.slow
 def test_routes__ask_for_credentials(open_client: Client) -> None:
     """Without credentials each route but the public ones answers 401 before it reads anything else."""
     for route in routes_of_service():
@@ -72,6 +73,7 @@ def test_routes__are_short() -> None:
     assert long == []
 
 
+@pytest.mark.slow
 def test_routes__say_what_they_do(local: Client) -> None:
     """Each route has a docstring for the documentation, and an operation id of its own."""
     found = routes_of_service()

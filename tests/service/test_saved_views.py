@@ -12,7 +12,6 @@ from framedex.core.ids import batch_id
 from framedex.storage import view_rows
 from tests.api.test_dataset__saved_views import labelled
 from tests.growth import THRESHOLDS
-from tests.prepared import prepared
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
@@ -35,7 +34,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def dataset(served: Serving) -> Iterator[Dataset]:
     """A dataset of ten media with the labels a and b, which only the test has."""
-    made = prepared(served.workspace, "pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
+    made = served.workspace.create_dataset("pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
     yield made
     served.workspace.change_settings(delete_dataset_enabled=True)
     served.workspace.delete_dataset(made.id)

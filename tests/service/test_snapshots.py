@@ -98,6 +98,7 @@ def test_snapshots__while_disabled(open_client: Client, workspace: Workspace, da
     assert written.json()["detail"] == "You do not have write access to this dataset"
 
 
+@pytest.mark.slow
 def test_snapshots__of_a_viewer(open_client: Client, dataset: Dataset) -> None:
     """A viewer sees snapshots, and changes nothing."""
     open_client.log_in("vic")

@@ -107,6 +107,7 @@ def test_tenants__see_nothing_of_each_other(tenants: tuple[Client, dict[str, str
     assert {name for _, name in asked} == set(ROOTS)
 
 
+@pytest.mark.slow
 def test_tenants__cannot_use_ids_of_each_other_in_their_own(tenants: tuple[Client, dict[str, str], str]) -> None:
     """In an own dataset an id of another tenant's gets the answer of an id that does not exist."""
     client, others, own = tenants
@@ -142,6 +143,7 @@ def test_tenants__cannot_use_ids_of_each_other_in_queries(tenants: tuple[Client,
     assert asked == {"anchor_media_id", "export_task_id", "rid"}
 
 
+@pytest.mark.slow
 def test_tenants__in_queries(tenants: tuple[Client, dict[str, str], str]) -> None:
     """A dataset of another tenant in the query is one that does not exist; lists do not have it."""
     client, others, own = tenants

@@ -99,6 +99,7 @@ def test_upload__that_fails_leaves_nothing(tmp_path: Path, settled_before: bool)
         upload_folder(tmp_path, upload.id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "upload.settle()"])
 def test_upload__of_a_process_that_died(tmp_path: Path, end: str) -> None:
     """The next upload removes unfinished files of a killed process; settled ones stay."""

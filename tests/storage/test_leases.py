@@ -135,6 +135,7 @@ def test_unleased__waits_for_the_end(catalog: Catalog, dataset_id: str) -> None:
     assert seen == [5]
 
 
+@pytest.mark.slow
 def test_leased__of_a_killed_process(catalog: Catalog, dataset_id: str, tmp_path: Path) -> None:
     """The lease of a process that was killed is taken over at once."""
     process = start(

@@ -25,6 +25,7 @@ def all_of(media: Media) -> dict[str, int]:
     return dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache_bytes", [0, 1600, 2**24], ids=["from files", "by first digits", "from memory"])
 def test_find_row_ids__of_each_state(tmp_path: Path, cache_bytes: int) -> None:
     """Ids that are there are found, and no others, whatever was deleted, added, edited and restored."""

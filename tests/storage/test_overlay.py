@@ -75,6 +75,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(60)
 @given(steps)
 def test_overlay__reads_as_written_columns(
@@ -142,6 +143,7 @@ def test_put_values__of_many_edits_keeps_few_layers(path: Path) -> None:
     assert [row["x"] for row in read(table)][:7] == [98.0, 99.0, 93.0, 94.0, 95.0, 96.0, 97.0]
 
 
+@pytest.mark.slow
 def test_put_values__does_not_write_many_values_again(tmp_path: Path) -> None:
     """A layer of very many values stays beside later ones until it is folded; smaller ones are merged as ever."""
     many = 2**17 + 1

@@ -135,6 +135,7 @@ def test_workers__of_each_start_method(every_kind: Dataset, tmp_path: Path) -> N
     assert out.split() == ["fork", "spawn", "fork"]
 
 
+@pytest.mark.slow
 def test_import__of_a_worker_loads_no_engine() -> None:
     """What a spawned worker imports to read images loads neither Lance nor DuckDB nor SQLAlchemy."""
     out = run(

@@ -94,6 +94,7 @@ def test_compile__each_test_equals_the_evaluator(case: tuple[list[Any], Rows]) -
     assert found(vql, table_of(*contents), contents) == expected(vql, contents)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(filters, st.lists(rows, min_size=1, max_size=6), st.sets(st.sampled_from(SCHEMA.names[:-1])))
 def test_compile__columns_that_the_table_lacks_are_missing_values(
@@ -104,6 +105,7 @@ def test_compile__columns_that_the_table_lacks_are_missing_values(
     assert found(vql, table_of(*contents).drop_columns(sorted(lacking)), seen) == expected(vql, seen)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(filters, st.lists(rows, min_size=1, max_size=6))
 def test_not__is_the_set_complement(vql: list[Any], contents: Rows) -> None:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from framedex.vql import SimilarityTest, TextTest, leading_searches, parse, searches, to_json
@@ -29,6 +30,7 @@ def test_leading_searches__stand_in_no_other_element() -> None:
     assert leading_searches(parse([cat, {"any": [dog]}, {"not": dog}, cat])) == (TextTest(op="fts", value="cat"),)
 
 
+@pytest.mark.slow
 @examples(300)
 @given(strategies.filters)
 def test_to_json__is_parsed_to_the_same_filter(elements: list[dict[str, Any]]) -> None:

@@ -48,6 +48,7 @@ cases = st.recursive(
 )
 
 
+@pytest.mark.slow
 @examples(150)
 @given(cases, rows)
 def test_expression__means_what_its_operators_say(case: Case, row: dict[str, Any]) -> None:

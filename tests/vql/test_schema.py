@@ -41,6 +41,7 @@ def test_schema__is_a_schema() -> None:
     Draft202012Validator.check_schema(json_schema())
 
 
+@pytest.mark.slow
 @examples(100)
 @given(filters)
 def test_schema__allows_what_parses(vql: list[Any]) -> None:

@@ -250,6 +250,13 @@ class Runner:
         """Forget all tasks in the child of a fork; they belong to its parent."""
         self._pool, self._runs = None, {}
 
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads that run tasks, made at the first use."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-task")
+        return self._pool
+
     def insert(
         self,
         connection: Any,
@@ -309,9 +316,7 @@ class Runner:
         try:
             self._forget()
             self._runs[task_id] = run
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-task")
-            run.future = self._pool.submit(run.execute)
+            run.future = self.pool.submit(run.execute)
             threading.Thread(target=run.beat, name="framedex-heartbeat", daemon=True).start()
         except BaseException:
             run.stop()

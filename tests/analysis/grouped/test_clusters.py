@@ -39,6 +39,7 @@ def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(
     assert min(pair_f1(labels[:, level], expected[:, level]) for level in range(5)) >= 0.999
 
 
+@pytest.mark.slow
 def test_linkage_by_groups__finds_cells_again(
     tmp_path: Path, expected: npt.NDArray[np.int32], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def _check_bounds(rows: npt.NDArray[np.int32], bound: Vectors, means: npt.NDArra
     assert missed.mean() < 0.02
 
 
+@pytest.mark.slow
 def test_merges__of_equal_directions_in_several_groups(tmp_path: Path) -> None:
     """A dense crowd that several groups share waits where another group may be nearer, and comes together at last."""
     vectors = np.concatenate([crowd(np.eye(16)[0], 4000, spread=0.5), clustered(2000, 16, spread=0.3)])

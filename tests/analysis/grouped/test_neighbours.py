@@ -21,6 +21,7 @@ ROWS = 12_000
 VECTORS = clustered(ROWS, 24, centres=60, spread=0.6)
 
 
+@pytest.mark.slow
 def test_nearest_by_groups__finds_what_the_search_in_memory_finds(tmp_path: Path) -> None:
     """The lists of nearly all rows are the same; the others differ by rounding."""
     expected = nearest(VECTORS, k=10, exact=False)
@@ -40,6 +41,7 @@ def test_nearest_by_groups__finds_what_the_search_in_memory_finds(tmp_path: Path
     assert (graph.cells.of_row[plan.files.place] == nearest_centroid).mean() >= 0.999
 
 
+@pytest.mark.slow
 def test_nearest_by_groups__is_the_same_with_any_executor(tmp_path: Path) -> None:
     """The number and the kind of workers change no bit of a list."""
     results = []
@@ -128,6 +130,7 @@ def test_centroids__of_a_cluster_without_structure() -> None:
     assert len(found) < 190
 
 
+@pytest.mark.slow
 def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are many cells, they are found through coarse centroids, and nearly as many neighbours are found."""
     vectors = clustered(20_000, 16, centres=300, spread=0.5)
@@ -148,6 +151,7 @@ def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, monkeypatch:
     assert (np.sort(reached, axis=1) >= best - 1e-5).mean() >= 0.95
 
 
+@pytest.mark.slow
 def test_nearest_by_groups__directions_without_structure(tmp_path: Path) -> None:
     """Where cells do not pay, all rows are compared, and the lists are exact."""
     vectors = uniform(5000, 64)
@@ -156,6 +160,7 @@ def test_nearest_by_groups__directions_without_structure(tmp_path: Path) -> None
     np.testing.assert_array_equal(np.sort(rows), np.sort(nearest(vectors, k=10, exact=True).rows))
 
 
+@pytest.mark.slow
 def test_nearest_by_groups__one_giant_cell(tmp_path: Path) -> None:
     """Rows that are nearly equal fill a cell larger than a group, and still find each other."""
     random = np.random.default_rng(0)
@@ -170,6 +175,7 @@ def test_nearest_by_groups__one_giant_cell(tmp_path: Path) -> None:
     assert all(len(set(each)) == 10 for each in rows[::50].tolist())
 
 
+@pytest.mark.slow
 def test_nearest_by_groups__stops_when_it_is_asked_to(tmp_path: Path) -> None:
     """An exception of the progress ends the search, at any of its steps."""
 
@@ -203,6 +209,7 @@ def test_bundles__of_small_cells() -> None:
     assert list(bundles(np.zeros(4, np.int64))) == []
 
 
+@pytest.mark.slow
 def test_sort_lists__may_run_again(tmp_path: Path) -> None:
     """The last step changes no file, so that a worker may be lost in the middle of it."""
     with ThreadExecutor(2) as executor:

@@ -168,6 +168,7 @@ def test_remove_few__of_media_that_kept_others_apart(
     assert_same({"groups": before["duplicate_0"]}, {"groups": state(dataset)["duplicate_0"]})
 
 
+@pytest.mark.slow
 def test_remove_few__after_a_restore(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """A restore brings back a row that was gone when the columns were read; its list changes with its neighbours."""
     monkeypatch.setattr(removal, "_ALL", 0)

@@ -100,6 +100,7 @@ def test_index__of_few_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, v
     assert not (tmp_path / "spill").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [SMALL, 2**31])
 def test_index__asks_before_a_long_search(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int

@@ -59,6 +59,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", [Gist, PortableColours])
 def test_rows__are_those_of_threads(folder: Path, tmp_path: Path, encoder: Any, started: list[int]) -> None:
     """Every column has the very same values: paths, hashes, measures, embeddings, descriptors and reasons."""

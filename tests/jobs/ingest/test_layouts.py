@@ -54,6 +54,7 @@ def coco(names: list[str], annotations: list[Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
     """Instances, key points and captions of each part are read; boxes are there once, with their key points."""
     folder = images(tmp_path / "coco", "train2017/1.jpg", "train2017/2.jpg", "val2017/1.jpg")
@@ -330,6 +331,7 @@ def test_hostile__files_stop_nothing(tmp_path: Path, name: str, content: bytes) 
     assert index.find("1.jpg", (10, 10)) == []
 
 
+@pytest.mark.slow
 def test_hostile__links_and_many_boxes(workspace: Workspace, tmp_path: Path) -> None:
     """Annotations of 0 and 10,000 boxes are read; a link to a file elsewhere is no annotation where it is refused."""
     folder = images(tmp_path / "m", "1.jpg", "2.jpg")

@@ -109,6 +109,7 @@ def has_no_process(tmp_path: Path) -> bool:
     return bool(pids) and not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.slow
 def test_rows__are_those_of_threads(
     folder: Path,
     tmp_path: Path,
@@ -129,6 +130,7 @@ def test_rows__are_those_of_threads(
     assert (again.version, again.rows, again.present) == (0, 0, 77)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not forked.has_forks(), reason="workers are forked on Linux alone")
 def test_workers__are_forked_before_threads_start() -> None:
     """They call Lance themselves; the process that forked them has no thread but that of the memory of PyArrow."""

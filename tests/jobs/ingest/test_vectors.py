@@ -141,6 +141,7 @@ def test_uris__are_relative_or_not(path: Path) -> None:
     assert [row["root"] for row in rows] == [0, 0, None, None, None]
 
 
+@pytest.mark.slow
 def test_parquet__relative_to_its_folder(tmp_path: Path, path: Path) -> None:
     """A Parquet file is read in parts, and its root is its folder."""
     file = tmp_path / "vectors.parquet"
@@ -398,6 +399,7 @@ def test_parquet__mutated(tmp_path: Path, path: Path) -> None:
     assert refused > 20
 
 
+@pytest.mark.slow
 def test_parquet__is_read_in_bounded_memory(tmp_path: Path) -> None:
     """What was read of a large group of rows does not stay in memory."""
     column = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(60_000 * 256, np.float32)), 256)
