@@ -1,270 +1,211 @@
-"""Kills of the server at random moments of uploads, processing, additions and exports: nothing is lost or half done.
+"""A server is killed in the middle of uploads, processing, additions and exports: nothing is lost or half done.
 
-For each moment a server of a fresh workspace is asked for a sequence of requests and killed in the middle of one of its
-steps, at a random time: each step gets as many kills, however short it is. Then the workspace is checked, and a second
-server must end what the first began: each file that was answered 202 is a media item at the end, and no other one; each
-export that was started has failed or can be downloaded; the next calls are accepted.
+A client sends one request after another, until the server is killed. Then the workspace is checked, and a second server
+must end what the first began.
 """
 
-import argparse
-import http.client
 import io
-import itertools
-import json
 import random
-import shutil
 import signal
-import sys
-import tempfile
 import threading
 import time
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-from PIL import Image
+import httpx2
+import pytest
 
-from common import save
 from framedex import Workspace
-from service import API, Connection, server_of
+from tests.image_files import encode, photo
+from tests.laws import trials
+from tests.service.test_server import Served, served
 
-FILES, BATCH, ADDED = 60, 10, 12
-STEPS = ("upload", "process", "addition", "export")
-
-
-def images(count: int, first: int = 0) -> dict[str, bytes]:
-    """Return small JPEG images of noise by name."""
-    found = {}
-    for number in range(first, first + count):
-        draw = np.random.default_rng(number)
-        out = io.BytesIO()
-        Image.fromarray(draw.integers(0, 256, (96, 128, 3), dtype=np.uint8)).save(out, "JPEG")
-        found[f"{number:04}.jpg"] = out.getvalue()
-    return found
-
-
-def form(files: dict[str, bytes], **fields: str) -> tuple[bytes, str]:
-    """Return a multipart form of files and fields, and its type."""
-    parts = [
-        f'--b\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
-        for name, data in files.items()
-    ]
-    parts += [
-        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
-        for name, value in fields.items()
-    ]
-    return b"".join(parts) + b"--b--\r\n", "multipart/form-data; boundary=b"
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
+_Answer = TypeVar("_Answer")
+_API = "/api/v1"
+_STEPS = {"upload": 0.5, "process": 1.5, "addition": 1.0, "export": 1.0}
+"""Steps of a client, each with the seconds within which it is killed; it is in a later step where that is too long."""
+_ENDED = {"READY", "PARTIAL INDEX", "ERROR"}
+_PAUSE_S, _MOST = 0.05, 2400
+_UPLOADED = {f"{seed:04}.jpg": encode(photo(seed), "JPEG") for seed in range(24)}
+_ADDED = {f"{seed:04}.jpg": encode(photo(seed), "JPEG") for seed in range(1000, 1008)}
 
 
 class Story:
-    """What a client did until the server was killed.
+    """The requests of a client until its server is killed.
+
+    Args:
+        server: the server.
+        killed_in: the step in which the server is killed.
+        after_s: the seconds from its beginning.
 
     Attributes:
         step: the present step.
-        dataset_id: the dataset; None before it was made.
+        dataset_id: the dataset; empty before it was made.
+        path: of the upload.
         accepted: the names of the files that were answered 202.
         doubtful: the names of the files of the request without an answer.
-        processing: whether the upload was handed over; None if that is not known.
-        added: whether the addition was accepted; None if that is not known.
+        is_processed: whether the upload was handed over; None if that is not known.
+        is_added: whether the addition was accepted; None if that is not known.
         exports: ids of started exports.
-        began_s: when each step began.
     """
 
-    def __init__(self) -> None:
-        self._step = ""
-        self.began_s = dict[str, float]()
-        self._changed = threading.Condition()
-        self.dataset_id: str | None = None
-        self.number: int | None = None
+    def __init__(self, server: Served, killed_in: str, after_s: float) -> None:
+        self._client, self._timer = Client(server.url), threading.Timer(after_s, server.process.kill)
+        self._killed_in, self.step, self.dataset_id, self.path = killed_in, "", "", ""
         self.accepted, self.doubtful = set[str](), set[str]()
-        self.processing: bool | None = False
-        self.added: bool | None = False
-        self.exports: list[str] = []
+        self.is_processed: bool | None = False
+        self.is_added: bool | None = False
+        self.exports = list[str]()
 
-    @property
-    def step(self) -> str:
-        """The present step."""
-        return self._step
+    def tell(self) -> None:
+        """Send requests until one has no answer."""
+        with suppress(httpx2.TransportError):
+            self._upload()
+            self._process()
+            self._add()
+            self._export()
+        self._timer.join()
+        self._client.http.close()
 
-    @step.setter
-    def step(self, step: str) -> None:
-        with self._changed:
-            self._step, self.began_s[step] = step, time.monotonic()
-            self._changed.notify_all()
+    def _begin(self, step: str) -> None:
+        self.step = step
+        if step == self._killed_in:
+            self._timer.start()
 
-    def wait_for(self, step: str) -> None:
-        """Wait until a step has begun."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: step in self.began_s, 120):
-                raise RuntimeError(f"the step {step!r} does not begin")
-
-    def run(self, url: str, exports: int | None = None) -> None:
-        """Send one request after another, until one has no answer, or after so many exports."""
-        connection = Connection(url)
-        self.step = "upload"
-        self.dataset_id = json.loads(connection.get(f"{API}/ingestion/new_dataset?dataset_name=pets"))["dataset_id"]
-        path = f"{API}/ingestion/{self.dataset_id}"
-        self.number = json.loads(connection.get(f"{path}/data_files"))["trans_id"]
-        files = list(images(FILES).items())
-        for first in range(0, FILES, BATCH):
-            batch = dict(files[first : first + BATCH])
-            self.doubtful = set(batch)
-            connection.send("POST", f"{path}/data_files/{self.number}", *form(batch))
+    def _upload(self) -> None:
+        self._begin("upload")
+        self.dataset_id = self._client.ask("ingestion/new_dataset", dataset_name="pets")["dataset_id"]
+        number = self._client.ask(f"ingestion/{self.dataset_id}/data_files")["trans_id"]
+        self.path = f"ingestion/{self.dataset_id}/{{}}/{number}"
+        names = list(_UPLOADED)
+        for first in range(0, len(names), 5):
+            self.doubtful = set(names[first : first + 5])
+            self._client.send(self.path.format("data_files"), {name: _UPLOADED[name] for name in self.doubtful})
             self.accepted |= self.doubtful
             self.doubtful = set()
-        self.step, self.processing = "process", None
-        connection.send("POST", f"{path}/process_files/{self.number}")
-        self.processing = True
-        wait_ready(connection, self.dataset_id)
-        self.step, self.added = "addition", None
-        connection.send("POST", f"{API}/dataset/{self.dataset_id}/add_media", *form(images(ADDED, 1000)))
-        self.added = True
-        wait_ready(connection, self.dataset_id)
-        self.step = "export"
-        connection.send("POST", f"{API}/dataset/{self.dataset_id}/reindex")
-        wait_ready(connection, self.dataset_id, {"READY"})
-        for number in itertools.count() if exports is None else range(exports):
-            query = f"file_name=all{number}&export_format=json&include_images=true"
-            answer = connection.get(f"{API}/dataset/{self.dataset_id}/export_context_async?{query}")
-            self.exports.append(json.loads(answer)["id"])
-            wait_export(connection, self.dataset_id, self.exports[-1])
+
+    def _process(self) -> None:
+        self._begin("process")
+        self.is_processed = None
+        self._client.send(self.path.format("process_files"))
+        self.is_processed = True
+        self._client.settle(self.dataset_id)
+
+    def _add(self) -> None:
+        self._begin("addition")
+        self.is_added = None
+        self._client.send(f"dataset/{self.dataset_id}/add_media", _ADDED)
+        self.is_added = True
+        self._client.settle(self.dataset_id)
+
+    def _export(self) -> None:
+        self._begin("export")
+        self._client.send(f"dataset/{self.dataset_id}/reindex")
+        self._client.settle(self.dataset_id, {"READY"})
+        for number in count():
+            self.exports.append(self._client.export(self.dataset_id, f"all {number}", images=True))
+            self._client.exported(self.dataset_id, self.exports[-1])
 
 
-def wait_ready(connection: Connection, dataset_id: str, wanted: set[str] | None = None) -> str:
-    """Return the status of a dataset once nothing runs."""
-    for _ in range(1200):
-        status: str = json.loads(connection.get(f"{API}/dataset/{dataset_id}"))["status_new"]
-        if status in (wanted or {"READY", "PARTIAL INDEX", "ERROR"}):
-            return status
-        time.sleep(0.05)
-    raise RuntimeError(f"the dataset stays {status}")
+class Client:
+    """A client of a service by its paths.
+
+    Args:
+        url: of the service.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.http = httpx2.Client(base_url=url, timeout=120)
+
+    def ask(self, path: str, **query: Any) -> Any:
+        """Return the JSON of a GET."""
+        return self.http.get(f"{_API}/{path}", params=query).raise_for_status().json()
+
+    def send(self, path: str, files: dict[str, bytes] | None = None) -> None:
+        """Send a POST, with files if there are any."""
+        parts = [("files", file) for file in (files or {}).items()]
+        self.http.post(f"{_API}/{path}", files=parts or None).raise_for_status()
+
+    def status(self, dataset_id: str) -> str:
+        """Return the status of a dataset."""
+        return str(self.ask(f"dataset/{dataset_id}")["status_new"])
+
+    def settle(self, dataset_id: str, ends: set[str] = _ENDED) -> str:
+        """Return the status of a dataset once nothing runs."""
+        return next(status for status in self._asked(lambda: self.status(dataset_id)) if status in ends)
+
+    def export(self, dataset_id: str, name: str, *, images: bool) -> str:
+        """Start an export and return its id."""
+        query = {"file_name": name, "export_format": "json", "include_images": images}
+        return str(self.ask(f"dataset/{dataset_id}/export_context_async", **query)["id"])
+
+    def exported(self, dataset_id: str, export_id: str) -> dict[str, Any]:
+        """Return an export once it has ended."""
+        path, query = f"dataset/{dataset_id}/export_status", {"export_task_id": export_id}
+        records = self._asked(lambda: self.ask(path, **query))
+        return next(record for record in records if record["status"] in {"COMPLETED", "FAILED", "REJECTED"})
+
+    def _asked(self, ask: Callable[[], _Answer]) -> Iterator[_Answer]:
+        """Yield answers, with pauses, until there were too many."""
+        for _ in range(_MOST):
+            yield ask()
+            time.sleep(_PAUSE_S)
+        raise AssertionError("what was waited for did not come")
 
 
-def wait_export(connection: Connection, dataset_id: str, export_id: str) -> dict[str, Any]:
-    """Return an export once it has ended."""
-    for _ in range(1200):
-        path = f"{API}/dataset/{dataset_id}/export_status?export_task_id={export_id}"
-        record: dict[str, Any] = json.loads(connection.get(path))
-        if record["status"] in ("COMPLETED", "FAILED", "REJECTED"):
-            return record
-        time.sleep(0.05)
-    raise RuntimeError("the export does not end")
+@pytest.mark.parametrize("number", range(trials(1, 14)))
+@pytest.mark.parametrize("step", _STEPS)
+def test_server__killed(tmp_path: Path, step: str, number: int, record_property: Callable[[str, object], None]) -> None:
+    """Each file that was accepted is an image at the end and no other one, and the next requests are accepted."""
+    folder, after_s = tmp_path / "ws", random.Random(f"{step} {number}").uniform(0, _STEPS[step])
+    Workspace(folder).close()
+    with served(folder, FRAMEDEX_COPY_BUDGET_MS="0") as server:
+        story = Story(server, step, after_s)
+        story.tell()
+        assert server.process.wait(60) == -signal.SIGKILL
+    at = f"killed {after_s:.3f} s after the beginning of {step!r}, in {story.step!r}"
+    record_property("kill", ("server", story.step))
+    with Workspace(folder) as workspace:
+        assert workspace.check().findings == [], at
+    with served(folder, FRAMEDEX_COPY_BUDGET_MS="0") as server:
+        client = Client(server.url)
+        assert faults_of(client, folder, story) == [], at
+        client.http.close()
+        server.stop()
 
 
-def undisturbed(template: Path, folder: Path) -> dict[str, float]:
-    """Return how long each step lasts, in seconds; the last one with two exports."""
-    shutil.copytree(template, folder)
-    story, server = Story(), server_of(folder)
-    try:
-        story.run(server.url, exports=2)
-    finally:
-        server.process.send_signal(signal.SIGTERM)
-        server.process.wait(60)
-    times = [story.began_s[step] for step in STEPS] + [time.monotonic()]
-    return {step: after - began for step, began, after in zip(STEPS, times, times[1:], strict=False)}
-
-
-def kill_once(template: Path, folder: Path, step: str, seconds: float) -> tuple[str, list[str]]:
-    """Kill a server some seconds after the beginning of a step; return the step it was in, and what is wrong then."""
-    shutil.copytree(template, folder)
-    story, server = Story(), server_of(folder)
-    url = server.url
-
-    def tell() -> None:
-        try:
-            story.run(url)
-        except (OSError, RuntimeError, ValueError, KeyError, http.client.HTTPException):
-            return
-
-    client = threading.Thread(target=tell, daemon=True)
-    client.start()
-    story.wait_for(step)
-    time.sleep(seconds)
-    step = story.step
-    server.process.send_signal(signal.SIGKILL)
-    server.process.wait()
-    client.join(60)
-    wrong = []
-    with Workspace(folder) as workspace:  # which removes what a killed creation has left
-        wrong += [f"check: {finding}" for finding in workspace.check().findings]
-    server = server_of(folder)
-    try:
-        wrong += problems(server.url, folder, story)
-    finally:
-        server.process.send_signal(signal.SIGTERM)
-        server.process.wait(60)
-    return step, wrong
-
-
-def problems(url: str, folder: Path, story: Story) -> list[str]:
+def faults_of(client: Client, folder: Path, story: Story) -> list[str]:
     """Return what is wrong once the second server has ended what the first began."""
-    if story.dataset_id is None:
+    if not story.path:
         return []
-    connection, dataset_id, wrong = Connection(url), story.dataset_id, list[str]()
-    if json.loads(connection.get(f"{API}/dataset/{dataset_id}"))["status_new"] == "DRAFT":
-        if story.processing is True:
+    if client.status(story.dataset_id) == "DRAFT":
+        if story.is_processed:
             return ["an upload that was handed over is a draft again"]
-        if story.number is None:
-            return []
         if not story.accepted:  # the files of the request without an answer may be there or not
             return []
-        connection.send("POST", f"{API}/ingestion/{dataset_id}/process_files/{story.number}")
-    status = wait_ready(connection, dataset_id)
-    if status == "ERROR":
+        client.send(story.path.format("process_files"))
+    if client.settle(story.dataset_id) == "ERROR":
         return ["the dataset is in ERROR"]
     with Workspace(folder, read_only=True) as workspace:
-        names = {Path(name).name for name in workspace.dataset(dataset_id).to_arrow(["path"])["path"].to_pylist()}
-    added = set(images(ADDED, 1000))
-    first = names - added
-    if story.accepted - first:
-        wrong.append(f"lost: {sorted(story.accepted - first)[:3]}")
-    if first - story.accepted - story.doubtful:
-        wrong.append(f"never accepted: {sorted(first - story.accepted - story.doubtful)[:3]}")
-    if names & added and names & added != added:
-        wrong.append(f"{len(names & added)} of {ADDED} files of an addition")
-    if story.added is True and not names & added:
-        wrong.append("an accepted addition is lost")
+        names = {Path(name).name for name in workspace.dataset(story.dataset_id).to_arrow(["path"])["path"].to_pylist()}
+    uploaded, added = names - set(_ADDED), names & set(_ADDED)
+    faults = [f"lost: {name}" for name in story.accepted - uploaded]
+    faults += [f"never accepted: {name}" for name in uploaded - story.accepted - story.doubtful]
+    if added not in (set(), set(_ADDED)) or (story.is_added and not added):
+        faults.append(f"{len(added)} of {len(_ADDED)} files of an addition")
     for export_id in story.exports:
-        record = wait_export(connection, dataset_id, export_id)
+        record = client.exported(story.dataset_id, export_id)
         if record["status"] == "COMPLETED":
-            data = connection.get(record["download_uri"].replace(url, ""))
-            if zipfile.ZipFile(io.BytesIO(data)).testzip() is not None:
-                wrong.append("a completed export is damaged")
-    started = json.loads(
-        connection.get(f"{API}/dataset/{dataset_id}/export_context_async?file_name=last&export_format=json")
-        if status == "READY"
-        else connection.send("POST", f"{API}/dataset/{dataset_id}/reindex") or "{}"
-    )
-    if "id" in started and wait_export(connection, dataset_id, started["id"])["status"] != "COMPLETED":
-        wrong.append("no export afterwards")
-    return wrong
-
-
-def main() -> None:
-    """Kill at many moments and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--moments", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    draw, counts, wrong = random.Random(arguments.seed), dict.fromkeys(STEPS, 0), list[str]()
-    with tempfile.TemporaryDirectory() as scratch:
-        template = Path(scratch) / "template"
-        Workspace(template).close()
-        lasts_s = undisturbed(template, Path(scratch) / "undisturbed")
-        print({step: round(seconds, 2) for step, seconds in lasts_s.items()}, flush=True)
-        for moment in range(arguments.moments):
-            wanted = STEPS[moment % len(STEPS)]
-            seconds = draw.uniform(0.0, lasts_s[wanted])
-            step, found = kill_once(template, Path(scratch) / f"ws{moment}", wanted, seconds)
-            counts[step] += 1
-            wrong += [f"moment {moment}, {seconds:.2f} s, {step}: {each}" for each in found]
-            print(f"{moment}: {seconds:.2f} s, {step}: {'; '.join(found) or 'good'}", flush=True)
-            shutil.rmtree(Path(scratch) / f"ws{moment}", ignore_errors=True)
-    print(f"kills by step: {counts}; {len(wrong)} faults")
-    save("kill_service", {"kills": counts, "faults": wrong})
-    sys.exit(bool(wrong))
-
-
-if __name__ == "__main__":
-    main()
+            content = client.http.get(record["download_uri"]).raise_for_status().content
+            if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
+                faults.append("a completed export is damaged")
+    if client.status(story.dataset_id) != "READY":
+        client.send(f"dataset/{story.dataset_id}/reindex")
+    client.settle(story.dataset_id, {"READY"})
+    last = client.exported(story.dataset_id, client.export(story.dataset_id, "last", images=False))
+    return [*faults, *(["no export afterwards"] if last["status"] != "COMPLETED" else [])]
