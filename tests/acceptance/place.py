@@ -1,69 +1,55 @@
-"""The place of a check of ``acceptance.py``: a workspace, a server in a process of its own, pages, commands."""
+"""The place of a test: a workspace, a server in a process of its own, pages, commands."""
 
-import json
-import re
-import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+import pyarrow as pa
+from playwright.sync_api import Page
 
 from framedex import Dataset, Workspace
-from service import Server, server_of
-from web_data import NAME, make
+from tests.gallery import SETTINGS
+from tests.image_files import photo, write
+from tests.service.test_server import ENVIRONMENT, Served
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-]
+NAME = "web"
+LEVELS = (0.06, 0.11, 0.21, 0.31, 0.51)
+_PHOTOS, _DIMENSION, _MEMBERS, _CLASSES = 64, 16, 50, 40
+_COPIES, _MISLABELLED = 0.02, 0.02  # shares of the rows
 
 
 class Place:
-    """What a check works with; the server, the workspace and the pages are closed at its end.
+    """A workspace with what a test does to it; the server, commands and the workspace are closed at the end.
 
     Args:
-        browser: shows the pages.
-        folder: for all files of the check.
-        large: the workspace of a million rows; None where there is none.
+        folder: for all files of the test.
+        open_page: opens pages.
 
     Attributes:
-        problems: what pages logged as errors, and requests to other hosts.
+        workspace_path: the workspace.
     """
 
-    def __init__(self, browser: Browser, folder: Path, large: Path | None) -> None:
-        self._browser, self.folder, self._large = browser, folder, large
-        self.workspace_path = folder / "workspace"
+    def __init__(self, folder: Path, open_page: Callable[..., Page]) -> None:
+        self.folder, self.workspace_path = folder, folder / "workspace"
+        self._open_page, self._stack = open_page, ExitStack()
         self._workspace: Workspace | None = None
-        self._server: Server | None = None
-        self._contexts: list[BrowserContext] = []
-        self._processes: list[subprocess.Popen[str]] = []
-        self._allowed: tuple[str, ...] = ()
-        self.problems: list[str] = []
+        self._server: Served | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for context in self._contexts:
-            context.close()
-        for process in self._processes:
-            if process.poll() is None:
-                process.kill()
-            process.wait(60)
-        self.stop()
-        if self._workspace is not None:
-            self._workspace.close()
+        self._stack.close()
 
     @property
     def workspace(self) -> Workspace:
         """The workspace, opened in this process beside the server's."""
         if self._workspace is None:
-            self._workspace = Workspace(self.workspace_path)
+            self._workspace = self._stack.enter_context(Workspace(self.workspace_path, settings=SETTINGS))
         return self._workspace
 
     @property
@@ -72,114 +58,63 @@ class Place:
         assert self._server is not None
         return self._server.url
 
-    def use_large(self) -> Dataset:
-        """Use the workspace of a million rows."""
-        assert self._large is not None
-        self.workspace_path = self._large
-        return self.workspace.dataset(NAME)
-
-    def demo(self) -> Dataset:
-        """Make the dataset of ``framedex demo``."""
-        self.command("demo", "--output", str(self.folder / "report.html"))
-        return self.workspace.dataset("demo")
-
     def vectors(self, rows: int) -> Dataset:
-        """Make a dataset of clustered vectors with copies and wrong labels, whose rows name photographs."""
-        make(self.workspace_path, rows)
-        return self.workspace.dataset(NAME)
+        """Make a dataset of clustered vectors with copies and wrong labels, whose rows name a few images."""
+        draw = np.random.default_rng(0)
+        centres = draw.standard_normal((rows // _MEMBERS, _DIMENSION))
+        clusters = draw.integers(len(centres), size=rows)
+        vectors = centres[clusters] + 0.35 * draw.standard_normal((rows, _DIMENSION))
+        copies = draw.choice(rows, int(rows * _COPIES), replace=False)
+        originals = draw.integers(rows, size=len(copies))
+        clusters[copies] = clusters[originals]
+        vectors[copies] = vectors[originals] + 0.01 * draw.standard_normal((len(copies), _DIMENSION))
+        wrong = draw.random(rows) < _MISLABELLED
+        classes = np.where(wrong, draw.integers(_CLASSES, size=rows), clusters % _CLASSES)
+        columns = {
+            "uri": [str(self._linked(number)) for number in range(rows)],
+            "embedding": pa.array(list(vectors.astype(np.float32)), pa.list_(pa.float32())),
+            "label": [f"class {number:02}" for number in classes.tolist()],
+        }
+        return self.workspace.create_dataset(NAME, pa.table(columns), thresholds=LEVELS)
 
-    def serve(self, port: int = 0, **environment: str) -> str:
-        """Start the server; return its address."""
-        self._server = server_of(self.workspace_path, port=port, **environment)
-        return self._server.url
+    def _linked(self, number: int) -> Path:
+        """Return the path of a row: a link to one of a few images."""
+        image, path = self.folder / "photos" / f"{number % _PHOTOS:02}.jpg", self.folder / "files" / f"{number:07}.jpg"
+        if not image.exists():
+            write(image, photo(number))
+        path.parent.mkdir(exist_ok=True)
+        path.hardlink_to(image)
+        return path
 
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End the server."""
-        if self._server is not None:
-            self._server.process.send_signal(how)
-            self._server.process.wait(60)
-            self._server = None
+    def serve(self, port: str = "0") -> None:
+        """Start the server."""
+        self._server = Served(self.workspace_path, "--port", port, LOG_LEVEL="WARNING")
+        self._stack.callback(self._server.kill)
 
-    def page(self, path: str, *, allowed: tuple[str, ...] = (), **options: Any) -> Page:
-        """Open a page.
+    def kill(self) -> None:
+        """Kill the server."""
+        assert self._server is not None
+        self._server.kill()
 
-        Args:
-            path: its address.
-            allowed: parts of errors that the browser may log.
-            options: of the browser's context.
-        """
-        context = self._browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
-        context.set_default_timeout(30_000)
-        self._contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: self._note(message.type, message.text, allowed))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", lambda request: self._check_host(request.url))
-        page.goto(self.url + path)
+    def page(self, path: str, **options: Any) -> Page:
+        """Open a page of the server, which is closed before it; options as of ``open_page``."""
+        page = self._open_page(self, path, **options)
+        self._stack.callback(page.close)
         return page
 
-    def _note(self, kind: str, text: str, allowed: tuple[str, ...]) -> None:
-        if kind == "error" and not any(each in text for each in allowed):
-            self.problems.append(text)
-
-    def _check_host(self, url: str) -> None:
-        if not url.startswith(("http://127.0.0.1:", "data:", "blob:")):
-            self.problems.append(f"asked for {url}")
-
-    def command(self, *arguments: str, typed: str | None = None) -> str:
+    def command(self, *arguments: str) -> str:
         """Run a command of Framedex on the workspace; return what it printed."""
-        done = subprocess.run(self._program(arguments), capture_output=True, text=True, input=typed, check=False)
-        if done.returncode:
-            raise RuntimeError(f"framedex {' '.join(arguments)}: {done.stderr}")
-        return done.stdout
+        return subprocess.run(
+            self._program(arguments), capture_output=True, text=True, check=True, env=ENVIRONMENT
+        ).stdout
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a command of Framedex on the workspace."""
-        process = subprocess.Popen(
-            self._program(arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
-        )
-        self._processes.append(process)
+        output = subprocess.DEVNULL
+        process = subprocess.Popen(self._program(arguments), stdout=output, stderr=output, env=ENVIRONMENT)
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
         return process
 
     def _program(self, arguments: tuple[str, ...]) -> list[str]:
         return [sys.executable, "-m", "framedex", *arguments, "--workspace", str(self.workspace_path)]
-
-    def json(self, *arguments: str) -> Any:
-        """Run a command and return what it printed as JSON."""
-        return json.loads(self.command(*arguments, "--json"))
-
-
-def number_in(locator: Locator) -> int:
-    """Return the first number in the text of an element."""
-    found = re.search(r"\d[\d,]*", locator.inner_text())
-    assert found is not None
-    return int(found.group().replace(",", ""))
-
-
-def saved(page: Page) -> None:
-    """Wait until the server has confirmed all changes of a page."""
-    expect(page.get_by_text(re.compile("^Saving "))).to_have_count(0)
-
-
-def boxes_of(images: Path, count: int) -> dict[str, list[list[int]]]:
-    """Write wide and tall images with a bright rectangle each, half of them turned by EXIF; return the rectangles."""
-    import cv2
-    from PIL import Image
-
-    images.mkdir(parents=True)
-    rectangles, draw = {}, np.random.default_rng(0)
-    for number in range(count):
-        size = (640, 480) if number < count // 2 else (420, 640)
-        pixels = cv2.resize(draw.integers(0, 90, (6, 8, 3), np.uint8), size, interpolation=cv2.INTER_CUBIC)
-        x, y, width, height = 40 + 30 * number, 50 + 30 * number, 200, 120
-        pixels[y : y + height, x : x + width] = (255, 40, 40)
-        name, orientation = f"{number}.jpg", 6 if number % 2 else 1
-        stored = np.rot90(pixels) if orientation == 6 else pixels  # EXIF 6: turned clockwise when it is shown
-        exif = Image.Exif()
-        exif[0x0112] = orientation
-        Image.fromarray(np.ascontiguousarray(stored)).save(images / name, quality=95, subsampling=0, exif=exif)
-        rectangles[name] = [[x, y, width, height]]
-    lines = ["filename,col_x,row_y,width,height,label"]
-    lines += [f"{name},{','.join(map(str, box))},thing" for name, boxes in rectangles.items() for box in boxes]
-    (images / "object_annotations.csv").write_text("\n".join(lines), encoding="utf-8")
-    return rectangles

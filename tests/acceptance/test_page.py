@@ -1,39 +1,38 @@
-"""Checks of ``acceptance.py``: a person at the page, others beside it, and the server that stops."""
+"""A person at the page, others beside it, and a server that is killed."""
 
-import http.client
 import json
 import math
-import re
-import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import cv2
 import numpy as np
+import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
-from acceptance_site import Place, boxes_of, saved
-from framedex import Workspace
+from tests.acceptance.place import Place
+from tests.browser.site import all_saved
+from tests.image_files import ORIENTATION, photo, write
+from tests.laws import trials
+from tests.pauses import PATIENCE_S, wait_until
 
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
+_ADDED = trials(400, 1500)
 _PHOTOS = 60
+_WIDTH = 200  # of the rectangles, in pixels
 _CATS = [{"folder": {"op": "is", "value": "cats"}}]
 
 
 def _photos(folder: Path, first: int, count: int) -> Path:
-    """Write photographs of soft areas, each another one, in two folders."""
+    """Write images, each another one, in two folders."""
     for number in range(first, first + count):
-        draw = np.random.default_rng(number)
-        small = draw.integers(0, 256, (9, 12, 3), np.uint8)
-        path = folder / ("cats" if number % 2 else "dogs") / f"{number:03}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        cv2.imwrite(str(path), cv2.resize(small, (640, 480), interpolation=cv2.INTER_CUBIC))
+        write(folder / ("cats" if number % 2 else "dogs") / f"{number:03}.jpg", photo(number))
     return folder
 
 
-def text_goes_nowhere_else(place: Place) -> str:
-    """Type letters that are keys, and arrows, into the search box; look at images at full size and come back."""
+def test_search_box__takes_letters_that_are_keys(place: Place) -> None:
+    """Letters that are keys, and arrows, are text in the search box, and change nothing."""
     dataset = place.workspace.create_dataset("photos", _photos(place.folder / "photos", 0, _PHOTOS))
     place.serve()
     page = place.page("/d/photos/pictures")
@@ -46,71 +45,46 @@ def text_goes_nowhere_else(place: Place) -> str:
     expect(page.get_by_role("searchbox")).to_have_value("txlb?")
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert dataset.journal() == []
-    page.keyboard.press("Escape")
-    page.locator("[data-position='0']").focus()
-    page.keyboard.press("Enter")
-    page.locator(".canvas img").first.wait_for()
-    page.keyboard.press("z")
-    for number in range(2, 7):
-        page.keyboard.press("ArrowRight")
-        expect(page.get_by_text(f"{number} of {_PHOTOS}", exact=True)).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator("[data-position='5']")).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    expect(page.locator("[data-position='6']")).to_be_focused()
-    return "nothing but text happened; five images on, Escape, and the arrows go on from there"
 
 
-def dropped_image_is_a_search(place: Place) -> str:
-    """Drop a JPEG on the search box: the images are those of the library, in its order; and so for nonsense."""
-    dataset = place.workspace.create_dataset("photos", _photos(place.folder / "photos", 0, _PHOTOS))
-    place.serve()
-    wanted = place.folder / "photos" / "cats" / "007.jpg"
-    page = place.page("/d/photos/pictures")
-    page.get_by_role("gridcell").first.wait_for()
-    content = list(wanted.read_bytes())
-    transfer = page.evaluate_handle(
-        """(content) => {
-            const transfer = new DataTransfer();
-            transfer.items.add(new File([new Uint8Array(content)], 'a.jpg', {type: 'image/jpeg'}));
-            return transfer;
-        }""",
-        content,
-    )
-    page.locator("search").dispatch_event("drop", {"dataTransfer": transfer})
-    expect(page).to_have_url(re.compile("like="))
-    expect(page.locator("[data-position='0']")).to_have_accessible_name(re.compile("007"))
-    found = dataset.similar(wanted, 1000).to_arrow(["image_filename"])["image_filename"].to_pylist()
-    for position, name in enumerate(found[:12]):
-        expect(page.locator(f"[data-position='{position}']")).to_have_accessible_name(re.compile(re.escape(name)))
-    page.goto(f"{place.url}/d/photos/pictures?q=zxqj")
-    expect(page.get_by_text("Nothing here matches this search.")).to_be_visible()
-    return f"{len(found)} images, the first twelve in the order of the library; nonsense finds nothing"
-
-
-def boxes_are_where_things_are(place: Place) -> str:
-    """Compare the drawn boxes with the bright rectangles in the pixels, upright, turned by EXIF, zoomed and moved."""
-    rectangles = boxes_of(place.folder / "things", 4)
+def test_boxes__are_where_things_are(place: Place) -> None:
+    """Drawn boxes cover the bright rectangles in the pixels: upright, turned by EXIF, zoomed and moved."""
+    names = boxes_of(place.folder / "things", 4)
     dataset = place.workspace.create_dataset("things", place.folder / "things")
     place.serve()
     page = place.page("/d/things/pictures")
-    worst = 0.0
-    for name in rectangles:
-        page.goto(f"{place.url}/d/things/m/{dataset.media_id(name)}")
+    for name in names:
+        page.goto(f"/d/things/m/{dataset.media_id(name)}")
         page.locator(".canvas img").first.wait_for()
-        if name == next(iter(rectangles)):  # they stay shown from then on
+        if name == names[0]:  # they stay shown from then on
             page.keyboard.press("b")
         expect(page.locator("svg.boxes rect")).to_have_count(1)
         for keys in ([], ["z", "Shift+ArrowRight"]):
             for key in keys:
                 page.keyboard.press(key)
-            page.wait_for_timeout(700)
-            worst = max(worst, _distance(page))
-    assert worst <= 3, worst  # a part of it is the width of the drawn line
+            wait_until(lambda: _distance(page) <= 3)  # a part of it is the width of the drawn line
     page.keyboard.press("]")
     expect(page.locator("svg.boxes rect.chosen")).to_have_count(1)
     expect(page.get_by_role("region", name="Boxes").get_by_role("listitem")).to_have_count(1)
-    return f"edges of {len(rectangles)} boxes within {worst:.1f} pixels of the image of what is seen, both zooms"
+
+
+def boxes_of(images: Path, count: int) -> list[str]:
+    """Write wide and tall images with a bright rectangle each, half of them turned by EXIF; return their names."""
+    images.mkdir(parents=True)
+    lines, draw = ["filename,col_x,row_y,width,height,label"], np.random.default_rng(0)
+    for number in range(count):
+        size = (640, 480) if number < count // 2 else (420, 640)
+        pixels = cv2.resize(draw.integers(0, 90, (6, 8, 3), np.uint8), size, interpolation=cv2.INTER_CUBIC)
+        x, y = 40 + 30 * number, 50 + 30 * number
+        pixels[y : y + 120, x : x + _WIDTH] = (255, 40, 40)
+        is_turned = bool(number % 2)
+        exif = Image.Exif()
+        exif[ORIENTATION] = 6 if is_turned else 1  # 6: turned clockwise when it is shown
+        stored = Image.fromarray(np.ascontiguousarray(np.rot90(pixels) if is_turned else pixels))
+        stored.save(images / f"{number}.jpg", quality=95, subsampling=0, exif=exif)
+        lines.append(f"{number}.jpg,{x},{y},{_WIDTH},120,thing")
+    (images / "object_annotations.csv").write_text("\n".join(lines), encoding="utf-8")
+    return [f"{number}.jpg" for number in range(count)]
 
 
 def _distance(page: Page) -> float:
@@ -133,25 +107,25 @@ def _distance(page: Page) -> float:
     if not rows.size:
         return 0.0 if clipped[0] == clipped[2] or clipped[1] == clipped[3] else math.inf
     seen = (columns.min() + left, rows.min() + top, columns.max() + left + 1, rows.max() + top + 1)
-    scale = drawn["width"] / 200  # the rectangles are 200 pixels wide
-    return max(abs(a - b) for a, b in zip(seen, clipped, strict=True)) / scale
+    scale = drawn["width"] / _WIDTH
+    return float(max(abs(a - b) for a, b in zip(seen, clipped, strict=True)) / scale)
 
 
-def saved_view_follows_the_command_line(place: Place) -> str:
-    """Save a view, add images by a command: its count and its line grow, and its link shows the same elsewhere."""
+def test_saved_view__follows_the_command_line(place: Place) -> None:
+    """A saved view counts the images that a command adds, with a line, and its link shows the same elsewhere."""
     photos = _photos(place.folder / "photos", 0, _PHOTOS)
     place.workspace.create_dataset("photos", photos)
     place.serve()
     page = place.page("/d/photos/pictures")
     page.get_by_role("gridcell").first.wait_for()
-    page.goto(f"{place.url}/d/photos/pictures?{urlencode({'f': json.dumps(_CATS)})}")
+    page.goto(f"/d/photos/pictures?{urlencode({'f': json.dumps(_CATS)})}")
     shown = page.locator(".count")
     expect(shown).to_have_text(f"{_PHOTOS // 2} of {_PHOTOS} images")
     page.get_by_role("button", name="Save this view").click()
     page.get_by_label("Name of the view").fill("cats")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Saved the view")).to_be_visible()
-    page.goto(f"{place.url}/d/photos/views")
+    page.goto("/d/photos/views")
     view = page.get_by_role("listitem").filter(has_text="cats")
     expect(view.locator("> .number")).to_contain_text(str(_PHOTOS // 2))
     for first in (_PHOTOS, _PHOTOS + 10):
@@ -162,45 +136,32 @@ def saved_view_follows_the_command_line(place: Place) -> str:
     link = view.locator("a.view").get_attribute("href")
     other = place.page(str(link))
     expect(other.locator(".count")).to_have_text(f"{_PHOTOS // 2 + 10} of {_PHOTOS + 20} images")
-    return f"{_PHOTOS // 2} → {_PHOTOS // 2 + 10} cats after two additions by the command, the link shows the same"
 
 
-def additions_are_seen_and_lead_to_an_index(place: Place) -> str:
-    """Start ``framedex add`` in a terminal: progress, PARTIAL INDEX, no clean-up, then an index from the page."""
+def test_addition__in_a_terminal_is_seen(place: Place) -> None:
+    """An addition by a command shows its progress, then that the index is partial; the page makes the index."""
     photos = _photos(place.folder / "photos", 0, _PHOTOS)
     dataset = place.workspace.create_dataset("photos", photos)
-    more = _photos(place.folder / "more", 1000, 1500)
+    more = _photos(place.folder / "more", 1000, _ADDED)
     place.serve()
     page = place.page("/d/photos/pictures")
     page.get_by_role("gridcell").first.wait_for()
     before = place.workspace.tasks().total
-    began = time.perf_counter()
     adding = place.start("add", "photos", str(more))
-    while place.workspace.tasks().total == before:
-        time.sleep(0.02)
-        assert time.perf_counter() - began < 60, "the command started no task"
-    started = time.perf_counter()
+    wait_until(lambda: place.workspace.tasks().total > before)
     expect(page.locator(".status-line progress")).to_be_visible()
-    seen = time.perf_counter() - started
-    assert adding.wait(300) == 0
-    page.goto(f"{place.url}/d/photos/cleanup")
+    assert adding.wait(PATIENCE_S) == 0
+    page.goto("/d/photos/cleanup")
     expect(page.get_by_text("Images came after the last index")).to_be_visible()
     apply = page.get_by_role("button", name="Apply")
     expect(apply).to_have_attribute("aria-disabled", "true")
-    reason = apply.get_attribute("title")
     page.get_by_role("button", name="Reindex").click()
     expect(page.get_by_text("Images came after the last index")).to_have_count(0)
-    for _ in range(600):
-        if str(dataset.info.status_new) == "READY":
-            break
-        time.sleep(0.1)
-    assert str(dataset.info.status_new) == "READY"
-    assert seen <= 2, seen
-    return f"progress after {seen:.1f} s; Apply: “{reason}”; READY again, {len(dataset.view):,} images"
+    wait_until(lambda: dataset.info.status_new == "READY")
 
 
-def killed_server_loses_no_edit(place: Place) -> str:
-    """Kill the server: a bar says so, no edit is lost silently, and the page goes on in its place."""
+def test_server__that_is_killed_loses_no_edit(place: Place) -> None:
+    """The page says that the server has stopped, refuses edits meanwhile, and goes on in its place with a new one."""
     dataset = place.workspace.create_dataset("photos", _photos(place.folder / "photos", 0, _PHOTOS))
     place.serve()
     port = urlsplit(place.url).port
@@ -210,62 +171,24 @@ def killed_server_loses_no_edit(place: Place) -> str:
     page.locator("[data-position='0']").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("x")
-    saved(page)
+    all_saved(page)
     expect(page.get_by_text("Put 1 image into the basket")).to_be_visible()
-    place.stop(signal.SIGKILL)
-    began = time.perf_counter()
-    expect(page.get_by_text("The server has stopped")).to_be_visible()
-    told = time.perf_counter() - began
+    page.reload()  # so that it does not read the results of the edit any more when the server is killed
+    page.locator(".tile.shown img").first.wait_for()
+    page.locator("[data-position='0']").focus()
     page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-position='2']")).to_be_focused()
+    place.kill()
+    expect(page.get_by_text("The server has stopped")).to_be_visible()
     page.keyboard.press("x")
     expect(page.get_by_text("The server does not answer: nothing was changed.")).to_be_visible()
-    place.serve(port)
+    place.serve(str(port))
     expect(page.get_by_text("The server has stopped")).to_have_count(0)
+    expect(page.get_by_text("The server answers again.")).to_be_visible()
     expect(page.locator("[data-position='2']")).to_have_attribute("tabindex", "0")
     assert dataset.basket.count() == 1
     page.keyboard.press("x")
-    saved(page)
+    all_saved(page)
     expect(page.get_by_text("Put 1 image into the basket")).to_be_visible()
     assert dataset.basket.count() == 2
-    assert told <= 5, told
-    return f"said after {told:.1f} s; the edit without a server was refused, the next one kept"
-
-
-def strangers_are_refused(place: Place) -> str:
-    """Ask with another Host, post from another Origin, and ask without a session where log-ins are needed."""
-    Workspace(place.workspace_path).close()
-    place.serve()
-    found = {
-        "Host": _status(place, "GET", {"Host": "evil.example"}),
-        "Origin": _status(place, "POST", {"Origin": "http://evil.example", "Content-Type": "application/json"}),
-        "open": _status(place, "GET", {}),
-    }
-    place.stop()
-    account = ("ada", "--admin", "--email", "ada@example.org", "--password-stdin")
-    place.command("users", "create", *account, typed="correct horse battery staple\n")
-    place.serve(DISABLE_AUTH="false")
-    found["no session"] = _status(place, "GET", {})
-    assert found == {"Host": 400, "Origin": 403, "open": 200, "no session": 401}, found
-    return ", ".join(f"{name} {status}" for name, status in found.items())
-
-
-def _status(place: Place, method: str, headers: dict[str, str]) -> int:
-    parts = urlsplit(place.url)
-    assert parts.hostname is not None
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
-    path = "/api/v1/tasks/none/abort" if method == "POST" else "/api/v1/datasets"
-    connection.request(method, path, b"{}" if method == "POST" else None, headers)
-    status = connection.getresponse().status
-    connection.close()
-    return status
-
-
-CHECKS: dict[str, Callable[[Place], str]] = {
-    "letters in the search box are text; full size leads back": text_goes_nowhere_else,
-    "a dropped image is a search": dropped_image_is_a_search,
-    "boxes are where things are": boxes_are_where_things_are,
-    "a saved view follows the command line": saved_view_follows_the_command_line,
-    "an addition in a terminal is seen, and leads to an index": additions_are_seen_and_lead_to_an_index,
-    "a killed server loses no edit": killed_server_loses_no_edit,
-    "strangers are refused": strangers_are_refused,
-}
