@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve test test-all check docs docs-serve dist wheels schema pictures notebooks bench clean
+.PHONY: demo serve test test-all soak check docs docs-serve dist wheels schema pictures notebooks bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -58,6 +58,12 @@ test: $(VENV)/.dev
 test-all: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
 	$(call tests_in,/var/tmp,3) -m "(slow or law) and not static" --hypothesis-profile=full
+
+# The laws on more examples, kills at many moments, and the app on more data; takes hours. The grid of a million rows
+# is shown where FRAMEDEX_LARGE_WORKSPACE names a workspace of `benchmarks/web.py --rows 1000000 --keep`.
+soak: $(VENV)/.dev
+	-$(BIN)/python hatch_build.py
+	$(call tests_in,/var/tmp,3) -m "soak or law" --hypothesis-profile=soak -o faulthandler_timeout=7200
 
 check: $(VENV)/.dev
 	$(BIN)/python .ci/check.py

@@ -79,7 +79,7 @@ class Server:
     url: str
 
 
-def server_of(folder: Path, python: Path | None = None, port: int = 0, **environment: str) -> Server:
+def server_of(folder: Path, python: Path | None = None, **environment: str) -> Server:
     """Serve a workspace in a process of its own, by this Python or another one, with variables of the environment."""
     program = [
         str(python or sys.executable),
@@ -89,7 +89,7 @@ def server_of(folder: Path, python: Path | None = None, port: int = 0, **environ
         "--workspace",
         str(folder),
         "--port",
-        str(port),
+        "0",
     ]
     variables = {**os.environ, "LOG_LEVEL": "WARNING", **environment}
     process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=variables)

@@ -18,11 +18,13 @@ from mkdocs.structure.pages import Page
 from framedex.cli.program import app
 
 ROOT = Path(__file__).parent.parent
+_RESULTS = ROOT / "benchmarks" / "results"
 FILES = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "benchmarks/README.md": "benchmarks.md",
+    **{f"benchmarks/results/{path.name}": f"benchmarks/{path.name}" for path in sorted(_RESULTS.glob("*.md"))},
     **{f"notebooks/{path.name}": f"notebooks/{path.stem}.md" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))},
 }
 """The pages of files elsewhere: names in the project and on the site."""

@@ -3,9 +3,11 @@
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -51,6 +53,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Leave modules and tests, which live to the end, out of garbage collection, which would visit them again."""
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what became of the work that tests have killed, by its kind."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    found = Counter(tuple(value) for each in reports for name, value in each.user_properties if name == "kill")
+    for kind in dict.fromkeys(kind for kind, _ in found):
+        outcomes = ", ".join(f"{count} {outcome}" for (of, outcome), count in sorted(found.items()) if of == kind)
+        terminalreporter.write_line(f"killed: {kind}: {outcomes}")
 
 
 @pytest.fixture(scope="session")
@@ -103,6 +114,24 @@ def on_ray(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def folder(tmp_path: Path) -> Path:
     """A folder with six images that have nothing in common."""
     return fill(tmp_path / "images", 6)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A browser for all tests of a process."""
+    from tests.browser.pages import running_browser
+
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """A function that opens pages of a service; at the end none has logged an error or asked another host."""
+    from tests.browser.pages import opened_pages
+
+    with opened_pages(browser) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

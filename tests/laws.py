@@ -1,8 +1,9 @@
 """The number of cases that tests try: few in ``make test``, all in ``make test-all``.
 
-Examples of laws follow the profile: few with ``quick``, all with ``full``, and more than these with ``long``.
+Examples of laws follow the profile: few with ``quick``, all with ``full``, and more than these with ``soak``.
 
-``make test`` runs with ``quick``, ``make test-all`` with ``full`` (``pytest --hypothesis-profile=full``).
+``make test`` runs with ``quick``, ``make test-all`` with ``full`` (``pytest --hypothesis-profile=full``), and
+``make soak`` with ``soak``. Trials of kill tests are few with the first two and many with the last.
 """
 
 import os
@@ -15,12 +16,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-QUICK = "quick"
+QUICK, SOAK = "quick", "soak"
 _FEWEST = 3
 _TIMED = [HealthCheck.too_slow]
 """Checks that fail where other work keeps the machine busy."""
 settings.register_profile("full", deadline=None, max_examples=100, suppress_health_check=_TIMED)
-settings.register_profile("long", deadline=None, max_examples=350, suppress_health_check=_TIMED)
+settings.register_profile(SOAK, deadline=None, max_examples=350, suppress_health_check=_TIMED)
 settings.register_profile(QUICK, deadline=None, max_examples=20, suppress_health_check=_TIMED)
 _MEMORY = "/dev/shm"
 _LEAST_FREE = 2**30  # bytes
@@ -49,6 +50,11 @@ def examples(number: int, *, without: HealthCheck | None = None, **options: Any)
     scaled = round(number * settings().max_examples / 100)
     checks = _TIMED if without is None else [*_TIMED, without]
     return settings(max_examples=max(min(number, _FEWEST), scaled), suppress_health_check=checks, **options)
+
+
+def trials(short: int, full: int) -> int:
+    """Return a number of trials, or the size of one: *full* with ``soak``, *short* with the other profiles."""
+    return full if settings.get_current_profile_name() == SOAK else short
 
 
 def rest_slow(values: Iterable[Any], quick: int, *, several: bool = False) -> list[Any]:

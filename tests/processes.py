@@ -56,6 +56,14 @@ def run(code: str, *arguments: object, unprivileged: bool = False) -> str:
     return finish(start(code, *arguments, unprivileged=unprivileged))
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process exists and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def in_child(work: Callable[[], object]) -> None:
     """Fork, do something in the child, and check that it ended well and soon; its error goes to stderr."""
     child = os.fork()

@@ -37,8 +37,20 @@ class SecondProcess:
 
     def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Return the result of a function; its error is raised here."""
+        self.begin(function, *arguments, **options)
+        return self.result()
+
+    def begin(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        """Begin a call whose result is awaited later."""
         self._connection.send((function, arguments, options))
-        assert self._connection.poll(_TIMEOUT_S), f"no result of {function} in {_TIMEOUT_S} s"
+
+    def result(self) -> Any:
+        """Return the result of the call that was begun; its error is raised here.
+
+        Raises:
+            EOFError: the process has ended.
+        """
+        assert self._connection.poll(_TIMEOUT_S), f"no result in {_TIMEOUT_S} s"
         is_error, result = self._connection.recv()
         if is_error:
             raise result
@@ -53,6 +65,22 @@ class SecondProcess:
         self._process.kill()
         self.close()
         self._start()
+
+    def die_within(self, after_s: float, function: Callable[..., Any], *arguments: Any) -> bool:
+        """Begin a call and kill the process after a time, unless it ends itself; return whether the call had not ended.
+
+        An error of the call is raised here.
+        """
+        self.begin(function, *arguments)
+        try:
+            if has_ended := self._connection.poll(after_s):
+                self.result()
+        except (EOFError, ConnectionResetError):
+            has_ended = False
+        finally:
+            self._process.kill()
+            self.close()
+        return not has_ended
 
     def kill_within(self, after_s: float, function: Callable[..., Any], *arguments: Any) -> None:
         """Begin a call and kill the process after a time, unless the call ends before."""

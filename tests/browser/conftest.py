@@ -1,56 +1,17 @@
-"""A browser, and services whose pages it shows.
+"""Services whose pages a browser shows; see :mod:`tests.browser.pages`."""
 
-Chromium is found on the PATH. Where it is missing these tests are skipped, unless ``FRAMEDEX_TEST_BROWSER`` is set, as
-in CI: then they fail. A page that logs an error, or asks for anything of another host, fails its test.
-"""
-
-import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
-from framedex.web import BUILD_HINT, AppPages
 from tests.browser.site import Site
 from tests.gallery import SETTINGS, make_gallery
 from tests.service.live import live_service
-
-expect.set_options(timeout=15_000)  # machines are shared
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_READS_PIXELS = "GPU stall due to ReadPixels"  # a hint of graphics that the processor computes
-MUST_RUN = bool(os.environ.get("FRAMEDEX_TEST_BROWSER"))
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A browser for all tests of a process."""
-    for problem in (
-        None if CHROMIUM else "no chromium on the PATH",
-        None if AppPages().exist else BUILD_HINT,
-    ):
-        if problem is not None:
-            (pytest.fail if MUST_RUN else pytest.skip)(problem)
-    arguments = [
-        "--no-sandbox",
-        "--disable-quic",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--use-angle=swiftshader",
-        "--enable-unsafe-swiftshader",
-        "--disable-gpu-compositing",
-        "--disable-gpu-rasterization",
-    ]
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")
@@ -66,39 +27,6 @@ def own_site(tmp_path: Path) -> Iterator[Site]:
     """A service of the gallery that the test may change."""
     with _served(tmp_path) as running:
         yield running
-
-
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open pages of a site; at the end none has logged an error or asked another host."""
-    contexts, problems = [], []
-
-    def opened(site: Site, path: str = "/", *, allowed: tuple[str, ...] = (), **options: Any) -> Page:
-        context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 800}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-
-        def log(message: ConsoleMessage) -> None:
-            known = (*allowed, _READS_PIXELS)
-            if message.type in {"error", "warning"} and not any(each in message.text for each in known):
-                problems.append(message.text)
-
-        page.on("console", log)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: _check_host(request.url, site.url, problems))
-        page.goto(path)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert problems == []
-
-
-def _check_host(url: str, site: str, problems: list[str]) -> None:
-    if not url.startswith((site, "data:", "blob:")):
-        problems.append(f"the page asked for {url}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from framedex import demo
-from tests.browser.conftest import CHROMIUM
+from tests.browser.pages import CHROMIUM
 from tests.scripts import load_script
 
 ROOT = Path(__file__).parents[2]

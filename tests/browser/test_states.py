@@ -18,7 +18,7 @@ from framedex.service.settings import ServiceSettings
 from tests.api.test_dataset__early import ROWS, GateAfter
 from tests.browser.site import Site, all_saved, first_image
 from tests.enrichments import ENCODE, Hues, register_models
-from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, TOWNS, make_gallery
+from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, TOWNS
 from tests.image_files import flat, photo, write
 from tests.pauses import PATIENCE_S, all_threads_busy, wait_until
 from tests.service.live import live_service
@@ -521,28 +521,3 @@ def test_enrichment__locks_its_source(own_site: Site, open_page: Open) -> None:
     wait_until(lambda: enriched.info.status_new == "READY")
     expect(page.locator(".lock")).to_have_count(0)
     assert own_site.dataset.basket.count() == 0
-
-
-@pytest.mark.slow
-def test_service__that_stops_and_comes_back(tmp_path: Path, open_page: Open) -> None:
-    """The page says that the server has stopped, refuses changes, and goes on in its place once it is back."""
-    make_gallery(tmp_path / "gallery")
-    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("pets", tmp_path / "gallery")
-        with Hub(workspace) as hub, live_service(workspace, hub, ServiceSettings()) as (url, state):
-            allowed = ("ERR_", "503")  # of requests that the stop cuts off
-            page = open_page(Site(url, workspace, dataset, tmp_path, state), "/d/pets/pictures", allowed=allowed)
-            first_image(page)
-            page.keyboard.press("ArrowRight")
-        expect(page.get_by_text(STOPPED)).to_be_visible()
-        page.keyboard.press("x")
-        expect(page.get_by_text("The server does not answer: nothing was changed.")).to_be_visible()
-        port = int(url.rpartition(":")[2])
-        with Hub(workspace) as hub, live_service(workspace, hub, ServiceSettings(), port=port):
-            expect(page.get_by_text(STOPPED)).to_have_count(0)
-            expect(page.get_by_text("The server answers again.")).to_be_visible()
-            expect(page.locator("[data-position='1']")).to_have_attribute("tabindex", "0")
-            assert dataset.basket.count() == 0
-            page.keyboard.press("x")
-            expect(page.get_by_text("Put 1 image into the basket")).to_be_visible()
-            assert dataset.basket.count() == 1

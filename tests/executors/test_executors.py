@@ -17,6 +17,7 @@ import pytest
 from framedex.errors import Aborted, Unavailable
 from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor, forked, functions
 from tests.executors import work
+from tests.processes import is_running
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 forks = pytest.mark.skipif(not forked.has_forks(), reason="workers are forked on Linux alone")
@@ -34,14 +35,6 @@ def processes() -> Iterator[ProcessExecutor]:
     """Two processes."""
     with ProcessExecutor(2) as made:
         yield made
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process exists and has not ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def until(happens: Callable[[], bool]) -> None:
@@ -211,6 +204,7 @@ SCRIPT = """
 import sys
 from framedex.executors import ProcessExecutor
 from tests.executors import work
+from tests.processes import is_running
 open(sys.argv[1], "a").write("begun ")
 with ProcessExecutor(2) as processes:
     print(list(processes.map(work.square, range(5))))

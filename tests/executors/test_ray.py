@@ -23,6 +23,7 @@ from tests.analysis.arrays import clustered
 from tests.analysis.grouped.searches import by_row, found
 from tests.executors import work
 from tests.executors.ray_cluster import ACCESS, client_server, environment
+from tests.processes import is_running
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 
@@ -36,14 +37,6 @@ def executor(ray_address: str) -> Iterator[RayExecutor]:
         made = RayExecutor(ray_address)
     with made:
         yield made
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process exists and has not ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def until(happens: Callable[[], bool], seconds: float = 30) -> None:
