@@ -146,8 +146,8 @@ def _adopt(layout: Layout, original: _Original, source: Path | pa.Table) -> None
     if original.source is not None and moved != original.source:
         for path, time_ns in original.times.items():
             os.utime(Path(moved, path), ns=(time_ns, time_ns))
-        for path in (folder / "manifest").glob("*.json"):
-            manifest._write(path, _replaced(manifest._read(path), original.source, moved))
+        for described in (folder / "manifest").glob("*.json"):
+            manifest._write(described, _replaced(manifest._read(described), original.source, moved))
     with sqlite3.connect(layout.catalog) as connection:
         for table, rows in original.rows.items():
             places = ", ".join("?" * len(rows[0]))

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import functools
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -43,9 +44,7 @@ def of_changes(changed: Iterable[str]) -> list[str]:
     paths = set(changed)
     if paths & {*_ALL}:
         return ["tests"]
-    graph = grimp.build_graph(_FACADE, "tests", cache_dir=None)
-    for imported in graph.find_modules_directly_imported_by(_FACADE):
-        graph.remove_import(importer=_FACADE, imported=imported)
+    graph = _graph()
     modules = {name for path in paths if (name := _module_of(path)) in graph.modules}
     nearest: dict[str, None] = dict.fromkeys(
         path for path in sorted(paths) if _is_test(path) and (ROOT / path).exists()
@@ -58,6 +57,15 @@ def of_changes(changed: Iterable[str]) -> list[str]:
         reached = {one for each in reached for one in graph.find_modules_that_directly_import(each)} - seen
         seen |= reached
     return list(nearest)
+
+
+@functools.cache
+def _graph() -> grimp.ImportGraph:
+    """Return the imports of all modules, but for those behind the names that ``framedex`` offers."""
+    graph = grimp.build_graph(_FACADE, "tests", cache_dir=None)
+    for imported in graph.find_modules_directly_imported_by(_FACADE):
+        graph.remove_import(importer=_FACADE, imported=imported)
+    return graph
 
 
 def _beside(path: str) -> list[str]:
