@@ -78,7 +78,7 @@ docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs-serve: $(VENV)/.dev
 	$(BIN)/mkdocs serve
 
-# Both distributions, each installed into an empty environment that runs the demo.
+# Both distributions, each installed into an environment of its own that runs the demo.
 dist: $(VENV)/.build
 	.ci/dist $(BIN)/python
 

@@ -5,6 +5,8 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,19 @@ if find_spec("argon2"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell, and in all that is started there; tests of interrupts need them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let every second process of a run of all tests import their modules from the last one on.
+
+    The first run in a clone rewrites the assertions of each module, which takes as long as a tenth of the tests. Two
+    processes so write half of the modules each, and read the others.
+    """
+    if session.config.args == ["tests"] and int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2:
+        root = Path(__file__).parent
+        for path in sorted(root.rglob("test_*.py"), reverse=True):
+            with suppress(Exception):  # which the collection reports
+                import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

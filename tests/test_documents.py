@@ -100,13 +100,10 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "document",
-    [
-        pytest.param(each, id=_name(each), marks=[pytest.mark.slow] * (each != README))
-        for each in DOCUMENTS
-        if each != COMPARISON and any(examples(each))
-    ],
+    [pytest.param(each, id=_name(each)) for each in DOCUMENTS if each != COMPARISON and any(examples(each))],
 )
 def test_examples__print_what_the_document_shows(
     document: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

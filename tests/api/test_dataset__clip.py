@@ -17,6 +17,9 @@ from tests.shapes import HELD_OUT, PAIRS, Scene, draw, gallery, queries
 SCENES = list(gallery())
 
 
+pytestmark = pytest.mark.slow  # PyTorch and the encoder take seconds to load
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folders of the images and their workspace."""
@@ -43,7 +46,6 @@ def first(dataset: Dataset, text: str) -> Scene:
     return shown(dataset.search(text, by="meaning", limit=1).to_arrow()["image_filename"].to_pylist())[0]
 
 
-@pytest.mark.slow
 def test_search__by_sentences(shapes: Dataset) -> None:
     """Of all sentences about a pair of colour and shape nine in ten find such an image first; new pairs, too."""
     for pairs in (PAIRS, HELD_OUT):
@@ -51,7 +53,6 @@ def test_search__by_sentences(shapes: Dataset) -> None:
         assert np.mean([query.fits(first(shapes, query.caption)) for query in asked]) >= 0.9
 
 
-@pytest.mark.slow
 def test_explore__by_caption(shapes: Dataset) -> None:
     """Pages of clusters come in the order of how well they fit a sentence."""
     page = shapes.explore(level=0, caption="a blue star")
@@ -62,7 +63,6 @@ def test_explore__by_caption(shapes: Dataset) -> None:
     assert scores == sorted(scores)
 
 
-@pytest.mark.slow
 def test_vql__by_meaning(shapes: Dataset) -> None:
     """A filter by meaning keeps what is at least as similar to a sentence as was asked for."""
     best = shapes.search("a green ring", by="meaning", limit=4).to_arrow()
@@ -90,7 +90,6 @@ def test_config__keeps_the_weights(shapes: Dataset) -> None:
     assert config.weights.path == str(TRAINED / "open_clip_model.safetensors")
 
 
-@pytest.mark.slow
 def test_search__in_another_process(shapes: Dataset, home: Path, tmp_path: Path) -> None:
     """A process that knows nothing but the workspace finds the same, from any working directory."""
     mine = shapes.search("a red circle", by="meaning", limit=3).to_arrow()["image_filename"].to_pylist()
@@ -105,7 +104,6 @@ def test_search__in_another_process(shapes: Dataset, home: Path, tmp_path: Path)
     assert run(code, home / "workspace", tmp_path) == f"{mine}\n"
 
 
-@pytest.mark.slow
 def test_weights__others_than_before(tmp_path: Path) -> None:
     """With other weights, searches and additions raise, because embeddings could not be compared."""
     folder = tmp_path / "model"

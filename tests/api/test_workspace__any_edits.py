@@ -390,7 +390,7 @@ CASES = {
 }
 PARTS, EXAMPLES, STEPS = 2, 9, 100
 """The number of tests of each case; with the profile ``full`` of sequences in each; and of steps in each sequence."""
-FEW_STEPS = 15
+FEW_STEPS = 8
 """The number of steps of each sequence in ``make test``."""
 
 

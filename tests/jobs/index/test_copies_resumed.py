@@ -84,13 +84,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("killed_at", "done", "budget_ms"),
-    [
-        ("verified", 1, 8.0),
-        pytest.param("chosen", 0, 8.0, marks=pytest.mark.slow),
-        pytest.param("verified", 0, 80.0, marks=pytest.mark.slow),
-    ],
+    ("killed_at", "done", "budget_ms"), [("verified", 1, 8.0), ("chosen", 0, 8.0), ("verified", 0, 80.0)]
 )
 def test_create__goes_on_after_a_kill(folder: Path, killed_at: str, done: int, budget_ms: float) -> None:
     """A retry does nothing again that was complete, and gives the same groups; another search begins at the start."""
