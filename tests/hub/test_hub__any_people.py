@@ -26,7 +26,7 @@ from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, PASSWORD, Clock
 from tests.hub.plain_people import Account, Acting, Heard, Kinds, Login, Owned, People, Saved
-from tests.laws import examples
+from tests.laws import examples, law_folder
 
 _Value = TypeVar("_Value")
 _Given = ParamSpec("_Given")
@@ -64,7 +64,7 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patch = pytest.MonkeyPatch()
+        self.home = law_folder("people")
         self.clock, self.numbers = Clock(), count()
         shutil.copytree(Path(template().name) / "ws", self.home / "ws")
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
