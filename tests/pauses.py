@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from framedex import Task, Workspace
 from framedex.tasks.runner import Run
+from tests.inside import runner_of
 
 PATIENCE_S = 240.0
 """How long is waited for what comes in an instant on an idle machine: engines load slowly on a busy one."""
@@ -48,7 +49,7 @@ def run_of(task: Task) -> Run:
 @contextmanager
 def all_threads_busy(workspace: Workspace) -> Iterator[None]:
     """Keep all threads for tasks busy, so that a task that is started waits until the block ends."""
-    pool, free = workspace._context.runner.pool, threading.Event()
+    pool, free = runner_of(workspace).pool, threading.Event()
     waiting = [pool.submit(free.wait, PATIENCE_S) for _ in range(4)]
     try:
         yield

@@ -37,6 +37,7 @@ from framedex.storage.owners import LEASE, this_process
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import GROUPS, columns_of, families, part
 from tests.image_files import encode, photo
+from tests.inside import context_of, layout_of
 from tests.laws import rest_slow
 from tests.pauses import Pause, run_of, wait_until, watched
 from tests.processes import finish, run, start
@@ -180,7 +181,7 @@ def test_full_disk__backup_and_restore(disk: Disk, tmp_path: Path, folder: Path)
 
         is_full = list[str]()
         with pytest.raises(WorkspaceError, match=r"(?i)full|no space left"):
-            make_backup(workspace._context, backup, progress=fill_disk)
+            make_backup(context_of(workspace), backup, progress=fill_disk)
         assert is_full
         full.close()
         with pytest.raises(WorkspaceError, match="did not end"):
@@ -370,7 +371,7 @@ def test_full_disk__search_by_an_image(disk: Disk, folder: Path) -> None:
 
 def tables_of(dataset: Dataset) -> Path:
     """Return the folder of a dataset's tables."""
-    return dataset._context.layout.dataset(dataset.id)
+    return layout_of(dataset).dataset(dataset.id)
 
 
 def cut(path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.buckets import Service, Wire
 from tests.gallery import Averages, Gate, embedded
 from tests.growth import columns_of, ids_of, summary_of
 from tests.image_files import encode, photo
+from tests.inside import context_of, layout_of
 
 ROLE = "arn:aws:iam::123456789012:role/reader"
 Opened = Callable[..., Dataset]
@@ -92,7 +93,7 @@ def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
         item = json.loads(archive.read("metadata.json"))["media_items"][8]
         assert archive.read(f"images/{item['file_name']}") == png(202)
     assert item["url"] == item["file_path"] == "s3://a-folder/f/002.png"
-    assert not (dataset._context.layout.dataset(dataset.id) / "blobs").exists()
+    assert not (layout_of(dataset).dataset(dataset.id) / "blobs").exists()
 
 
 @pytest.mark.slow
@@ -128,7 +129,7 @@ def test_s3__uris_of_a_table(service: Service, far: Opened) -> None:
     """The URIs of a table that brings embeddings lead to their images, too."""
     put(service, "table", 1)
     table = embedded([[1, 0]]).set_column(0, "uri", [["s3://table/f/000.png"]])
-    context = far()._context
+    context = context_of(far())
     with Workspace(context.layout.root, settings=context.settings) as workspace:
         dataset = workspace.create_dataset("vectors", table)
         np.testing.assert_array_equal(dataset.read(ids_of(dataset)["s3://table/f/000.png"]), photo(200))
@@ -139,7 +140,7 @@ def test_s3__makes_a_dataset(service: Service, far: Opened) -> None:
     """A dataset can be made of a folder or a manifest in a bucket."""
     put(service, "makes", 2)
     service.put("makes/list.csv", b"path,label\ns3://makes/f/001.png,dog\n")
-    context = far()._context
+    context = context_of(far())
     with Workspace(context.layout.root, settings=context.settings) as workspace:
         dataset = workspace.create_dataset("made", "s3://makes/f", "averages")
         assert columns_of(dataset, ["path", "root"]) == {"path": ["000.png", "001.png"], "root": [0, 0]}

@@ -20,6 +20,7 @@ from tests import processes
 from tests.api.test_dataset__search import COLOURS, Colours
 from tests.gallery import SETTINGS, embedded
 from tests.image_files import flat, write
+from tests.inside import layout_of
 from tests.laws import rest_slow
 from tests.meanings import Meanings
 from tests.prepared import prepared
@@ -70,7 +71,7 @@ def forget() -> None:
 
 def segments(dataset: Dataset) -> list[Path]:
     """Return the folders of a dataset's captions' vectors."""
-    folder = dataset._context.layout.captions(dataset.id)
+    folder = layout_of(dataset).captions(dataset.id)
     return sorted(path for encoder in folder.iterdir() for path in encoder.iterdir()) if folder.exists() else []
 
 
@@ -434,7 +435,7 @@ class _Wrong(Meanings):
 )
 def test_search__encoder_out_of_order(pets: Dataset, found: Any, message: str) -> None:
     """An encoder that returns what is no vector is named."""
-    folder, encoder = pets._context.layout.root, _Wrong(found)
+    folder, encoder = layout_of(pets).root, _Wrong(found)
     with (
         Workspace(folder, settings=SETTINGS, text_encoder=encoder) as workspace,
         pytest.raises(InvalidInput, match=message),

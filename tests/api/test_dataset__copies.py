@@ -23,7 +23,6 @@ from framedex.jobs.index import copies as index_copies
 from framedex.jobs.index import verified_copies
 from framedex.jobs.index.keypoint_cache import _RECORD
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, DuplicateGroup
 from framedex.settings import Settings, load_settings
 from framedex.storage.copy_pairs import CopyPairs, read_pairs
@@ -34,6 +33,7 @@ from tests.enrichments import ENCODE, Hues, register_models
 from tests.gallery import VERIFYING
 from tests.growth import columns_of, ids_of, part, status_of
 from tests.image_files import Pixels, detailed, photo, resized, write
+from tests.inside import layout_of, stored_media
 from tests.objects import scenes
 from tests.pauses import Pause, watched
 from tests.videos import numbered, write_video
@@ -106,7 +106,7 @@ def rebuild(dataset: Dataset) -> None:
 
 def pairs_of(dataset: Dataset) -> set[tuple[frozenset[str], str | None]]:
     """Return the stored pairs of copies by path, each with what was done to the copy."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     pairs = read_pairs(media.table, media.generation.tables)
     assert isinstance(pairs, CopyPairs)
     paths = columns_of(dataset, ["path"])["path"]
@@ -126,7 +126,7 @@ def in_order(columns: Mapping[str, list[Any]]) -> dict[str, npt.NDArray[np.float
 
 def cache_file(dataset: Dataset) -> Path:
     """Return the file of the dataset's cached keypoints."""
-    (file,) = (each for each in dataset._context.layout.keypoints(dataset.id).iterdir() if each.is_file())
+    (file,) = (each for each in layout_of(dataset).keypoints(dataset.id).iterdir() if each.is_file())
     return file
 
 
@@ -226,7 +226,7 @@ def dataset(opened: Opener) -> Dataset:
 
 
 def workspace_of(dataset: Dataset) -> Path:
-    return dataset._context.layout.root
+    return layout_of(dataset).root
 
 
 def with_other_bytes(content: bytes, places: slice) -> bytes:
@@ -325,7 +325,7 @@ class TestCreation:
     def test_create__stores_descriptors_where_they_are_no_embeddings(self, home: Home) -> None:
         """Each dataset has the descriptors of panels, and those of whole images unless these are the embeddings."""
         for name, dataset in home.datasets.items():
-            names = open_media(dataset._context, dataset.id).table.schema.names
+            names = stored_media(dataset).table.schema.names
             assert PANEL_DESCRIPTORS in names
             assert (COPY_DESCRIPTOR in names) == (name != "gist")
             assert dataset.embedding_config.copy_descriptor == "gist"
@@ -334,7 +334,7 @@ class TestCreation:
         """A table of vectors is compared by its vectors alone, and nothing is stored or cached about copies."""
         vectors = np.eye(6)[[0, 0, 1, 2]] + 0.02 * np.eye(6)[[5, 4, 5, 5]]
         dataset = workspace.create_dataset("d", part(vectors))
-        media = open_media(dataset._context, dataset.id)
+        media = stored_media(dataset)
         assert COPIES not in media.generation.tables
         assert not {COPY_DESCRIPTOR, PANEL_DESCRIPTORS} & set(media.table.schema.names)
         assert [group.paths for group in dataset.duplicates()] == [["0.jpg", "1.jpg"]]
@@ -342,7 +342,7 @@ class TestCreation:
         dataset.add_media(part(vectors[2:3], 4))
         rebuild(dataset)
         assert [group.paths for group in dataset.duplicates()] == [["0.jpg", "1.jpg"], ["2.jpg", "4.jpg"]]
-        assert COPIES not in open_media(dataset._context, dataset.id).generation.tables
+        assert COPIES not in stored_media(dataset).generation.tables
         assert not (workspace.path / "cache" / "keypoints").exists()
 
     @pytest.mark.slow

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
 from framedex.analysis import cluster_means, removals
 from framedex.jobs.index.finish import read_sums
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import same_partition, unit
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, columns_of, families, grown, ids_of, part, partition, status_of, summary_of
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.pauses import Pause, watched
 
@@ -101,7 +101,7 @@ def test_delete_media__law(
 
 def assert_sums_whole(dataset: Dataset) -> None:
     """Check that the kept sums of clusters are those of their members."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     sums = read_sums(media.table.path, media.generation)
     columns = columns_of(dataset, ["embedding", *CLUSTERS])
     if sums is None:

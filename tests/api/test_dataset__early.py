@@ -16,6 +16,7 @@ from framedex.api.result_set import ResultSet
 from framedex.jobs.index import index as indexing
 from framedex.jobs.ingest import ingest
 from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, Averages, embedded, make_gallery
+from tests.inside import catalog_of
 from tests.processes import start
 from tests.videos import numbered, write_video
 
@@ -220,7 +221,7 @@ def test_frames(workspace: Workspace, tmp_path: Path) -> None:
 
 def leftovers(workspace: Workspace, dataset: Dataset) -> tuple[int, int]:
     """Return the number of generations and of source roots of a dataset in the catalog."""
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         counts = [
             connection.exec_driver_sql(f"SELECT count(*) FROM {table} WHERE dataset_id = ?", (dataset.id,)).scalar_one()
             for table in ("generations", "source_roots")

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
-from framedex.operations.context import open_media
 from framedex.storage import datasets, journal_rows
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 
@@ -40,7 +40,7 @@ def ids_of(dataset: Dataset) -> list[str]:
 
 def state(dataset: Dataset) -> dict[str, Any]:
     """Return what people edited."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     names = [name for name in STORED if name in media.table.schema.names]
     columns: dict[str, Any] = media.table.scan(names).read_all().to_pydict()
     columns = {name: values for name, values in columns.items() if any(each is not None for each in values)}

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace, vql
 from framedex.jobs.edits import labels as label_edits
 from framedex.jobs.edits import removal
-from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
 from framedex.records import LabelDecision
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, part
+from tests.inside import context_of, stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import assert_judged
@@ -152,7 +152,7 @@ def test_label_is_right__what_cannot_be(workspace: Workspace, dataset: Dataset) 
     """Media without labels, unknown media and empty selections are refused, and nothing changes."""
     ids = dataset.where([]).media_ids()
     dataset.set_labels(ids[0], [])
-    head = open_media(dataset._context, dataset.id).generation.id
+    head = stored_media(dataset).generation.id
     with pytest.raises(InvalidInput, match=f"media '{ids[0]}' has no labels"):
         dataset.label_is_right(ids[:2])
     with pytest.raises(InvalidInput, match="the selection has no media"):
@@ -163,7 +163,7 @@ def test_label_is_right__what_cannot_be(workspace: Workspace, dataset: Dataset) 
         dataset.withdraw_decision("x")
     with pytest.raises(InvalidInput, match="objects"):
         dataset.label_is_right(dataset.objects)
-    assert open_media(dataset._context, dataset.id).generation.id == head
+    assert stored_media(dataset).generation.id == head
 
 
 def test_label_is_right__writes_few_values(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_label_is_right__writes_few_values(dataset: Dataset, monkeypatch: pytest
     for withdrawn in (False, True):
         if withdrawn:
             dataset.withdraw_decision(decision.decision_id)
-        overlay = open_media(dataset._context, dataset.id).table.overlay
+        overlay = stored_media(dataset).table.overlay
         assert len(overlay.values("issue_mislabels")[0]) == 1
     assert listed(dataset) == set(wrong_ids(dataset))
 
@@ -292,4 +292,4 @@ def test_label_is_right__any_sequence(source: Dataset, limit: int, steps: list[t
             }
             assert_judged(dataset, right)
             assert dataset.label_decisions() == decisions
-    delete_dataset(dataset._context, dataset.id)
+    delete_dataset(context_of(dataset), dataset.id)

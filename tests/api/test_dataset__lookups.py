@@ -13,6 +13,7 @@ from framedex.records import TaskType
 from framedex.storage import datasets, schema, task_rows
 from framedex.vql import labels
 from tests.gallery import COPIES, NEAR, SETTINGS, Gallery, embedded, fill
+from tests.inside import catalog_of
 from tests.videos import numbered, write_video
 
 
@@ -130,7 +131,7 @@ def test_explore__total_pages(workspace: Workspace) -> None:
 def with_tasks(workspace: Workspace, count: int) -> list[str]:
     """Add datasets with a task each, and return the datasets' ids."""
     ids = []
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         for number in range(count):
             record = datasets.find_dataset(connection, datasets.insert_dataset(connection, str(number), owned_by="me"))
             task_rows.insert_task(connection, record, task_type=TaskType.REINDEX, created_by=f"user{number % 3}")
@@ -158,7 +159,7 @@ def test_tasks__of_a_set_of_datasets(workspace: Workspace) -> None:
 def test_tasks__of_deleted_datasets(workspace: Workspace) -> None:
     """Beside those of a set of datasets, a user's own tasks in deleted datasets can be listed."""
     ids = with_tasks(workspace, 6)
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         for dataset_id in ids[:3]:
             connection.execute(schema.datasets.delete().where(schema.datasets.c.id == dataset_id))
     assert {task.dataset_id for task in workspace.tasks(datasets=[ids[5]], deleted_by="user0").tasks} == {

@@ -17,6 +17,7 @@ from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.tasks import Task
 from tests.gallery import BROKEN, NAMES, SETTINGS, make_gallery
 from tests.growth import THRESHOLDS, families, ids_of, part, status_of
+from tests.inside import layout_of
 from tests.objects import scenes
 from tests.pauses import all_threads_busy
 from tests.prepared import prepared
@@ -41,7 +42,7 @@ def places(found: pa.Table) -> dict[str, tuple[float, float]]:
 
 def files(dataset: Dataset) -> list[Path]:
     """Return the stored maps of a dataset."""
-    return sorted(dataset._context.layout.maps(dataset.id).glob("*"))
+    return sorted(layout_of(dataset).maps(dataset.id).glob("*"))
 
 
 def maps_made(workspace: Workspace) -> int:
@@ -237,7 +238,7 @@ def test_map__read_only(workspace: Workspace, dataset: Dataset) -> None:
     found = dataset.map()
     with Workspace(workspace.path, read_only=True, settings=SETTINGS) as reading:
         assert reading.dataset("pets").map() == found
-    shutil.rmtree(dataset._context.layout.map_cache)
+    shutil.rmtree(layout_of(dataset).map_cache)
     with Workspace(workspace.path, read_only=True, settings=SETTINGS) as reading:
         other = reading.dataset("pets")
         with pytest.raises(ReadOnly):
@@ -246,7 +247,7 @@ def test_map__read_only(workspace: Workspace, dataset: Dataset) -> None:
             other.where(vql.map_region(REGION)).count()
         assert places(other.map()).keys() == places(found).keys()
         assert other.where(vql.map_region(REGION)).count() > 0
-    assert not os.path.lexists(dataset._context.layout.map_cache)
+    assert not os.path.lexists(layout_of(dataset).map_cache)
 
 
 @pytest.mark.slow
@@ -282,4 +283,4 @@ def test_delete_dataset__while_a_map_is_made(workspace: Workspace, dataset: Data
         task.wait(timeout_s=30)
     assert task.status is TaskStatus.FAILED
     workspace.vacuum()
-    assert not [*dataset._context.layout.map_cache.glob("*")]
+    assert not [*layout_of(dataset).map_cache.glob("*")]

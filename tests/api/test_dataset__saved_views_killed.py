@@ -14,6 +14,7 @@ from framedex import Dataset, Workspace, vql
 from framedex.operations import catch_up, monitoring
 from tests.api.test_dataset__saved_views import counts_of, labelled
 from tests.gallery import SETTINGS
+from tests.inside import runner_of
 from tests.processes import finish, start
 
 ADDS = """
@@ -132,7 +133,7 @@ def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
     home = made(tmp_path)
     with Workspace(home, settings=SETTINGS) as workspace:
-        workspace._context.runner.after_commit = None
+        runner_of(workspace).after_commit = None
         dataset = workspace.dataset("pets")
         for turn in range(5):
             dataset.add_media(labelled(10 + 2 * turn, "ab"))

@@ -33,6 +33,7 @@ from tests.buckets import Service
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded, fill
 from tests.growth import columns_of, ids_of
 from tests.image_files import encode, photo, write
+from tests.inside import layout_of
 from tests.prepared import prepared
 from tests.processes import run
 
@@ -68,7 +69,7 @@ def added(dataset: Dataset) -> dict[str, Any]:
 
 def home(dataset: Dataset) -> Path:
     """Return a dataset's folder."""
-    return dataset._context.layout.dataset(dataset.id)
+    return layout_of(dataset).dataset(dataset.id)
 
 
 def blobs(dataset: Dataset) -> list[Path]:
@@ -481,7 +482,7 @@ class TestArchives:
 
 def upload_of(dataset: Dataset, settings: Settings = SETTINGS, **given: Any) -> Any:
     """Return what would be added, without adding it."""
-    layout, config = dataset._context.layout, dataset.embedding_config
+    layout, config = layout_of(dataset), dataset.embedding_config
     return open_addition(AdditionRequest(**given), config, dataset_id=dataset.id, layout=layout, settings=settings)
 
 
@@ -512,7 +513,7 @@ def test_config__opens_the_same_again(
     }
     first = upload_of(pets, service.settings(), **given[kind])
     config = json.loads(json.dumps(first.config))
-    second: Any = content_from_config(config, pets.embedding_config, pets._context.layout, service.settings())
+    second: Any = content_from_config(config, pets.embedding_config, layout_of(pets), service.settings())
     assert list(second.source.items()) == list(first.source.items())
     assert (second.source.root, second.source.other_roots) == (first.source.root, first.source.other_roots)
     assert (second.source.role, second.source.skipped) == (first.source.role, first.source.skipped)

@@ -17,7 +17,6 @@ from framedex import Aborted, CannotDecode, Dataset, InvalidInput, NotFound, Tas
 from framedex.core.ids import frame_id, media_id
 from framedex.encoders import Scheme, registry
 from framedex.jobs.ingest import ingest
-from framedex.operations.context import open_media
 from framedex.records import CleanupResult
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import OF_VIDEOS
@@ -26,6 +25,7 @@ from framedex.storage.videos import SCHEMA, open_videos
 from tests.buckets import Service
 from tests.gallery import Averages, fill
 from tests.image_files import photo
+from tests.inside import catalog_of, layout_of, stored_media
 from tests.prepared import prepared
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
 
@@ -56,7 +56,7 @@ def rows(dataset: Dataset, **where: Any) -> list[dict[str, Any]]:
 
 
 def videos(dataset: Dataset) -> list[dict[str, Any]]:
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     table = open_videos(media.table.path, media.generation.tables)
     found: list[dict[str, Any]] = [] if table is None else table.scan(SCHEMA.names).read_all().to_pylist()
     return found
@@ -177,9 +177,9 @@ class TestAddition:
     def test_older__dataset_gets_the_columns(self, workspace: Workspace, folder: Path, films: Path) -> None:
         """A dataset whose tables are older than videos takes them; until then it is read as it is."""
         dataset = workspace.create_dataset("old", folder, "gist")
-        path, head = dataset._context.layout.media(dataset.id), open_media(dataset._context, dataset.id).generation
+        path, head = layout_of(dataset).media(dataset.id), stored_media(dataset).generation
         version = tables.drop_columns(Table(path, head.tables["media"]), OF_VIDEOS.names)
-        with dataset._context.catalog.write() as connection:
+        with catalog_of(dataset).write() as connection:
             datasets.commit_generation(
                 connection, dataset.id, tables=head.tables | {"media": version}, n_images=head.n_images,
                 config=dataset.embedding_config, summary=head.summary,
@@ -187,7 +187,7 @@ class TestAddition:
         before = rows(dataset)
         assert dataset.where([{"media": {"op": "is", "value": "image"}}]).count() == 6
         dataset.add_media(films / "0.png")
-        assert "kind" not in open_media(dataset._context, dataset.id).table.schema.names
+        assert "kind" not in stored_media(dataset).table.schema.names
         dataset.add_media(films, auto_reindex=True)
         assert rows(dataset)[: len(before)] == before
         assert frames_of(dataset, "clip.mp4") == [0, 10, 20, 30]

@@ -19,6 +19,7 @@ from framedex.operations.sorting import sorted_rows
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from tests.gallery import BROKEN, COPIES, FURRY, NAMES, SETTINGS, Gallery, embedded, grouped
+from tests.inside import context_of
 from tests.objects import scenes
 from tests.prepared import prepared
 
@@ -244,7 +245,7 @@ def test_keep__of_pages_of_a_large_table(gallery: Gallery, monkeypatch: pytest.M
 
     dataset = gallery.dataset
     expected = {row["media_id"]: row["keep"] for row in dataset.to_arrow(["media_id", "keep"]).to_pylist()}
-    dataset._context.selections.clear()
+    context_of(dataset).selections.clear()
     monkeypatch.setattr(reading, "_MANY_ROWS", 0)
     monkeypatch.setattr(reading, "kept_ids", noted)
     monkeypatch.setattr(duplicates, "_FEW", few)
@@ -445,7 +446,7 @@ def test_order__is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         other.dataset("d").set_field("rank", {ids[0]: -1000.0})
         assert dataset.view.sort_by("rank")[:2].ids == [ids[0], ids[-1]]
         assert sorted_by == ["rank"] * 2
-        selections = one._context.selections
+        selections = context_of(one).selections
         monkeypatch.setattr(selections, "max_weight", 3 * 300 * 8)
         for column in ("width", "file_name", "path", "outliers", "blur"):
             dataset.view.sort_by(column)[0:1].count()

@@ -23,6 +23,7 @@ from framedex.storage.table_versions import Table
 from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write
+from tests.inside import context_of
 from tests.videos import numbered, write_video
 
 
@@ -48,7 +49,7 @@ def workspace(tmp_path: Path, root: Path) -> Iterator[Workspace]:
 
 def errors(dataset: Dataset) -> dict[str, str | None]:
     """Return the reason why an image could not be read, by file name; None for images that could."""
-    context = dataset._context
+    context = context_of(dataset)
     with context.catalog.read() as connection:
         head = datasets.head(connection, dataset.id)
     assert head is not None

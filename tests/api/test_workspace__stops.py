@@ -17,6 +17,7 @@ from framedex.encoders import registry
 from framedex.jobs.ingest import ingest
 from framedex.records import DatasetStatus, ExportResult, ExportStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, Gate, embedded, fill
+from tests.inside import catalog_of, context_of
 from tests.pauses import run_of
 
 REASON = "the service stopped"
@@ -140,7 +141,7 @@ def test_close__after_an_abort_by_another_process(tmp_path: Path, folder: Path) 
     dataset = workspace.create_dataset("pets", folder, gate, wait=False)
     assert gate.reached.wait(60)
     assert dataset.task is not None
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE tasks SET abort_requested = 1")
     with opening_when_stopped(gate, dataset):
         workspace.close(REASON)
@@ -163,7 +164,7 @@ def test_close__tells_who_waits(tmp_path: Path, folder: Path) -> None:
     creation.start()
     assert gate.reached.wait(60)
     (record,) = workspace.tasks().tasks
-    dataset = Dataset(workspace._context, record.dataset_id, workspace.task(record.task_id))
+    dataset = Dataset(context_of(workspace), record.dataset_id, workspace.task(record.task_id))
     with opening_when_stopped(gate, dataset):
         workspace.close(REASON)
     creation.join(60)
@@ -188,7 +189,7 @@ def test_close__exports_end_with_the_reason(tmp_path: Path) -> None:
         while True:
             progress(0.5)
 
-    task = workspace._context.exports.start(dataset.id, tmp_path / "out.zip", job, created_by="ann")
+    task = context_of(workspace).exports.start(dataset.id, tmp_path / "out.zip", job, created_by="ann")
     assert began.wait(60)
     workspace.close(REASON)
     with Workspace(tmp_path / "ws", settings=SETTINGS) as again:
@@ -207,7 +208,7 @@ def test_close__refuses_a_reason_that_says_nothing(workspace: Workspace, reason:
 def test_interrupted_tasks__only_the_last_of_existing_datasets(workspace: Workspace) -> None:
     """What a later task followed, or what was deleted, is not run again."""
     first, second = (workspace.create_dataset(name, embedded([[1, 0], [0, 1]])) for name in ("first", "second"))
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE tasks SET status = 'FAILED', status_message = 'interrupted'")
     assert len(workspace.interrupted_tasks()) == 2
     first.add_media(embedded([[1, 1]]), auto_reindex=True)

@@ -25,11 +25,11 @@ from framedex.export.images import _copy
 from framedex.export.items import size_texts
 from framedex.export.zip_writer import ZipWriter
 from framedex.issue_types import valued_types
-from framedex.operations.context import open_media
 from framedex.records import ExportResult
 from framedex.storage.condition import Condition
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 from tests.image_files import encode, photo
+from tests.inside import stored_media
 from tests.laws import rest_slow
 from tests.prepared import prepared
 from tests.processes import run
@@ -412,7 +412,7 @@ def export_with(
     dataset: Dataset, path: Path, progress: Callable[[float], None], *, format_: str = "json", images: bool = False
 ) -> ExportResult:
     return export_archive(
-        open_media(dataset._context, dataset.id),
+        stored_media(dataset),
         dataset.info,
         Condition(),
         path,

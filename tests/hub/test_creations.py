@@ -10,6 +10,7 @@ from framedex.access import Role
 from framedex.hub import Hub
 from tests.gallery import fill
 from tests.hub.people import OPERATOR, PASSWORD, Clock, Provider, add_user, log_in, roles
+from tests.inside import hub_context
 from tests.processes import start
 
 _KILLED = """
@@ -68,7 +69,7 @@ def interrupted(hub: Hub, monkeypatch: pytest.MonkeyPatch, name: str) -> str:
         patch.setattr("framedex.hub.datasets._discard", lambda *_: None)
         with pytest.raises(SystemExit):
             hub.datasets.create(actor, "new")
-    return hub._context.workspace.dataset("new").id
+    return hub_context(hub).workspace.dataset("new").id
 
 
 def owners(hub: Hub, dataset_id: str) -> list[str]:

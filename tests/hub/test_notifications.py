@@ -18,6 +18,7 @@ from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
+from tests.inside import catalog_of
 from tests.prepared import prepared
 from tests.processes import finish, start
 
@@ -262,11 +263,11 @@ def test_queue__survives_a_repair_of_the_catalog(hub: Hub, workspace: Workspace,
     """Alerts that wait stay when the entry of their dataset is rebuilt; wrong rows are found and removed."""
     dataset.save_view("all")
     dataset.add_media(labelled(10, "a"))
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE datasets SET created_at = 'x'")
     workspace.check(repair=True)
     assert queued(workspace) == 1
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE alert_queue SET queued_at = 'never'")
     assert any("alert_queue" in each.fault for each in workspace.check().findings)
     workspace.check(repair=True)
@@ -276,7 +277,7 @@ def test_queue__survives_a_repair_of_the_catalog(hub: Hub, workspace: Workspace,
 
 def queued(workspace: Workspace) -> int:
     """Return the number of alerts that wait."""
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         return len(alert_queue.queued_alerts(connection, limit=100))
 
 

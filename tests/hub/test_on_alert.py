@@ -31,6 +31,7 @@ from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import Clock
+from tests.inside import hub_context
 from tests.pauses import wait_until
 from tests.prepared import prepared
 from tests.processes import start
@@ -71,7 +72,7 @@ def alerting(folder: Path, clock: Clock, *targets: AlertTarget) -> Iterator[Hub]
 
 def add(hub: Hub, labels: str) -> None:
     """Add media, and deliver the alert."""
-    dataset = hub._context.workspace.dataset("pets")
+    dataset = hub_context(hub).workspace.dataset("pets")
     dataset.add_media(labelled(dataset.count(), labels))
     hub.notifications.deliver()
 

@@ -11,6 +11,7 @@ from framedex import Conflict, Error, InvalidInput
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
 from tests.hub.people import OPERATOR, PASSWORD, Provider, add_user, log_in, roles
+from tests.inside import hub_context
 
 
 def fail_commits(hub: Hub, monkeypatch: pytest.MonkeyPatch, *, after: int = 0) -> None:
@@ -184,7 +185,7 @@ def test_provider__is_called_in_no_transaction(hub_with_provider: Hub, provider:
 def test_accounts__of_before_the_provider(hub: Hub, provider: Provider) -> None:
     """Users who were created without the provider are none of its business."""
     user = add_user(hub, "ann")
-    with Hub(hub._context.workspace, provider=provider) as later:
+    with Hub(hub_context(hub).workspace, provider=provider) as later:
         for change in CHANGES.values():
             change(later, user.id)
     assert provider.calls == []

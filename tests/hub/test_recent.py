@@ -9,8 +9,8 @@ from framedex import Workspace
 from framedex.errors import NotFound
 from framedex.hub import recent
 from framedex.hub.recent import Recent
-from framedex.storage.catalog import Catalog
 from tests.gallery import SETTINGS
+from tests.inside import catalog_of
 
 
 @pytest.fixture
@@ -18,10 +18,6 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     """An empty workspace."""
     with Workspace(tmp_path / "workspace", settings=SETTINGS) as opened:
         yield opened
-
-
-def catalog_of(workspace: Workspace) -> Catalog:
-    return workspace._context.catalog
 
 
 class Names:

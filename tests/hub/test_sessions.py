@@ -12,6 +12,7 @@ from framedex.access import ANONYMOUS, Via, local_actor
 from framedex.errors import NotAuthenticated, ReadOnly, TooManyAttempts, WorkspaceError
 from framedex.hub import Hub
 from tests.hub.people import OPERATOR, PASSWORD, Clock, add_user, log_in
+from tests.inside import hub_context
 
 
 def test_log_in__each_gets_a_token_of_its_own(hub: Hub) -> None:
@@ -146,13 +147,13 @@ def test_change_password__of_a_session_that_has_ended(
     if when == "before":
         ends[end]()
     else:
-        hashed = hub._context.passwords.hash
+        hashed = hub_context(hub).passwords.hash
 
         def hash_late(password: str) -> str:
             ends[end]()
             return hashed(password)
 
-        monkeypatch.setattr(hub._context.passwords, "hash", hash_late)
+        monkeypatch.setattr(hub_context(hub).passwords, "hash", hash_late)
     with pytest.raises(NotAuthenticated, match="Not authenticated"):
         hub.sessions.change_password(actor, PASSWORD, "battery staple")
     if end != "delete":

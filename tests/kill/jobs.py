@@ -20,6 +20,7 @@ from framedex.operations.short_edits import editing
 from framedex.storage.catalog import Catalog
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
+from tests.inside import catalog_of, context_of
 from tests.kill.moments import Moment, watch_writes
 
 IMAGES, ADDED = 96, 36
@@ -141,11 +142,11 @@ def _edit_by_threads(workspace: Workspace) -> Change:
         partial(dataset.basket.add, ids[::4]),
         partial(dataset.rename_tag, "first", "earliest"),
     ]
-    turns = dataset._context.catalog.turns_of(dataset.id)
+    turns = catalog_of(dataset).turns_of(dataset.id)
 
     def change() -> None:
         with ThreadPoolExecutor(len(edits)) as threads:
-            with editing(dataset._context, dataset.id, "tag"):
+            with editing(context_of(dataset), dataset.id, "tag"):
                 ends = []
                 for edit in edits:
                     ends.append(threads.submit(edit))

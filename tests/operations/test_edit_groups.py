@@ -15,6 +15,7 @@ from framedex.operations.edit_groups import EditGroup
 from framedex.operations.short_edits import editing
 from framedex.storage.leases import Lease
 from tests.gallery import embedded
+from tests.inside import catalog_of, context_of, layout_of
 from tests.prepared import prepared
 from tests.processes import start
 
@@ -45,8 +46,8 @@ def waiting(dataset: Dataset, calls: list[Callable[[], object]]) -> Iterator[lis
             errors[place] = error
 
     threads = [threading.Thread(target=work, args=(place,)) for place in range(len(calls))]
-    turns = dataset._context.catalog.turns_of(dataset.id)
-    with editing(dataset._context, dataset.id, "tag"):
+    turns = catalog_of(dataset).turns_of(dataset.id)
+    with editing(context_of(dataset), dataset.id, "tag"):
         for place, thread in enumerate(threads):
             thread.start()
             while len(turns._queue) < place + 2:
@@ -72,7 +73,7 @@ def tags(dataset: Dataset, ids: list[str]) -> list[Callable[[], object]]:
 
 def commits(dataset: Dataset) -> int:
     """Return the number of the last commit of a dataset: that of its manifest."""
-    folder = dataset._context.layout.dataset(dataset.id) / "manifest"
+    folder = layout_of(dataset).dataset(dataset.id) / "manifest"
     return max(int(path.stem) for path in folder.glob("*.json"))
 
 
@@ -143,7 +144,7 @@ def test_edits__failing_after_they_wrote(
 
 def test_edits__of_a_commit_that_fails(workspace: Workspace, dataset: Dataset) -> None:
     """A commit that fails changes nothing, all its edits raise, and later ones succeed."""
-    ids, catalog, before = media_ids(dataset), dataset._context.catalog, len(dataset.journal())
+    ids, catalog, before = media_ids(dataset), catalog_of(dataset), len(dataset.journal())
     failing = "CREATE TRIGGER failing BEFORE INSERT ON journal BEGIN SELECT RAISE(FAIL, 'not today'); END"
     with catalog.write() as connection:
         connection.execute(sa.text(failing))
@@ -191,7 +192,7 @@ def test_edits__wait_for_no_long_one(dataset: Dataset, monkeypatch: pytest.Monke
     ids, goes_on = media_ids(dataset), threading.Event()
 
     def take_long() -> None:
-        with editing(dataset._context, dataset.id, "tag"):
+        with editing(context_of(dataset), dataset.id, "tag"):
             assert goes_on.wait(60)
 
     def tag() -> None:
@@ -256,6 +257,7 @@ KILLED = """
     from framedex.operations import edit_groups
     from framedex.operations.short_edits import editing
     from framedex.storage import datasets
+    from tests.inside import catalog_of, context_of
 
     edit_groups._PATIENCE_S = 60
     workspace = framedex.Workspace(sys.argv[1])
@@ -270,9 +272,9 @@ KILLED = """
 
     datasets.put_head = put_head
     ids = dataset.where([]).media_ids()
-    turns = dataset._context.catalog.turns_of(dataset.id)
+    turns = catalog_of(dataset).turns_of(dataset.id)
     threads = [threading.Thread(target=dataset.tag, args=([each], "seen")) for each in ids[:6]]
-    with editing(dataset._context, dataset.id, "tag"):
+    with editing(context_of(dataset), dataset.id, "tag"):
         for number, thread in enumerate(threads):
             thread.start()
             while len(turns._queue) < number + 2:

@@ -23,6 +23,7 @@ from framedex.storage.blobs import Upload
 from framedex.storage.snapshot_rows import generation_of
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo
+from tests.inside import catalog_of, context_of
 from tests.laws import rest_slow
 from tests.manifests import contents_of, contents_of_all
 from tests.processes import run as run_process
@@ -236,7 +237,7 @@ def test_check__snapshot_that_cannot_be_read_names_its_remedy(workspace: Workspa
     dataset = dataset_of(workspace)
     snapshot = dataset.snapshot("with ratings")
     dataset.add_field("weight", "float", values={dataset.where([]).media_ids()[0]: 2.5})
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         head = datasets.head(connection, dataset.id)
         kept = generation_of(connection, snapshot.snapshot_id)
     assert head is not None
@@ -300,7 +301,7 @@ def test_check__tables_that_cannot_be_read(workspace: Workspace, damage: Damage)
 def test_check__engine_failures_are_findings(workspace: Workspace, share: float) -> None:
     """A version whose description is cut anywhere, which makes the engine panic at some places, is a finding."""
     dataset = dataset_of(workspace)
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         head = datasets.head(connection, dataset.id)
     assert head is not None
     folder = workspace.path / "datasets" / dataset.id / "fields.lance"
@@ -499,7 +500,7 @@ def test_check__can_be_stopped_and_refuses_repairs_of_what_is_read_only(home: Pa
 
     with Workspace(home, settings=SETTINGS, read_only=True) as workspace:
         with pytest.raises(Aborted, match="enough"):
-            check(workspace._context, progress=stop)
+            check(context_of(workspace), progress=stop)
         with pytest.raises(ReadOnly):
             workspace.check(repair=True)
         with pytest.raises(NotFound):

@@ -12,6 +12,7 @@ from framedex.records import DatasetStatus, UploadState
 from framedex.storage.upload_lists import list_path
 from tests.gallery import SETTINGS, Faulty, fill
 from tests.growth import status_of
+from tests.inside import catalog_of
 from tests.uploading import blobs_of, drafted, home_of, image, pairs, paths_of
 
 
@@ -99,7 +100,7 @@ def test_check__bytes_of_a_killed_call_are_no_fault(made: Path) -> None:
 @pytest.mark.slow
 def test_check__a_list_without_a_row(made: Path) -> None:
     """A transaction that the catalog lost is opened again with all its files."""
-    with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
+    with Workspace(made, settings=SETTINGS) as workspace, catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM uploads")
     fault = "is the list of an upload transaction that the catalog does not have"
     assert faults(made) == [(fault, False), (fault, False)]
@@ -143,7 +144,7 @@ def test_check__a_missing_content(made: Path) -> None:
 @pytest.mark.slow
 def test_check__a_row_with_wrong_values(made: Path) -> None:
     """A damaged row is removed, and made again from the list."""
-    with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
+    with Workspace(made, settings=SETTINGS) as workspace, catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE uploads SET n_files = -4 WHERE id = 1")
     found = faults(made, repair=True)
     assert ["n_files" in found[0][0] or "below 0" in found[0][0], found[0][1]] == [True, True]
@@ -170,7 +171,7 @@ def test_check__a_draft_without_its_manifest(made: Path) -> None:
 @pytest.mark.slow
 def test_check__a_draft_that_the_catalog_lost(made: Path) -> None:
     """An older copy of the catalog does not have the draft: vacuum leaves its folder, and a repair brings it back."""
-    with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
+    with Workspace(made, settings=SETTINGS) as workspace, catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM datasets WHERE name = 'draft'")
     with Workspace(made, settings=SETTINGS) as workspace:
         assert workspace.vacuum().datasets == 0
@@ -229,7 +230,7 @@ def test_check__a_lost_row_of_a_failed_creation(workspace: Workspace, monkeypatc
     dataset, transaction = drafted(workspace, 1, 2)
     with pytest.raises(TaskFailed):
         transaction.process(encoder="averages", wait=False).wait(60)
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM uploads")
     assert all(finding.repaired for finding in workspace.check(repair=True).findings)
     assert (status_of(dataset), transaction.state) == (DatasetStatus.DRAFT, UploadState.OPEN)

@@ -17,6 +17,7 @@ from framedex.service.settings import ServiceSettings
 from tests.buckets import Service, Wire
 from tests.gallery import SETTINGS, embedded, fill
 from tests.image_files import encode, photo
+from tests.inside import layout_of
 from tests.pauses import all_threads_busy, wait_until
 from tests.prepared import prepared
 from tests.service.client import LOCAL, Client, client_of
@@ -109,7 +110,7 @@ def test_add_media__takes_one_source(local: Client, dataset: Dataset) -> None:
         assert (answer.status_code, answer.json()["detail"]) == (400, f"Unsupported file format: '{name}'")
     assert local.post(url(dataset), json={"s3_uri": "s3://a/b"}).status_code == 422
     assert (dataset.info.status_new, dataset.count()) == ("READY", 3)
-    assert not list((dataset._context.layout.root / "service-uploads").iterdir())
+    assert not list((layout_of(dataset).root / "service-uploads").iterdir())
 
 
 @pytest.mark.slow

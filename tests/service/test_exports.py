@@ -20,6 +20,7 @@ from framedex.errors import InvalidInput
 from framedex.hub.exports import safe_name
 from tests.gallery import fill
 from tests.image_files import encode, photo
+from tests.inside import hub_context
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
@@ -383,15 +384,15 @@ def test_sweep__deletes_what_expired(served: Serving, dataset: Dataset, monkeypa
     served.hub.exports.sweep()
     assert path.exists()
     assert not orphan.exists()
-    clock = served.hub._context.clock
+    clock = hub_context(served.hub).clock
     later = clock() + timedelta(days=8)
-    object.__setattr__(served.hub._context, "clock", lambda: later)
+    object.__setattr__(hub_context(served.hub), "clock", lambda: later)
     try:
         expired = served.local.get(url(dataset, "export_status"), params={"export_task_id": record["id"]})
         assert expired.status_code == 404
         served.hub.exports.sweep()
     finally:
-        object.__setattr__(served.hub._context, "clock", clock)
+        object.__setattr__(hub_context(served.hub), "clock", clock)
     assert not path.exists()
     assert served.local.get(record["download_uri"]).status_code == 404
 

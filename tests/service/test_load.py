@@ -15,6 +15,7 @@ from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.core.test_time_limits import ENDLESS
 from tests.image_files import encode, photo
+from tests.inside import context_of
 from tests.service.client import LOCAL, OWN, Client, client_of
 from tests.service.live import live_service
 from tests.service.test_protocol import get
@@ -95,7 +96,7 @@ def test_searches__end_after_a_time(
     explore = Dataset.explore
 
     def endless(self: Dataset, *arguments: Any, **named: Any) -> Any:
-        workspace._context.sql.query(ENDLESS, (), {})
+        context_of(workspace).sql.query(ENDLESS, (), {})
         return explore(self, *arguments, **named)
 
     with client_of(workspace, hub, ServiceSettings(search_timeout_s=0.5)) as client:

@@ -12,6 +12,7 @@ from framedex.core.ids import batch_id
 from framedex.storage import view_rows
 from tests.api.test_dataset__saved_views import labelled
 from tests.growth import THRESHOLDS
+from tests.inside import catalog_of
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
@@ -187,7 +188,7 @@ def test_deletion__of_a_view(served: Serving, dataset: Dataset) -> None:
 def test_monitoring__that_is_off(served: Serving, dataset: Dataset) -> None:
     """Trend and alerts of a view that is not monitored are a 400."""
     view = save(served.eve, dataset)
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         connection.exec_driver_sql("UPDATE saved_views SET monitoring_enabled = 0")
     trend = served.eve.get(url(dataset, f"/{view['id']}/trend"))
     alerting = served.eve.post(
@@ -218,7 +219,7 @@ def test_views__who_may_do_what(served: Serving, dataset: Dataset) -> None:
     assert said(served.vic.delete(url(dataset, f"/{view['id']}"), headers=OWN)) == no
     assert served.vic.get(url(dataset, f"/{view['id']}/trend")).status_code == 200
     vic = served.vic.get("/api/v1/me").json()["user_id"]
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         connection.exec_driver_sql("UPDATE saved_views SET creator_id = ?", (vic,))
     assert served.vic.delete(url(dataset, f"/{view['id']}"), headers=OWN).status_code == 200
     assert served.nobody.get(url(dataset)).status_code == 401
@@ -242,7 +243,7 @@ def test_views__of_a_former_user(served: Serving, dataset: Dataset) -> None:
     """A view of a deleted account keeps the address under which it was saved."""
     user = served.hub.users.create(OPERATOR, "gone", "correct horse", email="gone@example.org")
     view = save(served.eve, dataset)
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         connection.exec_driver_sql("UPDATE saved_views SET creator_id = ?, created_by = 'gone@x'", (user.id,))
     named = {"user_id": user.id, "email": "gone@example.org", "name": "gone"}
     assert served.eve.get(url(dataset)).json()["views"][0]["created_by"] == named

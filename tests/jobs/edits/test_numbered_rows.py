@@ -8,10 +8,10 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.jobs.edits import numbered_rows, removal
 from framedex.jobs.edits.numbered_rows import NumberedRows
-from framedex.operations.context import open_media
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import stored_media
 from tests.prepared import prepared
 
 ROWS = 300
@@ -20,7 +20,7 @@ COLUMNS = ["labels", "media_id", "cluster_2", "issue_mislabels"]
 
 def assert_taken(dataset: Dataset) -> None:
     """Check some columns of some rows, in an order of their own, against the table."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     numbered = NumberedRows(media)
     places = np.random.default_rng(1).permutation(media.table.count())[:200]
     numbers = numbered.numbers(places)

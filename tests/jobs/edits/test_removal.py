@@ -14,7 +14,6 @@ from framedex.analysis import removals
 from framedex.jobs import remove as remove_jobs
 from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
-from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
 from framedex.operations.vacuum import vacuum
 from framedex.storage.overlay import REMOVED
@@ -22,6 +21,7 @@ from framedex.storage.row_numbers import RowNumbers
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import context_of, stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import JUDGED, assert_judged
@@ -53,7 +53,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
 
 def state(dataset: Dataset) -> dict[str, Any]:
     """Return all that is stored of a dataset's media, with the neighbours as rows."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     table = media.table
     names = [each for each in table.schema.names if each not in LEFT_OUT]
     columns: dict[str, Any] = table.scan(names).read_all().to_pydict()
@@ -106,12 +106,12 @@ def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: l
     assert_same(state(few), state(all_))
     assert_judged(few, right_ids(few))
     for dataset in (few, all_):
-        delete_dataset(dataset._context, dataset.id)
+        delete_dataset(context_of(dataset), dataset.id)
 
 
 def copied(dataset: Dataset) -> list[int]:
     """Return some rows of which others are copies."""
-    indexed = read_indexed_rows(open_media(dataset._context, dataset.id).table, None, 0.0)
+    indexed = read_indexed_rows(stored_media(dataset).table, None, 0.0)
     repeated = np.flatnonzero(np.bincount(indexed.inverse) > 1)
     rows: list[int] = indexed.positions[indexed.first[repeated]][:5].tolist()
     return rows
@@ -124,9 +124,9 @@ def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch:
     few, other = source.clone(source.snapshot("kept")), source.clone()
     for dataset in (few, other):
         delete(dataset, copied(dataset))
-    assert "original" in open_media(few._context, few.id).table.overlay.columns
-    vacuum(few._context, older_than_s=None)
-    assert not open_media(few._context, few.id).table.overlay.columns
+    assert "original" in stored_media(few).table.overlay.columns
+    vacuum(context_of(few), older_than_s=None)
+    assert not stored_media(few).table.overlay.columns
     assert_same(state(few), state(other))
     for dataset in (few, other):
         delete(dataset, [1, 40, 200])
@@ -174,7 +174,7 @@ def test_remove_few__after_a_restore(source: Dataset, monkeypatch: pytest.Monkey
     monkeypatch.setattr(removal, "_ALL", 0)
     restored, other = source.clone(source.snapshot("kept")), source.clone()
     before = restored.snapshot("before")
-    indexed = read_indexed_rows(open_media(other._context, other.id).table, None, 0.0)
+    indexed = read_indexed_rows(stored_media(other).table, None, 0.0)
     row = 10
     near = indexed.positions[indexed.first[indexed.graph.rows[indexed.inverse[row]][0]]].tolist()
     delete(restored, [row])
@@ -199,7 +199,7 @@ def right_ids(dataset: Dataset) -> set[str]:
 
 def forget(dataset: Dataset) -> None:
     """Clear the cache of columns."""
-    dataset._context.columns._columns.clear()
+    context_of(dataset).columns._columns.clear()
 
 
 def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
@@ -219,11 +219,11 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
         with suppress(Conflict):
             dataset.undo()
     elif kind == "fold":
-        vacuum(dataset._context, older_than_s=None)
+        vacuum(context_of(dataset), older_than_s=None)
     elif kind == "forget":  # as in a new process
         forget(dataset)
     else:  # an image with all that is near to it
-        table = open_media(dataset._context, dataset.id).table
+        table = stored_media(dataset).table
         near = read_indexed_rows(table, None, 0.0)
         row = near.inverse[places[0] % len(near.inverse)]
         delete(dataset, near.positions[near.first[near.graph.rows[row][:4]]].tolist())
@@ -247,13 +247,13 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
     delete(clone, [0])
     assert results == [True, True]
     assert clone.count() == ROWS - 4
-    table = open_media(clone._context, clone.id).table
+    table = stored_media(clone).table
     assert RowNumbers.of(table.overlay).removed.tolist() == [0, 3, 99, 300]
     before = state(clone)
     monkeypatch.setattr(removal, "_MOST", 0)  # the long way goes on from there
     clone.tag(clone.where([]).media_ids()[:3], "seen")
     delete(clone, [7])
-    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table.overlay).removed)
+    assert not len(RowNumbers.of(stored_media(clone).table.overlay).removed)
     assert len(state(clone)["inverse"]) == len(before["inverse"]) - 1
     assert clone.similar(clone.where([]).media_ids()[5]).count() > 0
     clone.add_media(part(vectors()[:3] + 0.5, ROWS))
@@ -268,7 +268,7 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatc
         dataset.issues("label_outlier")["media_id"].to_pylist() + dataset.issues("mislabels")["media_id"].to_pylist()
     )
     dataset.label_is_right(listed)
-    table = open_media(dataset._context, dataset.id).table
+    table = stored_media(dataset).table
     indexed, ids = read_indexed_rows(table, None, 0.0), dataset.where([]).media_ids()
     place = ids.index(listed[0])
     near = indexed.positions[indexed.first[indexed.graph.rows[indexed.inverse[place]][:3]]].tolist()
@@ -283,14 +283,14 @@ def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(removal, "_ALL", 0)
     clone = source.clone()
     delete(clone, [*copied(clone)[:3], 9])
-    edited = open_media(clone._context, clone.id).table.overlay
+    edited = stored_media(clone).table.overlay
     assert {"original", "neighbours", REMOVED} <= edited.columns
     before = state(clone)
-    vacuum(clone._context, older_than_s=None)
-    assert not open_media(clone._context, clone.id).table.overlay.layers
+    vacuum(context_of(clone), older_than_s=None)
+    assert not stored_media(clone).table.overlay.layers
     assert_same(state(clone), before)
     delete(clone, [20, 30])
-    vacuum(clone._context, older_than_s=None)
+    vacuum(context_of(clone), older_than_s=None)
     assert clone.check().findings == []
 
 

@@ -23,7 +23,6 @@ from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest import parts
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.parts import part_size
-from framedex.operations.context import open_media
 from framedex.settings import PROCESSES, THREADS, Settings
 from framedex.storage import tables
 from framedex.storage.fragments import Fragment
@@ -35,6 +34,7 @@ from framedex.storage.table_versions import Table
 from tests.executors import work
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
+from tests.inside import stored_media
 from tests.jobs.ingest import part_workers
 from tests.jobs.ingest.test_ingest import rows_of, run
 from tests.videos import numbered, write_video
@@ -211,7 +211,7 @@ def test_process__that_is_killed_after_writing(folder: Path, tmp_path: Path, mon
         dataset = workspace.create_dataset("all", folder, "gist")
         assert (tmp_path / "killed").exists()
         assert dataset.where([]).count() == 77
-        table = open_media(dataset._context, dataset.id).table.path
+        table = stored_media(dataset).table.path
         (orphan,) = unreferenced_files(table)
         os.utime(orphan, (0, 0))  # as if it had been there for long
         (finding,) = workspace.check().findings
@@ -233,7 +233,7 @@ def test_addition__that_is_aborted(folder: Path, tmp_path: Path, monkeypatch: py
             patch.setattr(tables, "append_fragments", part_workers.abort)
             with pytest.raises(Aborted):
                 dataset.add_media(folder)
-        table = open_media(dataset._context, dataset.id).table.path
+        table = stored_media(dataset).table.path
         assert (len(unreferenced_files(table)) >= 1, dataset.where([]).count()) == (True, 1)
         workspace.vacuum()
         assert unreferenced_files(table) == []

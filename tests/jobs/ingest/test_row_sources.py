@@ -14,6 +14,7 @@ from framedex.jobs.ingest.content import FilesInput, content_from_config, open_c
 from framedex.jobs.ingest.source_facts import typed_values
 from framedex.records import FieldType
 from tests.gallery import SETTINGS, Averages, fill
+from tests.inside import layout_of
 
 DAY = datetime.date(2024, 5, 17)
 
@@ -135,7 +136,7 @@ def test_retries__open_the_same_source(workspace: Workspace, folder: Path) -> No
     for content in (pattern, plain):
         assert isinstance(content, FilesInput)
         assert content.config is not None
-        again = content_from_config(content.config, dataset.embedding_config, dataset._context.layout, SETTINGS)
+        again = content_from_config(content.config, dataset.embedding_config, layout_of(dataset), SETTINGS)
         assert isinstance(again, FilesInput)
         assert list(again.source.items()) == list(content.source.items())
         assert again.config == content.config

@@ -1,0 +1,40 @@
+"""Doors to the insides of a workspace, for what no public name shows; other test modules open none of their own."""
+
+from framedex import Dataset, Workspace
+from framedex.hub import Hub
+from framedex.hub.context import HubContext
+from framedex.operations.context import Context, open_media
+from framedex.storage.catalog import Catalog
+from framedex.storage.layout import Layout
+from framedex.storage.media import Media
+from framedex.tasks import Runner
+
+
+def context_of(owner: Workspace | Dataset) -> Context:
+    """Return the open parts of a workspace, as operations take them."""
+    return owner._context
+
+
+def catalog_of(owner: Workspace | Dataset) -> Catalog:
+    """Return the catalog, whose rows tests read and change."""
+    return context_of(owner).catalog
+
+
+def layout_of(owner: Workspace | Dataset) -> Layout:
+    """Return the paths of the files."""
+    return context_of(owner).layout
+
+
+def runner_of(owner: Workspace | Dataset) -> Runner:
+    """Return what starts tasks in this process."""
+    return context_of(owner).runner
+
+
+def stored_media(dataset: Dataset) -> Media:
+    """Return the media of a dataset at its current head."""
+    return open_media(context_of(dataset), dataset.id)
+
+
+def hub_context(hub: Hub) -> HubContext:
+    """Return the open parts of a workspace with users."""
+    return hub._context
