@@ -19,8 +19,6 @@ from pydantic import ValidationError
 from framedex import Dataset, InvalidInput, Workspace, WorkspaceError
 from framedex.cli import main
 from framedex.core.ids import media_id
-from framedex.jobs.index import copies as index_copies
-from framedex.jobs.index import verified_copies
 from framedex.jobs.index.keypoint_cache import _RECORD
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.records import DatasetStatus, DuplicateGroup
@@ -30,12 +28,14 @@ from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, STAN
 from framedex.storage.table_names import COPIES
 from tests.encoders.onnx_models import classifier
 from tests.enrichments import ENCODE, Hues, register_models
+from tests.environment import Environment
 from tests.gallery import VERIFYING
 from tests.growth import columns_of, ids_of, part, status_of
 from tests.image_files import Pixels, detailed, photo, resized, write
 from tests.inside import layout_of, stored_media
 from tests.objects import scenes
 from tests.pauses import Pause, watched
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 Copies = dict[str, dict[str, str]]
@@ -710,11 +710,11 @@ class TestCache:
 
 
 @pytest.fixture
-def beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def beyond_memory(tuning: Tuning) -> None:
     """Images do not fit into memory, and a few pairs are verified at a time."""
-    monkeypatch.setattr(index_copies, "_FEW", 0)
-    monkeypatch.setattr(index_copies, "_IMAGE_BYTES", 2**60)
-    monkeypatch.setattr(verified_copies, "_PAIRS", 3)
+    tuning.copies_in_memory = 0
+    tuning.copy_bytes = 2**60
+    tuning.verified_pairs = 3
 
 
 @pytest.mark.usefixtures("beyond_memory")
@@ -760,9 +760,9 @@ class TestBeyondMemory:
         dataset = workspace.create_dataset("d", tmp_path / "images", "gist")
         assert dataset.duplicates() == []
 
-    def test_create__without_space(self, workspace: Workspace, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_create__without_space(self, workspace: Workspace, home: Home, tuning: Tuning) -> None:
         """Too little space is reported before the descriptors are written."""
-        monkeypatch.setattr(index_copies, "_FILE_BYTES", 2**50)
+        tuning.copy_file_bytes = 2**50
         with pytest.raises(
             WorkspaceError, match=r"the search for copies of 20 images needs [\d,]+ bytes for temporary files"
         ):
@@ -799,19 +799,19 @@ class TestBudget:
             assert copies(workspace.dataset("d").duplicates()) == found
 
     @pytest.mark.parametrize("value", ["-1", "nan", "inf", "much", "", "1001"])
-    def test_budget__invalid(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    def test_budget__invalid(self, environment: Environment, value: str) -> None:
         """An invalid budget is an error that names the variable and its value, or the setting."""
-        monkeypatch.setenv("FRAMEDEX_COPY_BUDGET_MS", value)
+        environment["FRAMEDEX_COPY_BUDGET_MS"] = value
         with pytest.raises(InvalidInput, match=f"FRAMEDEX_COPY_BUDGET_MS is '{value}': it must be"):
             load_settings()
-        monkeypatch.delenv("FRAMEDEX_COPY_BUDGET_MS")
+        del environment["FRAMEDEX_COPY_BUDGET_MS"]
         with pytest.raises(ValidationError, match="copy_budget_ms"):
             Settings.model_validate({"copy_budget_ms": value})
 
-    def test_budget__from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_budget__from_the_environment(self, environment: Environment) -> None:
         """The budget has a default, and the environment sets it."""
         assert load_settings().copy_budget_ms == 8
-        monkeypatch.setenv("FRAMEDEX_COPY_BUDGET_MS", "0")
+        environment["FRAMEDEX_COPY_BUDGET_MS"] = "0"
         assert load_settings().copy_budget_ms == 0
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
-from framedex.analysis import cluster_means, removals
 from framedex.jobs.index.finish import read_sums
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
@@ -18,6 +17,7 @@ from tests.growth import THRESHOLDS, columns_of, families, grown, ids_of, part, 
 from tests.inside import stored_media
 from tests.laws import examples
 from tests.pauses import Pause, watched
+from tests.tuning import tuned
 
 SCORES = ("uniqueness", "outlier_distance", "duplicate_similarity", "issue_duplicates", "label_support")
 
@@ -66,10 +66,10 @@ def test_delete_media__law(
     rows = families(count, seed=seed)
     rows = np.concatenate([rows, rows[rng.integers(0, count, copies)]])[rng.permutation(count + copies)]
     gone = np.flatnonzero(rng.random(len(rows)) < share).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(removals, "_FEW", 1000 if all_anew else 0)
-        patch.setattr(cluster_means, "_MIN_ROWS", 2)
-        patch.setattr(cluster_means, "_MAX_STORED", 1.0)
+    with tuned() as tuning:
+        tuning.rebuilt_rows = 1000 if all_anew else 0
+        tuning.stored_mean_rows = 2
+        tuning.stored_means_share = 1.0
         with Workspace(tmp_path_factory.mktemp("law") / "w", settings=SETTINGS) as workspace:
             half = len(rows) // 2
             dataset = grown(workspace, rows, half, len(rows) - half) if half else grown(workspace, rows, len(rows))

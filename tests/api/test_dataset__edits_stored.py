@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.jobs.edits import labels as label_edits
-from framedex.jobs.edits import rows as row_edits
 from framedex.records import VacuumResult
 from framedex.storage.media_rows import DUPLICATES
 from tests.analysis.arrays import unit
@@ -20,6 +18,7 @@ from tests.inside import stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import JUDGED, assert_judged
+from tests.tuning import Tuning, tuned
 
 ROWS = 60
 
@@ -110,9 +109,9 @@ def test_edits__folded_by_a_reindex(workspace: Workspace) -> None:
     assert [{name: row[name] for name in STORED[:5]} for row in everything(dataset)] == before
 
 
-def test_edits__folded_once_they_are_many(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edits__folded_once_they_are_many(workspace: Workspace, tuning: Tuning) -> None:
     """Edits lie beside the files only while they are few."""
-    monkeypatch.setattr(row_edits, "_FEW", 4)
+    tuning.layer_values = 4
     dataset = create(workspace)
     ids = dataset.where([]).media_ids()
     for place in range(4):
@@ -124,12 +123,12 @@ def test_edits__folded_once_they_are_many(workspace: Workspace, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_edits__few_and_many_do_the_same(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edits__few_and_many_do_the_same(workspace: Workspace, tuning: Tuning) -> None:
     """Edits that rewrite whole columns lead to the same values as those that do not."""
     few, many = create(workspace, "few"), create(workspace, "many")
     edit(few, few.where([]).media_ids())
-    monkeypatch.setattr(row_edits, "_FEW", -1)
-    monkeypatch.setattr(row_edits, "_FEW_SHARE", 10**9)
+    tuning.layer_values = -1
+    tuning.layer_share = 10**9
     edit(many, many.where([]).media_ids())
     assert overlay_columns(few)
     assert not overlay_columns(many)
@@ -188,8 +187,8 @@ def test_judge_edited__as_all_together(
     tmp_path_factory: pytest.TempPathFactory, steps: list[dict[int, list[str]]]
 ) -> None:
     """Judging only what may change leads to what judging all media by the same statistics does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_edits, "_ALL", 0)
+    with tuned() as tuning:
+        tuning.judged_rows = 0
         with Workspace(tmp_path_factory.mktemp("judged") / "workspace", settings=SETTINGS) as workspace:
             dataset = create(workspace)
             ids = dataset.where([]).media_ids()
@@ -216,10 +215,10 @@ def test_write_judged__one_version_for_labels_and_their_issues(workspace: Worksp
     assert "label_statistics" in stored_media(dataset).generation.tables
 
 
-def test_judge_edited__judges_all_once_many_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_edited__judges_all_once_many_changed(workspace: Workspace, tuning: Tuning) -> None:
     """Once many labels were edited, the statistics are those of the present labels."""
-    monkeypatch.setattr(label_edits, "_ALL", 0)
-    monkeypatch.setattr(row_edits, "_FEW", 10)
+    tuning.judged_rows = 0
+    tuning.layer_values = 10
     dataset = create(workspace)
     ids = dataset.where([]).media_ids()
     before = stored_media(dataset).generation.tables["label_statistics"]

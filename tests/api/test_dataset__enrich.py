@@ -15,6 +15,7 @@ from tests.gallery import SETTINGS
 from tests.growth import columns_of, part, status_of
 from tests.inside import stored_media
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import write_video
 
 
@@ -243,9 +244,11 @@ def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -
 
 
 @pytest.mark.parametrize("rows", [2, 4096])
-def test_enrich__no_image_is_there(source: Dataset, images: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enrich__no_image_is_there(
+    source: Dataset, images: Path, rows: int, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If no image can be read, the task fails with a clear message, for any size of batches."""
-    monkeypatch.setattr("framedex.jobs.enrich.columns._ROWS", rows)
+    tuning.enriched_rows = rows
     monkeypatch.setattr(Hues, "batch", 2, raising=False)
     images.rename(images.with_name("elsewhere"))
     with pytest.raises(Unavailable, match="no image could be read: 6 images failed"):

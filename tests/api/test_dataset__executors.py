@@ -13,8 +13,6 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.executors import ProcessExecutor
 from framedex.executors.resources import Need
-from framedex.jobs import overlap
-from framedex.jobs.index import copies, standings
 from framedex.settings import PROCESSES, THREADS
 from framedex.storage.copy_pairs import read_pairs
 from tests.api.test_dataset__copies import cut, edited, framed, mirrored, turned
@@ -22,6 +20,7 @@ from tests.gallery import VERIFYING
 from tests.growth import columns_of
 from tests.image_files import detailed, write
 from tests.inside import stored_media
+from tests.tuning import Tuning
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 CHANGES = (cut, mirrored, turned, framed, edited)
@@ -66,12 +65,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_dataset__in_processes(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Counter[str]
-) -> None:
+def test_dataset__in_processes(images: Path, tmp_path: Path, tuning: Tuning, steps: Counter[str]) -> None:
     """All columns and all copies are those of threads."""
-    for module in (copies, standings, overlap):
-        monkeypatch.setattr(module, "LITTLE", 0)
+    tuning.executor_images = 0
     found = []
     for name in (THREADS, PROCESSES):
         settings = VERIFYING.model_copy(update={"executor": name, "processes": 1, "copy_budget_ms": 500.0})

@@ -5,7 +5,7 @@ import signal
 import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -241,15 +241,14 @@ def test_export__names_of_any_bytes(dataset: Dataset, tmp_path: Path) -> None:
     assert (dataset.exports()[0].download_uri or "").endswith("%FF.zip")
 
 
-def test_export__relative_path(dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export__relative_path(dataset: Dataset, in_tmp_path: Path) -> None:
     """A relative path is one from the folder in which the export was asked for."""
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path)
+    (in_tmp_path / "elsewhere").mkdir()
     task = dataset.export("out.zip", wait=False)
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    task.wait(60)
-    assert task.result.path == str(tmp_path / "out.zip")
-    assert (tmp_path / "out.zip").exists()
+    with chdir("elsewhere"):
+        task.wait(60)
+    assert task.result.path == str(in_tmp_path / "out.zip")
+    assert (in_tmp_path / "out.zip").exists()
 
 
 def test_abort__running(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace, vql
-from framedex.jobs.edits import labels as label_edits
-from framedex.jobs.edits import removal
 from framedex.operations.starting import delete_dataset
 from framedex.records import LabelDecision
 from tests.analysis.arrays import unit
@@ -20,6 +18,7 @@ from tests.inside import context_of, stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import assert_judged
+from tests.tuning import Tuning, tuned
 
 ROWS = 90
 WRONG = (4, 25, 26, 40)  # rows whose labels do not fit
@@ -166,9 +165,9 @@ def test_label_is_right__what_cannot_be(workspace: Workspace, dataset: Dataset) 
     assert stored_media(dataset).generation.id == head
 
 
-def test_label_is_right__writes_few_values(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_label_is_right__writes_few_values(dataset: Dataset, tuning: Tuning) -> None:
     """A decision about one image of many writes the values of this image alone, and so does its withdrawal."""
-    monkeypatch.setattr(label_edits, "_ALL", 0)
+    tuning.judged_rows = 0
     decision = dataset.label_is_right(wrong_ids(dataset)[0])
     for withdrawn in (False, True):
         if withdrawn:
@@ -180,9 +179,9 @@ def test_label_is_right__writes_few_values(dataset: Dataset, monkeypatch: pytest
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 20_000])
-def test_label_is_right__undone_and_redone(dataset: Dataset, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+def test_label_is_right__undone_and_redone(dataset: Dataset, tuning: Tuning, limit: int) -> None:
     """A decision goes with its effect, and the same one returns, in its place among the others."""
-    monkeypatch.setattr(label_edits, "_ALL", limit)
+    tuning.judged_rows = limit
     names = ["issue_mislabels", "issue_label_outlier", "suggested_label"]
     wrong = wrong_ids(dataset)
     states = [(dataset.label_decisions(), columns_of(dataset, names))]
@@ -266,9 +265,9 @@ def test_label_is_right__any_sequence(source: Dataset, limit: int, steps: list[t
     """After any edits, issues are those of a recomputation, without the media that a list of decisions names."""
     dataset = source.clone()
     decisions: list[LabelDecision] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_edits, "_ALL", limit)
-        patch.setattr(removal, "_ALL", limit)
+    with tuned() as tuning:
+        tuning.judged_rows = limit
+        tuning.written_rows = limit
         for kind, places, labels in steps:
             ids = dataset.where([]).media_ids()
             chosen = [ids[place % len(ids)] for place in places]

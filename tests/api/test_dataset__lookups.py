@@ -1,5 +1,6 @@
 """Labels with counts, the copies of one image, the image at a location, and totals of pages."""
 
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +68,15 @@ def test_copies_of__refuses(gallery: Gallery) -> None:
         gallery.dataset.copies_of(gallery.ids[COPIES[0]], 0.5)
 
 
-def test_media_id__by_each_form_of_a_location(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_media_id__by_each_form_of_a_location(gallery: Gallery) -> None:
     """The path within the source, the absolute path, a relative one and the URI of previews lead to the image."""
     name = COPIES[0]
     path = gallery.folder / name
-    monkeypatch.chdir(gallery.folder.parent)
     preview = gallery.dataset.explore().clusters[0].previews[0]
     assert gallery.dataset.media_id(preview.original_uri) == preview.media_id
     for location in (name, path, str(path), path.as_uri(), f"{gallery.folder.name}/{name}"):
-        assert gallery.dataset.media_id(location) == gallery.ids[name]
+        with chdir(gallery.folder.parent):
+            assert gallery.dataset.media_id(location) == gallery.ids[name]
     home = ["--workspace", str(gallery.workspace.path)]
     assert CliRunner().invoke(app, ["media-id", "gallery", name, *home]).output.strip() == gallery.ids[name]
     shown = CliRunner().invoke(app, ["duplicates", "gallery", "--of", str(path), *home]).output

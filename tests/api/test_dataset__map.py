@@ -11,7 +11,6 @@ import pytest
 
 from framedex import Aborted, Conflict, Dataset, InvalidFilter, InvalidInput, NotFound, ReadOnly, Workspace, vql
 from framedex.analysis import layout
-from framedex.jobs.edits import removal
 from framedex.operations.maps import inside
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.tasks import Task
@@ -21,6 +20,7 @@ from tests.inside import layout_of
 from tests.objects import scenes
 from tests.pauses import all_threads_busy
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 ROWS = families(80)
@@ -181,9 +181,9 @@ def test_map__while_the_dataset_changes(workspace: Workspace, dataset: Dataset) 
 
 
 @pytest.mark.slow
-def test_map__of_a_deletion_of_few(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_map__of_a_deletion_of_few(workspace: Workspace, tuning: Tuning) -> None:
     """Where a deletion writes only layers, the map stays; the deleted media are not on it."""
-    monkeypatch.setattr(removal, "_ALL", 100)
+    tuning.written_rows = 100
     dataset = workspace.create_dataset("many", part(families(400)), thresholds=THRESHOLDS)
     before = places(dataset.map())
     gone = [*before][7]

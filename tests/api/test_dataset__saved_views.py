@@ -22,7 +22,6 @@ from framedex.core.ids import batch_id
 from framedex.operations import monitoring
 from framedex.operations.context import Context, open_media
 from framedex.operations.searches import condition_for
-from framedex.storage import view_rows
 from framedex.storage.media import Media
 from framedex.vql import parse
 from tests.enrichments import ENCODE, Hues, paint, register_models
@@ -31,6 +30,7 @@ from tests.growth import THRESHOLDS, families, part
 from tests.inside import catalog_of, context_of, runner_of, stored_media
 from tests.objects import scenes, write_table
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 ROWS = families(60)
@@ -156,9 +156,9 @@ def test_save_view__bad_arguments(workspace: Workspace, dataset: Dataset) -> Non
     assert dataset.views() == draft.views() == []
 
 
-def test_save_view__limit(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_view__limit(dataset: Dataset, tuning: Tuning) -> None:
     """A dataset has a limited number of saved views; a deleted one makes room."""
-    monkeypatch.setattr(view_rows, "MAX_VIEWS", 2)
+    tuning.saved_views = 2
     first = dataset.save_view("1")
     dataset.save_view("2")
     with pytest.raises(Conflict, match="at most 2 saved views"):

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from framedex import Dataset, Workspace, vql
-from framedex.operations import catch_up, monitoring
+from framedex.operations import monitoring
 from tests.api.test_dataset__saved_views import counts_of, labelled
 from tests.gallery import SETTINGS
 from tests.inside import runner_of
 from tests.processes import finish, start
+from tests.tuning import Tuning
 
 ADDS = """
     import os, signal, sys, framedex
@@ -110,9 +111,9 @@ def made(folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
-def test_evaluation__killed(tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation__killed(tmp_path: Path, moment: str, tuning: Tuning) -> None:
     """Whenever a process is killed, the next evaluation counts the batch and raises its alerts, once in all."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
+    tuning.catch_up_delay_s = 3600.0
     home = made(tmp_path)
     process = start(ADDS, home, moment)
     process.communicate(timeout=120)
@@ -128,9 +129,9 @@ def test_evaluation__killed(tmp_path: Path, moment: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation__two_processes_at_once(tmp_path: Path, tuning: Tuning) -> None:
     """Of processes that evaluate the same batches at the same time, one raises each alert."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
+    tuning.catch_up_delay_s = 3600.0
     home = made(tmp_path)
     with Workspace(home, settings=SETTINGS) as workspace:
         runner_of(workspace).after_commit = None
@@ -154,11 +155,9 @@ def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
-def test_opening__evaluates_what_a_killed_process_left(
-    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_opening__evaluates_what_a_killed_process_left(tmp_path: Path, moment: str, tuning: Tuning) -> None:
     """A workspace that is opened after a kill evaluates the batch in the background, once in all."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    tuning.catch_up_delay_s = 0.0
     home = made(tmp_path)
     process = start(ADDS, home, moment)
     process.communicate(timeout=120)
@@ -217,11 +216,13 @@ def test_opening__a_process_that_ends_does_not_wait(tmp_path: Path, how: str) ->
 
 
 @pytest.mark.slow
-def test_opening__is_closed_during_the_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening__is_closed_during_the_evaluation(
+    tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A workspace that is closed in the middle of an evaluation stores nothing of it; the next one does."""
     home = made(tmp_path)
     finish(start(ADDS, home, "kept"))
-    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    tuning.catch_up_delay_s = 0.0
     reached, count = threading.Event(), monitoring._Evaluation._counts
 
     def counts(evaluation: Any, *arguments: Any) -> Any:
@@ -241,9 +242,9 @@ def test_opening__is_closed_during_the_evaluation(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_opening__beside_an_addition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening__beside_an_addition(tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """An evaluation that another one overtook changes neither its points nor the totals of the later state."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    tuning.catch_up_delay_s = 0.0
     home = made(tmp_path)
     finish(start(ADDS, home, "kept"))
     reached, added, run = threading.Event(), threading.Event(), monitoring._Evaluation.run

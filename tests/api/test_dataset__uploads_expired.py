@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from framedex import Dataset, NotFound, NotRetryable, TaskFailed, UploadTransaction, Workspace
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
 from framedex.storage import datasets, retention, upload_rows
 from tests.gallery import SETTINGS, Averages, Faulty, fill
@@ -82,12 +82,11 @@ def test_expiry__at_opening(tmp_path: Path, clock: Clock) -> None:
 
 
 @pytest.fixture
-def failed(workspace: Workspace, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> tuple[Dataset, UploadTransaction]:
+def failed(workspace: Workspace, clock: Clock) -> tuple[Dataset, UploadTransaction]:
     """A draft whose creation failed."""
     assert clock.ahead == timedelta()
     encoders: list[Any] = [Faulty(), Averages()]
-    scheme = Scheme("averages", lambda _name, _settings: encoders.pop(0) if len(encoders) > 1 else encoders[0])
-    monkeypatch.setitem(registry._SCHEMES, "averages", scheme)
+    register("averages", lambda _name: encoders.pop(0) if len(encoders) > 1 else encoders[0])
     dataset, transaction = drafted(workspace, 1, 2)
     with pytest.raises(TaskFailed):
         transaction.process(encoder="averages", wait=False).wait(60)

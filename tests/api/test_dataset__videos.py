@@ -15,8 +15,7 @@ import pytest
 
 from framedex import Aborted, CannotDecode, Dataset, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.core.ids import frame_id, media_id
-from framedex.encoders import Scheme, registry
-from framedex.jobs.ingest import ingest
+from framedex.encoders import register
 from framedex.records import CleanupResult
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import OF_VIDEOS
@@ -27,6 +26,7 @@ from tests.gallery import Averages, fill
 from tests.image_files import photo
 from tests.inside import catalog_of, layout_of, stored_media
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
 
 SHOWN = ["image_filename", "media_type", "video_name", "frame_number", "frame_timestamp"]
@@ -516,16 +516,16 @@ class TestStopping:
     @pytest.mark.slow
     @pytest.mark.parametrize("adding", [False, True])
     def test_resume__within_a_video(
-        self, workspace: Workspace, folder: Path, films: Path, monkeypatch: pytest.MonkeyPatch, *, adding: bool
+        self, workspace: Workspace, folder: Path, films: Path, tuning: Tuning, *, adding: bool
     ) -> None:
         """A task that was stopped within a video goes on there: no frame is encoded twice, none is missing."""
 
         class Stops(Counting):
             left = 4
 
-        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Stops()))
-        for name, value in (("_ENCODED", 1), ("_COMMITTED", 1)):
-            monkeypatch.setattr(ingest, name, value)
+        register("averages", lambda _name: Stops())
+        tuning.encoded_images = 1
+        tuning.committed_rows = 1
         if adding:
             Counting.left = Stops.left = 100
             dataset = workspace.create_dataset("films", folder, "averages")

@@ -12,7 +12,6 @@ import pytest
 from framedex import DuplicateGroups, InvalidInput, NotFound, OutOfRange, RankedView, Workspace, vql
 from framedex.api.ids import Ids
 from framedex.api.view import reading
-from framedex.browse import duplicates
 from framedex.browse.duplicates import Kept, kept_ids
 from framedex.browse.embeddings import selected_vectors
 from framedex.operations.sorting import sorted_rows
@@ -22,6 +21,7 @@ from tests.gallery import BROKEN, COPIES, FURRY, NAMES, SETTINGS, Gallery, embed
 from tests.inside import context_of
 from tests.objects import scenes
 from tests.prepared import prepared
+from tests.tuning import Tuning
 
 
 def test_row__by_position(gallery: Gallery) -> None:
@@ -235,7 +235,9 @@ def test_keep__is_that_of_the_groups(gallery: Gallery) -> None:
 
 
 @pytest.mark.parametrize("few", [0, 1000], ids=["by the column", "by the rows"])
-def test_keep__of_pages_of_a_large_table(gallery: Gallery, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+def test_keep__of_pages_of_a_large_table(
+    gallery: Gallery, tuning: Tuning, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
     """The first pages find the members to keep of their own groups alone, and later ones those of all."""
     asked: list[int | None] = []
 
@@ -246,9 +248,9 @@ def test_keep__of_pages_of_a_large_table(gallery: Gallery, monkeypatch: pytest.M
     dataset = gallery.dataset
     expected = {row["media_id"]: row["keep"] for row in dataset.to_arrow(["media_id", "keep"]).to_pylist()}
     context_of(dataset).selections.clear()
-    monkeypatch.setattr(reading, "_MANY_ROWS", 0)
+    tuning.many_rows = 0
     monkeypatch.setattr(reading, "kept_ids", noted)
-    monkeypatch.setattr(duplicates, "_FEW", few)
+    tuning.rows_for_one = few
     found: dict[str, bool | None] = {}
     for start in range(0, len(expected), 3):
         table = dataset.view[start : start + 3].to_arrow(["media_id", "keep"])

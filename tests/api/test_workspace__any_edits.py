@@ -64,10 +64,7 @@ class AnyEdits(EditRules):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patches = pytest.MonkeyPatch()
-        for patched in compared.patched():
-            self.patches.setattr(*patched)
-        compared.prepare()
+        self.tuning = compared.prepare()
         self.home = law_folder("any-edits")
         first = ThisProcess(self.home / "ws", self.options)
         self.second = SecondProcess(self.home / "ws", self.options, compared.prepare) if self.has_second else None
@@ -374,7 +371,7 @@ class AnyEdits(EditRules):
             for process in self.processes:
                 process.close()
             shutil.rmtree(self.home)
-            self.patches.undo()
+            self.tuning.restore()
 
 
 def fresh(label: str | None) -> Row:

@@ -15,6 +15,7 @@ from framedex import Workspace
 from framedex.cli import main
 from framedex.settings import Settings
 from tests.enrichments import paint
+from tests.environment import Environment
 from tests.extras import need
 from tests.publisher import Publisher, publish
 
@@ -26,12 +27,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def publisher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+def publisher(tmp_path: Path, environment: Environment) -> Iterator[Publisher]:
     """A publisher of one model in ONNX, which the settings list."""
     with publish(classifier(tmp_path / "original.onnx").read_bytes()) as server:
         listed = server.list_file(tmp_path / "list.toml", "tiny", file="tiny.onnx", kind="onnx")
-        monkeypatch.setenv("FRAMEDEX_MODEL_LIST", str(listed))
-        monkeypatch.setenv("FRAMEDEX_MODELS", str(tmp_path / "models"))
+        environment["FRAMEDEX_MODEL_LIST"] = str(listed)
+        environment["FRAMEDEX_MODELS"] = str(tmp_path / "models")
         yield server
 
 

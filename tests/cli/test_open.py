@@ -38,8 +38,10 @@ import sys, time
 from pathlib import Path
 from framedex.cli import main
 from framedex.jobs.ingest import encoding, ingest
+from tests.tuning import Tuning
 
-ingest._ENCODED = ingest._COMMITTED = {STEP}
+tuning = Tuning()
+tuning.encoded_images = tuning.committed_rows = {STEP}
 gate, report, encode = sys.argv.pop(1), ingest._Meter.report, encoding.file_vectors
 read = []
 
@@ -80,7 +82,12 @@ class Opened:
         self.errors = home.parent / "errors.txt"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**ENVIRONMENT, **environment}
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**ENVIRONMENT, **environment},
+                cwd=Path(__file__).parents[2],  # so that it can import from tests
             )
         assert self.process.stdout is not None
         self.lines = [self.process.stdout.readline(), self.process.stdout.readline()]

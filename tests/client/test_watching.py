@@ -3,13 +3,13 @@
 import pytest
 
 from framedex import Client, Dataset, InvalidInput, NotFound, Workspace, vql
-from framedex.client import notifications
 from framedex.errors import Conflict, Unavailable
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
 from tests.inside import layout_of
 from tests.service.live import live_service
+from tests.tuning import Tuning
 
 
 @pytest.mark.slow
@@ -69,11 +69,9 @@ def test_notifications__are_listed_and_read(client: Client, hub: Hub, dataset: D
 
 
 @pytest.mark.slow
-def test_stream__continues_after_a_break(
-    workspace: Workspace, hub: Hub, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stream__continues_after_a_break(workspace: Workspace, hub: Hub, dataset: Dataset, tuning: Tuning) -> None:
     """The stream of a client yields each notification once, also after the service was stopped and started again."""
-    monkeypatch.setattr(notifications, "_PAUSE_S", 0.05)
+    tuning.client_pause_s = 0.05
     dataset.save_view("all")
     folder = workspace.path.parent
     dataset.add_media(fill(folder / "0", 1, first_seed=100))

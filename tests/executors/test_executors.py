@@ -16,6 +16,7 @@ import pytest
 
 from framedex.errors import Aborted, Unavailable
 from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor, forked, functions
+from tests.environment import Environment
 from tests.executors import work
 from tests.processes import is_running
 
@@ -244,12 +245,12 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_processes__of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes__of_a_notebook(environment: Environment) -> None:
     """A cell runs functions in processes, which do not run the kernel again."""
     import nbformat
     from nbclient import NotebookClient
 
-    monkeypatch.setenv("PYTHONPATH", _environment()["PYTHONPATH"])
+    environment["PYTHONPATH"] = _environment()["PYTHONPATH"]
     cells = ["import sys; sys.argv = ['', '/dev/null']", SCRIPT]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])  # type: ignore[no-untyped-call] # untyped there
     NotebookClient(notebook, timeout=60, kernel_name="python3").execute()

@@ -21,6 +21,7 @@ from framedex.executors import ray as ray_module
 from framedex.settings import PROCESSES, Settings, check_executor
 from tests.analysis.arrays import clustered
 from tests.analysis.grouped.searches import by_row, found
+from tests.environment import Environment, restored
 from tests.executors import work
 from tests.executors.ray_cluster import ACCESS, client_server, environment
 from tests.processes import is_running
@@ -31,9 +32,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are s
 @pytest.fixture(scope="module")
 def executor(ray_address: str) -> Iterator[RayExecutor]:
     """An executor on the cluster."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ACCESS.items():
-            patch.setenv(name, value)
+    with restored() as environment:
+        environment.update(ACCESS)
         made = RayExecutor(ray_address)
     with made:
         yield made
@@ -260,11 +260,11 @@ def _listening(pids: list[int]) -> set[str]:
     return found
 
 
-def test_address__that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address__that_cannot_be_reached(environment: Environment) -> None:
     """It is named, before Ray starts."""
     with pytest.raises(Unavailable, match=r"the Ray cluster at ray://127\.0\.0\.1:1 cannot be reached: .*refused"):
         RayExecutor("ray://127.0.0.1:1")
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    environment["RAY_ADDRESS"] = "127.0.0.1:1"
     with pytest.raises(Unavailable, match=r"the Ray cluster at 127\.0\.0\.1:1 cannot be reached"):
         open_executor(Settings(executor="ray"))
 

@@ -33,6 +33,7 @@ from tests.inside import stored_media
 from tests.laws import rest_slow
 from tests.prepared import prepared
 from tests.processes import run
+from tests.tuning import Tuning
 
 PARQUET_COLUMNS = ["media_id", "image_filename", "file_path", "width", "height", "uniqueness_score", "cluster_id",
                    "caption", "labels", "tags", "issues"]  # fmt: skip
@@ -523,9 +524,11 @@ def in_arrows_memory(*of: Any) -> Iterator[pa.Table]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", rest_slow(FORMATS, 2))
-def test_export__is_streamed(lengthy: Dataset, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export__is_streamed(
+    lengthy: Dataset, tmp_path: Path, format_: str, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However far one thread is ahead of the other, an export holds a few blocks of what it exports, not all 64."""
-    monkeypatch.setattr("framedex.export.columns._BLOCK_ROWS", 128)
+    tuning.exported_rows = 128
     monkeypatch.setattr("framedex.export.contents.export_batches", in_arrows_memory)
     objects, arrow = peaks_of_export(lengthy, tmp_path / "out.zip", format_)
     whole = lengthy.to_arrow(["caption"]).nbytes

@@ -26,6 +26,7 @@ from tests.gallery import SETTINGS, Averages, fill
 from tests.image_files import photo, write
 from tests.inside import stored_media
 from tests.prepared import prepared
+from tests.tuning import Tuning
 
 SIZE = (160, 120)
 BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {
@@ -344,11 +345,11 @@ def test_objects__either_a_filter_or_a_selection(dataset: Dataset, tmp_path: Pat
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("entity_type", ["IMAGES", "OBJECTS"])
 def test_export__however_objects_are_found(
-    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, entity_type: str
+    dataset: Dataset, tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch, format_: str, entity_type: str
 ) -> None:
     """The output does not depend on the block size, even if all ids have the same hash."""
     before = exported(dataset, tmp_path, format_, entity_type=entity_type)
-    monkeypatch.setattr("framedex.export.objects._MAX_OBJECTS", 1)
+    tuning.exported_objects = 1
     monkeypatch.setattr("framedex.export.objects._HASH", "length")
     after = exported(dataset, tmp_path, format_, entity_type=entity_type)
     if format_ == "json":

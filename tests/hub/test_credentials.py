@@ -6,6 +6,7 @@ from framedex import Forbidden, InvalidInput, NotFound, Workspace, WorkspaceErro
 from framedex.access import ANONYMOUS, Via, local_actor
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
+from tests.environment import Environment
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
 
 
@@ -91,15 +92,15 @@ def test_get__who_has_none(hub: Hub) -> None:
             hub.credentials.get(actor)
 
 
-def test_master_key__of_a_variable(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_master_key__of_a_variable(workspace: Workspace, environment: Environment) -> None:
     """A key in the environment is used and not stored; one that is too short is refused without being repeated."""
-    monkeypatch.setenv("FRAMEDEX_SECRET_KEY", "s" * 31)
+    environment["FRAMEDEX_SECRET_KEY"] = "s" * 31
     with pytest.raises(InvalidInput, match="has 31 characters") as error:
         Hub(workspace)
     assert "s" * 31 not in str(error.value)
     secrets: list[str] = []
     for text in ("s" * 32, "s" * 32, "t" * 32):
-        monkeypatch.setenv("FRAMEDEX_SECRET_KEY", text)
+        environment["FRAMEDEX_SECRET_KEY"] = text
         with Hub(workspace) as hub:
             if not secrets:
                 add_user(hub, "ann")

@@ -11,10 +11,10 @@ import pytest
 
 from framedex import Dataset
 from tests.extras import need
+from tests.tuning import Tuning
 
 need("http", "fastapi", "uvicorn", "argon2")
 
-from framedex.notebook import messages  # noqa: E402
 from framedex.notebook.kernel_service import SharedService  # noqa: E402
 from framedex.notebook.messages import Messages  # noqa: E402
 
@@ -97,9 +97,9 @@ def test_body__in_parts(front: Front, dataset: Dataset) -> None:
     assert (status, json.loads(answer)["count"]) == (200, 12)
 
 
-def test_file__in_parts(front: Front, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file__in_parts(front: Front, dataset: Dataset, tuning: Tuning) -> None:
     """A large answer comes in parts, which together are the file; one that is too large comes without a body."""
-    monkeypatch.setattr(messages, "_PART_BYTES", 2000)
+    tuning.message_bytes = 2000
     row = dataset.to_arrow(["media_id", "file_path"]).to_pylist()[0]
     path = f"/api/v1/dataset/{dataset.id}/media/{row['media_id']}/file"
     front.send(request("a-1", path), request("a-2", path, most_bytes=100))
@@ -124,15 +124,15 @@ def test_events__until_the_view_closes(front: Front) -> None:
     assert not front.messages._views["a"].tasks
 
 
-def test_views__that_are_gone(monkeypatch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+def test_views__that_are_gone(tuning: Tuning, dataset: Dataset) -> None:
     """A view whose page was loaded again says nothing any more, and its streams end."""
-    monkeypatch.setattr(messages, "_SWEEP_S", 0.02)
+    tuning.view_sweep_s = 0.02
     shared = SharedService(dataset)
     other = Front(shared)
     other.send(request("a-1", "/api/v1/events"))
     content, _ = other.inbox.get(timeout=10)
     assert content["items"][0]["status"] == 200
-    monkeypatch.setattr(messages, "_SILENT_S", 0.0)
+    tuning.silent_view_s = 0.0
     deadline = time.monotonic() + 20
     while other.messages._views and time.monotonic() < deadline:
         time.sleep(0.01)

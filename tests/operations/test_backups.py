@@ -21,6 +21,7 @@ from framedex.storage import leases
 from tests.gallery import SETTINGS, fill
 from tests.inside import catalog_of, context_of
 from tests.pauses import Pause, run_of, watched
+from tests.tuning import Tuning
 from tests.uploading import pairs
 
 
@@ -295,13 +296,16 @@ def test_backup__dataset_deleted_meanwhile(workspace: Workspace, tmp_path: Path)
     restored(tmp_path / "backup", tmp_path / "restored").close()
 
 
-def test_backup__changed_all_the_time(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup__changed_all_the_time(
+    workspace: Workspace, tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A backup whose states are freed again and again gives up with a reason, and can be continued."""
-    monkeypatch.setattr("framedex.operations.backups.backup._ATTEMPTS", 2)
+    tuning.backup_attempts = 2
     monkeypatch.setattr("framedex.operations.backups.backup.still_names", lambda *_: False)
     with pytest.raises(Conflict, match="was changed too often while its backup was made"):
         workspace.backup(tmp_path / "backup")
     monkeypatch.undo()
+    tuning.restore()
     result = workspace.backup(tmp_path / "backup")
     assert result.copied_bytes < result.bytes / 2
 

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from framedex import Conflict, Dataset, NotFound, Workspace, WorkspaceError
-from framedex.operations import edit_groups, edits
+from framedex.operations import edits
 from framedex.operations.edit_groups import EditGroup
 from framedex.operations.short_edits import editing
 from framedex.storage.leases import Lease
@@ -18,14 +18,15 @@ from tests.gallery import embedded
 from tests.inside import catalog_of, context_of, layout_of
 from tests.prepared import prepared
 from tests.processes import start
+from tests.tuning import Tuning
 
 N = 6
 
 
 @pytest.fixture
-def dataset(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+def dataset(workspace: Workspace, tuning: Tuning) -> Dataset:
     """A dataset with the tag ``seen``, whose edits wait for others however slow the machine is."""
-    monkeypatch.setattr(edit_groups, "_PATIENCE_S", 60)
+    tuning.edit_patience_s = 60
     dataset = prepared(workspace, "d", embedded([[1, 0], [0, 1]] * N))
     dataset.create_tag("seen")
     return dataset
@@ -186,9 +187,9 @@ def test_edits__beside_other_operations(workspace: Workspace, dataset: Dataset) 
     assert workspace.check().is_sound
 
 
-def test_edits__wait_for_no_long_one(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edits__wait_for_no_long_one(dataset: Dataset, tuning: Tuning) -> None:
     """An edit is committed while a later one that takes long is still at work."""
-    monkeypatch.setattr(edit_groups, "_PATIENCE_S", 0.05)
+    tuning.edit_patience_s = 0.05
     ids, goes_on = media_ids(dataset), threading.Event()
 
     def take_long() -> None:
@@ -254,12 +255,12 @@ def test_edits__with_a_lease_that_cannot_be_ended(dataset: Dataset, monkeypatch:
 KILLED = """
     import os, sys, threading, time
     import framedex
-    from framedex.operations import edit_groups
     from framedex.operations.short_edits import editing
     from framedex.storage import datasets
     from tests.inside import catalog_of, context_of
+    from tests.tuning import Tuning
 
-    edit_groups._PATIENCE_S = 60
+    Tuning().edit_patience_s = 60
     workspace = framedex.Workspace(sys.argv[1])
     dataset, put, count = workspace.dataset("d"), datasets.put_head, 0
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from framedex import TaskFailed, Workspace
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
 from framedex.storage.upload_lists import list_path
 from tests.gallery import SETTINGS, Faulty, fill
@@ -223,10 +223,9 @@ def test_recover__of_a_processed_transaction(made: Path) -> None:
         assert workspace.check().findings == []
 
 
-def test_check__a_lost_row_of_a_failed_creation(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check__a_lost_row_of_a_failed_creation(workspace: Workspace) -> None:
     """The repair opens the transaction again, and the dataset is a draft again, so that it can be processed."""
-    scheme = Scheme("averages", lambda _name, _settings: Faulty())
-    monkeypatch.setitem(registry._SCHEMES, "averages", scheme)
+    register("averages", lambda _name: Faulty())
     dataset, transaction = drafted(workspace, 1, 2)
     with pytest.raises(TaskFailed):
         transaction.process(encoder="averages", wait=False).wait(60)

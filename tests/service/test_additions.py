@@ -15,6 +15,7 @@ from framedex.media import s3
 from framedex.media.remote import INVALID_URI
 from framedex.service.settings import ServiceSettings
 from tests.buckets import Service, Wire
+from tests.environment import Environment
 from tests.gallery import SETTINGS, embedded, fill
 from tests.image_files import encode, photo
 from tests.inside import layout_of
@@ -226,7 +227,7 @@ def test_add_media__from_buckets(service: Service, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_add_media__by_the_role_of_another_workspace(
-    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, tmp_path: Path, environment: Environment
 ) -> None:
     """A role is assumed with the id of the workspace of users, so those of another one cannot use it.
 
@@ -243,7 +244,7 @@ def test_add_media__by_the_role_of_another_workspace(
         Hub(workspace, is_multi=True) as hub,
         client_of(workspace, hub, settings) as client,
     ):
-        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", wire.address)
+        environment["AWS_ENDPOINT_URL_STS"] = wire.address
         for name in ("ours", "theirs"):
             tenant = hub.tenants.create(OPERATOR, name)
             user = hub.users.create(OPERATOR, name, PASSWORD, role=Role.EDITOR, tenant_id=tenant.id)

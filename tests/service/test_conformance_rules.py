@@ -9,6 +9,7 @@ from framedex import Dataset
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from framedex.errors import InvalidInput
 from framedex.service.settings import RunMode, load_service_settings
+from tests.environment import Environment
 from tests.gallery import fill
 from tests.service.client import OWN, token_of
 from tests.service.serving import Serving, serving
@@ -106,12 +107,12 @@ def test_datasets__newest_first(served: Serving) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "FRAMEDEX_"])
-def test_settings__of_the_environment(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings__of_the_environment(prefix: str, environment: Environment) -> None:
     """The kind of deployment and the log-ins are set by the names of the interface; another value is an error."""
-    monkeypatch.setenv(f"{prefix}RUN_MODE", "CLOUD")
-    monkeypatch.setenv(f"{prefix}DISABLE_AUTH", "false")
+    environment[f"{prefix}RUN_MODE"] = "CLOUD"
+    environment[f"{prefix}DISABLE_AUTH"] = "false"
     settings = load_service_settings()
     assert (settings.run_mode, settings.disable_auth) == (RunMode.CLOUD, False)
-    monkeypatch.setenv(f"{prefix}RUN_MODE", "ELSEWHERE")
+    environment[f"{prefix}RUN_MODE"] = "ELSEWHERE"
     with pytest.raises(InvalidInput, match=f"{prefix}RUN_MODE is 'ELSEWHERE'"):
         load_service_settings()

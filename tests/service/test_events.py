@@ -18,13 +18,13 @@ from framedex.api.changes import WorkspaceChanges
 from framedex.errors import TooManyAttempts
 from framedex.hub import Hub
 from framedex.hub.events import MOST_WAITING, Event, Listener
-from framedex.service import streams
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
 from tests.hub.people import Clock
 from tests.service.live import live_service
 from tests.service.template import copied, make_template
 from tests.service.users import OPERATOR, PASSWORD
+from tests.tuning import Tuning
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +139,9 @@ def test_events__at_most_five_streams(workspace: Workspace, hub: Hub, dataset: D
 
 
 @pytest.mark.slow
-def test_events__end_with_the_session(
-    workspace: Workspace, hub: Hub, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events__end_with_the_session(workspace: Workspace, hub: Hub, dataset: Dataset, tuning: Tuning) -> None:
     """A stream ends once its user has logged out."""
-    monkeypatch.setattr(streams, "CHECK_S", 0.5)
+    tuning.stream_check_s = 0.5
     with (
         live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _),
         log_in(url, "vic") as client,
@@ -156,10 +154,10 @@ def test_events__end_with_the_session(
 
 
 @pytest.mark.slow
-def test_events__are_no_use_of_the_session(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events__are_no_use_of_the_session(workspace: Workspace, tuning: Tuning) -> None:
     """A session of which only a stream is open ends after 8 hours, and the stream with it."""
-    monkeypatch.setattr(streams, "CHECK_S", 0.05)
-    monkeypatch.setattr(streams, "PING_S", 0.1)
+    tuning.stream_check_s = 0.05
+    tuning.stream_ping_s = 0.1
     clock = Clock()
     with (
         Hub(workspace, clock=clock) as hub,

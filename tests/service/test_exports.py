@@ -24,6 +24,7 @@ from tests.inside import hub_context
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
+from tests.tuning import Tuning
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 LABELS = "filename,label\n000.png,cat\n001.png,dog\n002.jpg,cat\n"
@@ -350,16 +351,16 @@ def test_export__while_the_dataset_cannot_be_read(served: Serving, dataset: Data
         assert answer.json()["detail"] == "Operation 'export' needs the dataset status READY; it is DRAFT"
 
 
-def test_export__too_many(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export__too_many(served: Serving, dataset: Dataset, tuning: Tuning) -> None:
     """Of the exports of a user, only so many wait at a time; others are not affected."""
-    monkeypatch.setattr("framedex.hub.exports.MOST_WAITING", 0)
+    tuning.user_exports = 0
     path = url(dataset, "export_context_async")
     answer = served.eve.get(path, params={"file_name": "a"}, headers=OWN)
     assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_direct_export__is_the_json(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_direct_export__is_the_json(served: Serving, dataset: Dataset, tuning: Tuning) -> None:
     """The answer is the metadata itself, and no file stays."""
     answer = served.eve.get(url(dataset, "export"), params={"export_format": "json"})
     assert answer.status_code == 200
@@ -367,9 +368,9 @@ def test_direct_export__is_the_json(served: Serving, dataset: Dataset, monkeypat
     assert str(served.workspace.path.parent) not in answer.text
     assert not list(served.hub.exports.folder.glob("direct-*"))
     assert served.eve.get(url(dataset, "export"), params={"export_format": "coco"}).status_code == 422
-    monkeypatch.setattr("framedex.service.direct_export.MOST_MEDIA", 2)
+    tuning.direct_export_media = 2
     assert served.eve.get(url(dataset, "export")).status_code == 422
-    monkeypatch.setattr("framedex.service.direct_export.MOST_MEDIA", 3)
+    tuning.direct_export_media = 3
     assert served.eve.get(url(dataset, "export")).status_code == 200
 
 

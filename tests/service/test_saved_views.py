@@ -16,6 +16,7 @@ from tests.inside import catalog_of
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
+from tests.tuning import Tuning
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 RATED = json.dumps(vql.to_json(vql.parse(vql.field("rating", "gt", 1))))
@@ -117,12 +118,12 @@ def test_views__threshold_and_caption(served: Serving, dataset: Dataset) -> None
     assert one["count"] == 2
 
 
-def test_views__names_are_unique(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views__names_are_unique(served: Serving, dataset: Dataset, tuning: Tuning) -> None:
     """A name that is taken, whatever its case, is a 409; so is a view too many, and one of a draft."""
     save(served.eve, dataset, "Straße")
     taken = served.eve.post(url(dataset), data={"name": "STRASSE"}, headers=OWN)
     assert said(taken) == (409, "A view named 'Straße' exists already in this dataset")
-    monkeypatch.setattr(view_rows, "MAX_VIEWS", 1)
+    tuning.saved_views = 1
     full = served.eve.post(url(dataset), data={"name": "x"}, headers=OWN)
     assert said(full) == (409, "A dataset has at most 1 saved views; delete one first")
     draft = served.workspace.create_draft("draft of views")

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, Workspace
-from framedex.analysis import removals
 from framedex.jobs import remove as remove_jobs
 from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
@@ -25,6 +24,7 @@ from tests.inside import context_of, stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import JUDGED, assert_judged
+from tests.tuning import Tuning, tuned
 
 ROWS = 400
 LEFT_OUT = {"media_id", "embedding", "neighbours", "neighbour_similarity", "original", "cell", "tagged_at", *JUDGED}
@@ -98,9 +98,9 @@ def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: l
     kept = source.snapshot("kept")
     few, all_ = source.clone(kept), source.clone(kept)
     for dataset, limit in ((few, 0), (all_, 10**9)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(removal, "_ALL", limit)
-            patch.setattr(removals, "_FEW", 0)  # below which the graph is computed anew
+        with tuned() as tuning:
+            tuning.written_rows = limit
+            tuning.rebuilt_rows = 0  # below which the graph is computed anew
             for kind, places in steps:
                 apply(dataset, kind, places)
     assert_same(state(few), state(all_))
@@ -118,9 +118,9 @@ def copied(dataset: Dataset) -> list[int]:
 
 
 @pytest.mark.slow
-def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__outlives_the_folding_of_edits(source: Dataset, tuning: Tuning) -> None:
     """Vacuum writes edited columns into their files; the neighbours name the same media as before, also later."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     few, other = source.clone(source.snapshot("kept")), source.clone()
     for dataset in (few, other):
         delete(dataset, copied(dataset))
@@ -148,12 +148,10 @@ def test_remove_few__of_an_empty_dataset(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
-def test_remove_few__of_media_that_kept_others_apart(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, victim: int
-) -> None:
+def test_remove_few__of_media_that_kept_others_apart(workspace: Workspace, tuning: Tuning, victim: int) -> None:
     """Where one of two media that are no duplicates is deleted, the other one joins the group of their copies again."""
-    monkeypatch.setattr(removal, "_ALL", 0)
-    monkeypatch.setattr(removals, "_FEW", 0)
+    tuning.written_rows = 0
+    tuning.rebuilt_rows = 0
     dataset = prepared(workspace, "copies", part(np.eye(8)[np.arange(24) % 6]))
     copies = list(dataset.where([]).ids)[::6]
     dataset.not_duplicates(copies[:2])
@@ -169,9 +167,9 @@ def test_remove_few__of_media_that_kept_others_apart(
 
 
 @pytest.mark.slow
-def test_remove_few__after_a_restore(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__after_a_restore(source: Dataset, tuning: Tuning) -> None:
     """A restore brings back a row that was gone when the columns were read; its list changes with its neighbours."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     restored, other = source.clone(source.snapshot("kept")), source.clone()
     before = restored.snapshot("before")
     indexed = read_indexed_rows(stored_media(other).table, None, 0.0)
@@ -230,7 +228,7 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
 
 
 @pytest.mark.slow
-def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__is_used(source: Dataset, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deletion of few media of a large dataset takes the short way, and what others rely on goes on to work."""
     results: list[bool] = []
     original = removal.remove_few
@@ -241,7 +239,7 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
         return result
 
     monkeypatch.setattr(remove_jobs, "remove_few", watched)
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     clone = source.clone(source.snapshot("kept"))
     delete(clone, [3, 99, 300])
     delete(clone, [0])
@@ -250,7 +248,7 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
     table = stored_media(clone).table
     assert RowNumbers.of(table.overlay).removed.tolist() == [0, 3, 99, 300]
     before = state(clone)
-    monkeypatch.setattr(removal, "_MOST", 0)  # the long way goes on from there
+    tuning.few_deleted_rows = 0  # the long way goes on from there
     clone.tag(clone.where([]).media_ids()[:3], "seen")
     delete(clone, [7])
     assert not len(RowNumbers.of(stored_media(clone).table.overlay).removed)
@@ -260,9 +258,9 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
     assert clone.count() == ROWS - 2
 
 
-def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__respects_decisions_about_labels(source: Dataset, tuning: Tuning) -> None:
     """Neighbours of deleted media are judged again, but not those whose labels are right by decision."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     dataset = source.clone()
     listed = (
         dataset.issues("label_outlier")["media_id"].to_pylist() + dataset.issues("mislabels")["media_id"].to_pylist()
@@ -278,9 +276,9 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatc
 
 
 @pytest.mark.slow
-def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__then_folding(source: Dataset, tuning: Tuning) -> None:
     """Folding the edits of deletions, also of rows whose copies stay, leaves neighbours and copies as they were."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     clone = source.clone()
     delete(clone, [*copied(clone)[:3], 9])
     edited = stored_media(clone).table.overlay
@@ -294,9 +292,9 @@ def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPat
     assert clone.check().findings == []
 
 
-def test_remove_few__keeps_snapshots(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__keeps_snapshots(source: Dataset, tuning: Tuning) -> None:
     """A snapshot from before has all media, with their values."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     clone = source.clone(source.snapshot("kept"))
     kept, before = clone.snapshot("before"), state(clone)
     delete(clone, list(range(0, 100, 7)))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from framedex.analysis.grouped import clusters as grouped_clusters
-from framedex.analysis.grouped import kept_clusters, neighbours
+from framedex.analysis.grouped import neighbours
 from framedex.analysis.grouped.clusters import linkage_by_groups
 from framedex.analysis.grouped.kept_clusters import KeptClusters
 from framedex.analysis.grouped.means import StoredMeans
@@ -29,6 +29,7 @@ from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
 from framedex.storage.table_versions import Table
 from tests.analysis.arrays import clustered, pair_f1
 from tests.jobs.index.test_index import CUTS, build
+from tests.tuning import tuned
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="other systems do not name the time since they were started"
@@ -71,10 +72,10 @@ def run_index(table: Table, folder: Path, killed_at: str = "", memory: int = MEM
 
         return call_or_die
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexed_vectors, "DENSE_ROWS", 100)
+    with tuned() as tuning, pytest.MonkeyPatch.context() as patch:
+        tuning.dense_rows = 100
         patch.setattr(indexed_vectors, "linkage_by_groups", partial(linkage_by_groups, dense_rows=100))
-        patch.setattr(kept_clusters, "_EVERY_S", 0.0)
+        tuning.kept_clusters_s = 0.0
         patch.setattr(Stages, "put", put_and_die)
         if killed_at == "overwritten+":  # the means of all groups are in the file
             patch.setattr(StoredMeans, "__init__", dying(StoredMeans.__init__))

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Unavailable, Workspace
-from framedex.jobs.ingest import image_runs
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.image_runs import Row
 from framedex.media.decode import DecodedImage
@@ -28,6 +27,7 @@ from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write
 from tests.inside import stored_media
 from tests.laws import examples, rest_slow
+from tests.tuning import Tuning
 from tests.videos import numbered, with_durations, write_video
 
 SHARED_VIDEOS = sorted((SHARED.parent / "videos").rglob("*.mp4"))
@@ -146,9 +146,9 @@ class TestResults:
         rows = [shown[place] for place in (sorted(places) if data.draw(st.booleans()) else places)]
         assert list(passed(films.media, rows, detail)) == one_by_one(films.media, rows, detail)
 
-    def test_results__of_runs_that_are_cut(self, films: Films, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_results__of_runs_that_are_cut(self, films: Films, tuning: Tuning) -> None:
         """A video with more frames than one pass takes is taken up again."""
-        monkeypatch.setattr(image_runs, "_FRAMES", 20)
+        tuning.video_frames = 20
         rows = frames_of(films, "clip.mp4")
         assert list(passed(films.media, rows)) == one_by_one(films.media, rows)
 

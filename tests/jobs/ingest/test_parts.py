@@ -19,7 +19,6 @@ from framedex.annotations.label_index import Annotations, ImageLabels
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, Unavailable
 from framedex.executors import ProcessExecutor, forked
-from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest import parts
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.parts import part_size
@@ -37,6 +36,7 @@ from tests.image_files import photo, write
 from tests.inside import stored_media
 from tests.jobs.ingest import part_workers
 from tests.jobs.ingest.test_ingest import rows_of, run
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
@@ -115,10 +115,10 @@ def test_rows__are_those_of_threads(
     tmp_path: Path,
     expected: list[dict[str, Any]],
     fragments: Fragments,
-    monkeypatch: pytest.MonkeyPatch,
+    tuning: Tuning,
 ) -> None:
     """Every column has the same values in the same order; parts, and rows that are made here, become one version."""
-    monkeypatch.setattr(ingest_module, "_FIRST_COMMITTED_S", 600.0)
+    tuning.first_commit_s = 600.0
     table, saved = tmp_path / "parts.lance", list[Checkpoint]()
     ingested = in_parts(folder, table, save_checkpoint=saved.append)
     assert rows_of(table, ingested) == expected
@@ -165,11 +165,9 @@ def test_files__of_which_there_are_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_videos__among_images(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fragments: Fragments
-) -> None:
+def test_videos__among_images(folder: Path, tmp_path: Path, tuning: Tuning, fragments: Fragments) -> None:
     """They are read in this process; the rows are in the order of the files, also of few images between videos."""
-    monkeypatch.setattr(parts, "_BEFORE_VIDEO", 32)
+    tuning.rows_before_video = 32
     for name in ("000v.mp4", "050v.mp4", "055v.mp4"):
         write_video(folder / name, numbered(12))
     there = run(folder, tmp_path / "1.lance", encoder=Gist(), settings=ON_THREADS, of_copies=COPIES)
@@ -304,10 +302,10 @@ def test_abort__ends_the_processes(folder: Path, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow
 def test_run__that_goes_on_after_an_abort(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], tuning: Tuning
 ) -> None:
     """It begins after the last checkpoint; files of parts that were not committed are left, and can be removed."""
-    monkeypatch.setattr(ingest_module, "_COMMITTED", 32)
+    tuning.committed_rows = 32
     saved, table = list[Checkpoint](), tmp_path / "parts.lance"
 
     def save(checkpoint: Checkpoint) -> None:

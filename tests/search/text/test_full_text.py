@@ -29,6 +29,7 @@ from tests.gallery import ANIMALS, FURRY, TOWNS, Gallery, embedded
 from tests.inside import layout_of, stored_media
 from tests.laws import examples
 from tests.oracles import full_text as plain
+from tests.tuning import Tuning
 
 SCHEMA = pa.schema(
     [
@@ -223,9 +224,9 @@ def test_full_text__of_appended_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_text__in_batches(tmp_path: Path, tuning: Tuning) -> None:
     """Many texts are indexed in several segments, which are merged; progress ends at 1."""
-    monkeypatch.setattr(module, "_BATCH_TEXTS", 64)
+    tuning.text_segment = 64
     texts = [f"text {number} of {number % 7}" for number in range(2000)]
     media, shares = written(tmp_path, captions(texts), part=300), list[float]()
     query = '"of 3" -file:10*'
@@ -236,9 +237,9 @@ def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(list((tmp_path / "cache/english").iterdir())) < 8
 
 
-def test_full_text__stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_text__stopped(tmp_path: Path, tuning: Tuning) -> None:
     """A progress callback can stop the indexing; the next search continues with the stored segments."""
-    monkeypatch.setattr(module, "_BATCH_TEXTS", 64)
+    tuning.text_segment = 64
     media = written(tmp_path, captions([f"text {number}" for number in range(2000)]), part=300)
 
     def stop(share: float) -> None:
