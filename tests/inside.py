@@ -30,6 +30,11 @@ def runner_of(owner: Workspace | Dataset) -> Runner:
     return context_of(owner).runner
 
 
+def waiting_edits(dataset: Dataset) -> int:
+    """Return how many threads of this process hold the lease of a dataset or wait for it."""
+    return len(catalog_of(dataset).turns_of(dataset.id)._queue)
+
+
 def stored_media(dataset: Dataset) -> Media:
     """Return the media of a dataset at its current head."""
     return open_media(context_of(dataset), dataset.id)

@@ -686,7 +686,7 @@ def test_lease__of_a_process_that_is_there(monkeypatch: pytest.MonkeyPatch) -> N
 # --- signals
 
 MAKES = """
-    import sys, threading, time, framedex
+    import sys, threading, framedex
     from tests.gallery import Averages
 
     class Slow(Averages):
@@ -701,9 +701,9 @@ MAKES = """
         dataset.task.wait()
     elif sys.argv[3] == "close":
         with workspace:
-            time.sleep(60)
-    elif sys.argv[3] == "sleep":
-        time.sleep(60)
+            threading.Event().wait()
+    elif sys.argv[3] == "linger":
+        threading.Event().wait()
 """
 
 
@@ -728,7 +728,7 @@ def check_after_the_end(workspace: Path, images: int, *allowed: TaskStatus) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["wait", "close", "sleep"])
+@pytest.mark.parametrize("how", ["wait", "close", "linger"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal__in_a_task(tmp_path: Path, how: str, number: signal.Signals) -> None:
     """A process that is told to end in the middle of a task does, as usual, and the next look knows of it at once."""

@@ -2,9 +2,7 @@
 
 import json
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from framedex.operations import monitoring
 from tests.api.test_dataset__saved_views import counts_of, labelled
 from tests.gallery import SETTINGS
 from tests.inside import runner_of
+from tests.pauses import wait_until
 from tests.processes import finish, start
 from tests.tuning import Tuning
 
@@ -46,10 +45,10 @@ ADDS = """
 """
 EVALUATES = """
     import json, sys, framedex
-    from framedex.operations import catch_up
     from tests.gallery import SETTINGS
+    from tests.tuning import Tuning
 
-    catch_up.DELAY_S = 3600.0
+    Tuning().catch_up_delay_s = 3600.0
     with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
         workspace.dataset("pets").saved_view("a").view().count()
         print("ready", flush=True)
@@ -57,42 +56,33 @@ EVALUATES = """
         print(json.dumps([[alert.view_name, alert.batch] for alert in workspace.evaluate_views()]))
 """
 OPENS = """
-    import os, sys, time, framedex
-    from framedex.operations import catch_up, monitoring
+    import os, sys, framedex
+    from framedex.operations import monitoring
     from tests.gallery import SETTINGS
+    from tests.pauses import wait_until
+    from tests.tuning import Tuning
 
     how = sys.argv[2]
-    catch_up.DELAY_S = 0.0 if how != "brief" else 60.0
+    Tuning().catch_up_delay_s = 0.0 if how != "brief" else 60.0
     if how == "exits":
         run = monitoring._Evaluation.run
 
         def pausing(self):
             print("evaluating", flush=True)
-            while True:
-                self._check()
-                time.sleep(0.01)
+            wait_until(self._check)  # it raises once it is to end
 
         monitoring._Evaluation.run = pausing
     print("ready", flush=True)
     sys.stdin.readline()
     workspace = framedex.Workspace(sys.argv[1], settings=SETTINGS, read_only=how == "read-only")
     if how == "waits":
-        while len(workspace.dataset("pets").alerts()) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(workspace.dataset("pets").alerts()) >= 2)
         workspace.close()
     elif how in ("read-only", "brief"):
         assert workspace._catch_up._thread is None or how == "brief"
     elif how == "exits":
         sys.stdin.readline()
 """
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, for a minute at most."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "the condition does not hold within a minute"
-        time.sleep(0.01)
 
 
 def trends(dataset: Dataset) -> dict[str, dict[int, int]]:
@@ -227,7 +217,7 @@ def test_opening__is_closed_during_the_evaluation(
 
     def counts(evaluation: Any, *arguments: Any) -> Any:
         reached.set()
-        wait_for(workspace._catch_up._stopped.is_set)
+        wait_until(workspace._catch_up._stopped.is_set)
         return count(evaluation, *arguments)
 
     with monkeypatch.context() as patch:
@@ -236,7 +226,7 @@ def test_opening__is_closed_during_the_evaluation(
             assert reached.wait(60)
             assert trends(workspace.dataset("pets")) == {"a": {}, "b": {}}
     with Workspace(home, settings=SETTINGS) as workspace:
-        wait_for(lambda: trends(workspace.dataset("pets")) == {"a": {1: 2}, "b": {1: 1}})
+        wait_until(lambda: trends(workspace.dataset("pets")) == {"a": {1: 2}, "b": {1: 1}})
     with Workspace(home, settings=SETTINGS, read_only=True) as workspace:
         assert workspace._catch_up._thread is None
 

@@ -34,10 +34,11 @@ ENVIRONMENT = {
 # Runs the command. With a first argument reading waits after two steps of eight images, until a file of that name is
 # there, or the process is to stop. At the end it prints how many images it read.
 PROGRAM = f"""
-import sys, time
+import sys
 from pathlib import Path
 from framedex.cli import main
 from framedex.jobs.ingest import encoding, ingest
+from tests.pauses import wait_until
 from tests.tuning import Tuning
 
 tuning = Tuning()
@@ -51,9 +52,8 @@ def count(files, encoder, vectors):
 
 def report_and_wait(meter):
     report(meter)
-    while gate and len(read) >= {2 * STEP} and not Path(gate).exists():
-        report(meter)  # raises once the task is to stop
-        time.sleep(0.01)
+    if gate and len(read) >= {2 * STEP}:
+        wait_until(lambda: report(meter) or Path(gate).exists())  # a report raises once the task is to stop
 
 encoding.file_vectors, ingest._Meter.report = count, report_and_wait
 try:

@@ -26,6 +26,7 @@ from framedex.errors import Conflict, InvalidInput, NotFound, Unavailable
 from framedex.settings import Settings
 from tests.environment import Environment
 from tests.extras import need
+from tests.pauses import wait_until
 from tests.processes import finish, start
 from tests.publisher import Publisher, publish
 
@@ -196,8 +197,7 @@ def test_fetch__after_a_kill(tmp_path: Path, publisher: Publisher, environment: 
     process = start(FETCH)
     partial = tmp_path / "models" / "tiny.onnx.partial"
     half = len(publisher.content) // 2
-    while not partial.exists() or partial.stat().st_size < half:
-        assert process.poll() is None
+    wait_until(lambda: process.poll() is not None or (partial.exists() and partial.stat().st_size >= half))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     publisher.pause.set()
@@ -213,8 +213,7 @@ def test_fetch__by_two_processes(tmp_path: Path, publisher: Publisher, environme
     _by_environment(settings_for(publisher, tmp_path), environment)
     publisher.pause = threading.Event()
     first = start(FETCH)
-    while not publisher.requests:
-        assert first.poll() is None
+    wait_until(lambda: publisher.requests or first.poll() is not None)
     second = start(FETCH)
     assert second.stdout is not None
     assert second.stdout.readline() == "waits\n"

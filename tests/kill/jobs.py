@@ -3,7 +3,6 @@
 A job is a function of an open workspace. It looks up what it needs, and returns the change that will be killed.
 """
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,8 +19,9 @@ from framedex.operations.short_edits import editing
 from framedex.storage.catalog import Catalog
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
-from tests.inside import catalog_of, context_of
+from tests.inside import context_of
 from tests.kill.moments import Moment, watch_writes
+from tests.pauses import wait_for_edits
 
 IMAGES, ADDED = 96, 36
 Change = Callable[[], object]
@@ -142,7 +142,6 @@ def _edit_by_threads(workspace: Workspace) -> Change:
         partial(dataset.basket.add, ids[::4]),
         partial(dataset.rename_tag, "first", "earliest"),
     ]
-    turns = catalog_of(dataset).turns_of(dataset.id)
 
     def change() -> None:
         with ThreadPoolExecutor(len(edits)) as threads:
@@ -150,8 +149,7 @@ def _edit_by_threads(workspace: Workspace) -> Change:
                 ends = []
                 for edit in edits:
                     ends.append(threads.submit(edit))
-                    while len(turns._queue) <= len(ends):
-                        time.sleep(0.001)
+                    wait_for_edits(dataset, len(ends) + 1)
             for end in ends:
                 end.result()
 

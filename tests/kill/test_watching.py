@@ -7,10 +7,10 @@ delivered.
 
 import random
 import signal
-import time
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -102,7 +102,8 @@ def test_alerts__killed(tmp_path: Path, number: int, record_property: Callable[[
     process, seconds = start(_WORKS, folder, number), random.Random(number).uniform(0, _LONGEST_S)
     assert process.stdout is not None
     steps = process.stdout.readline()
-    time.sleep(seconds)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
     process.send_signal(signal.SIGKILL)
     steps += process.communicate()[0]
     assert process.returncode == -signal.SIGKILL

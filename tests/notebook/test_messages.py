@@ -2,7 +2,6 @@
 
 import json
 import queue
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from framedex import Dataset
 from tests.extras import need
+from tests.pauses import wait_until
 from tests.tuning import Tuning
 
 need("http", "fastapi", "uvicorn", "argon2")
@@ -118,10 +118,7 @@ def test_events__until_the_view_closes(front: Front) -> None:
     front.send({"do": "close", "id": ""}, {"do": "alive", "id": "x"}, view="b")
     front.send({"do": "abort", "id": "a-1"}, {"do": "alive", "id": "a-3"})
     front.answers("a-3")
-    deadline = time.monotonic() + 20
-    while front.messages._views["a"].tasks and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not front.messages._views["a"].tasks
+    wait_until(lambda: not front.messages._views["a"].tasks)
 
 
 def test_views__that_are_gone(tuning: Tuning, dataset: Dataset) -> None:
@@ -133,10 +130,7 @@ def test_views__that_are_gone(tuning: Tuning, dataset: Dataset) -> None:
     content, _ = other.inbox.get(timeout=10)
     assert content["items"][0]["status"] == 200
     tuning.silent_view_s = 0.0
-    deadline = time.monotonic() + 20
-    while other.messages._views and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not other.messages._views
+    wait_until(lambda: not other.messages._views)
     other.messages.close()
     shared.close()
 

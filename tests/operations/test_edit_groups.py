@@ -1,7 +1,6 @@
 """Edits of threads that wait for each other are committed together, each with its own step, user and error."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +14,8 @@ from framedex.operations.edit_groups import EditGroup
 from framedex.operations.short_edits import editing
 from framedex.storage.leases import Lease
 from tests.gallery import embedded
-from tests.inside import catalog_of, context_of, layout_of
+from tests.inside import catalog_of, context_of, layout_of, waiting_edits
+from tests.pauses import wait_for_edits
 from tests.prepared import prepared
 from tests.processes import start
 from tests.tuning import Tuning
@@ -51,13 +51,12 @@ def waiting(dataset: Dataset, calls: list[Callable[[], object]]) -> Iterator[lis
     with editing(context_of(dataset), dataset.id, "tag"):
         for place, thread in enumerate(threads):
             thread.start()
-            while len(turns._queue) < place + 2:
-                time.sleep(0.001)
+            wait_for_edits(dataset, place + 2)
         yield errors
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
-    assert not turns._queue
+    assert waiting_edits(dataset) == 0
     assert turns.baton is None
 
 
@@ -253,11 +252,12 @@ def test_edits__with_a_lease_that_cannot_be_ended(dataset: Dataset, monkeypatch:
 
 
 KILLED = """
-    import os, sys, threading, time
+    import os, sys, threading
     import framedex
     from framedex.operations.short_edits import editing
     from framedex.storage import datasets
-    from tests.inside import catalog_of, context_of
+    from tests.inside import context_of
+    from tests.pauses import wait_for_edits
     from tests.tuning import Tuning
 
     Tuning().edit_patience_s = 60
@@ -273,13 +273,11 @@ KILLED = """
 
     datasets.put_head = put_head
     ids = dataset.where([]).media_ids()
-    turns = catalog_of(dataset).turns_of(dataset.id)
     threads = [threading.Thread(target=dataset.tag, args=([each], "seen")) for each in ids[:6]]
     with editing(context_of(dataset), dataset.id, "tag"):
         for number, thread in enumerate(threads):
             thread.start()
-            while len(turns._queue) < number + 2:
-                time.sleep(0.001)
+            wait_for_edits(dataset, number + 2)
     for thread in threads:
         thread.join()
 """

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import time
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from framedex.hub.exports import safe_name
 from tests.gallery import fill
 from tests.image_files import encode, photo
 from tests.inside import hub_context
+from tests.pauses import first_answer
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
@@ -59,11 +59,12 @@ def url(dataset: Dataset, rest: str) -> str:
 def completed(client: Client, dataset: Dataset, started: Any) -> dict[str, Any]:
     """Return the state of an export at its end."""
     assert started.status_code == 200, started.text
-    record: dict[str, Any] = started.json()
-    while record["status"] in ("PENDING", "RUNNING"):
-        record = client.get(url(dataset, "export_status"), params={"export_task_id": record["id"]}).json()
-        time.sleep(0.01)
-    return record
+    path, query = url(dataset, "export_status"), {"export_task_id": started.json()["id"]}
+
+    def ask() -> dict[str, Any]:
+        return dict(client.get(path, params=query).json())
+
+    return first_answer(ask, lambda record: record["status"] not in ("PENDING", "RUNNING"))
 
 
 def archive_of(client: Client, record: dict[str, Any]) -> zipfile.ZipFile:

@@ -23,6 +23,7 @@ from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR
+from tests.pauses import wait_until
 from tests.processes import run
 from tests.service.live import live_service
 from tests.service.users import PASSWORD
@@ -246,7 +247,7 @@ def test_stream__at_most_five(live: Live) -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
             assert refused.headers["Retry-After"] == "5"
             stack.enter_context(opened(other))
-        assert _eventually(lambda: not live.hub.feed._listeners.present())
+        wait_until(lambda: not live.hub.feed._listeners.present())
         with opened(client):
             pass
     assert httpx2.get(live.url + URL).status_code == 401
@@ -288,7 +289,7 @@ def test_head__ends_at_once(live: Live, path: str) -> None:
         answer = client.head(path)
         assert (answer.status_code, answer.content) == (200, b"")
         assert answer.headers["content-type"].startswith("text/event-stream")
-    assert _eventually(lambda: not live.hub.feed._listeners.present())
+    wait_until(lambda: not live.hub.feed._listeners.present())
 
 
 def test_stop__calls_functions() -> None:
@@ -310,12 +311,3 @@ def test_stop__ends_streams_at_once(live: Live) -> None:
         began = time.monotonic()
         assert [each.name for each in events] in ([], ["ping"])
         assert time.monotonic() - began < 2.5
-
-
-def _eventually(holds: Any) -> bool:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False

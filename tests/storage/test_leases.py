@@ -14,6 +14,7 @@ from framedex.storage.catalog import Catalog, open_catalog
 from framedex.storage.leases import Lease, is_leased, leased, unleased
 from framedex.storage.schema import lease_requests as requests
 from framedex.storage.schema import leases as rows
+from tests.pauses import wait_until
 from tests.processes import start
 from tests.tuning import Tuning
 
@@ -141,14 +142,14 @@ def test_leased__of_a_killed_process(catalog: Catalog, dataset_id: str, tmp_path
     """The lease of a process that was killed is taken over at once."""
     process = start(
         """
-        import sys, time
+        import sys, threading
         from pathlib import Path
         from framedex.storage.catalog import open_catalog
         from framedex.storage.leases import leased
         catalog = open_catalog(Path(sys.argv[1]), read_only=False)
         with leased(catalog, sys.argv[2], "edit", lambda connection: None):
             print("held", flush=True)
-            time.sleep(600)
+            threading.Event().wait()
         """,
         tmp_path / "catalog.db",
         dataset_id,
@@ -177,14 +178,12 @@ def test_leased__by_processes_in_turn(catalog: Catalog, dataset_id: str, tmp_pat
     def edit_other() -> None:
         with leased(other, dataset_id, "edit", nothing):
             order.append("other")
-            while not requested(catalog):
-                pass
+            wait_until(lambda: requested(catalog))
 
     thread = threading.Thread(target=edit_other)
     with leased(catalog, dataset_id, "edit", nothing) as lease:
         thread.start()
-        while not requested(catalog):
-            pass
+        wait_until(lambda: requested(catalog))
         assert lease.is_requested()
         with lease.commit():
             pass
@@ -224,8 +223,7 @@ def test_leased__of_a_request_that_is_refused(catalog: Catalog, dataset_id: str,
     thread = threading.Thread(target=be_refused)
     with leased(catalog, dataset_id, "edit", nothing):
         thread.start()
-        while not requested(catalog):
-            pass
+        wait_until(lambda: requested(catalog))
     thread.join(60)
     assert requested(catalog) == []
     other.close()

@@ -6,7 +6,6 @@ They note what happened in files beside the folder of the images.
 import os
 import shutil
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +15,7 @@ from framedex.jobs.ingest.decoding import Decoded
 from framedex.jobs.ingest.in_processes import RemoteDecoder
 from framedex.jobs.ingest.parts import RemoteWriter
 from framedex.media.sources import Item
+from tests.pauses import wait_until
 
 
 def beside(decoder: RemoteDecoder, name: str) -> Path:
@@ -53,8 +53,7 @@ class WaitingDecoder(RemoteDecoder):
     def __call__(self, items: list[Item]) -> list[Decoded]:
         """Return the results of images."""
         beside(self, f"begun-{os.getpid()}").touch()
-        while not beside(self, "go").exists():
-            time.sleep(0.01)
+        wait_until(beside(self, "go").exists)
         return super().__call__(items)
 
 

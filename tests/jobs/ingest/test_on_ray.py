@@ -21,12 +21,12 @@ from framedex.settings import RAY, THREADS, Settings
 from framedex.storage.media_rows import copy_schema
 from framedex.storage.table_checks import unreferenced_files
 from tests.encoders.onnx_models import classifier
-from tests.executors.test_ray import until
 from tests.image_files import GREEN, RED, flat, photo, write
 from tests.jobs.fakes import Colours, PortableColours, end_on_green
 from tests.jobs.ingest import part_workers
 from tests.jobs.ingest.test_ingest import rows_of, run
 from tests.jobs.ingest.test_parts import Until, filled, has_no_process
+from tests.pauses import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 COPIES = copy_schema(Gist.dimension, is_embedding=True)
@@ -87,7 +87,7 @@ def test_abort__of_parts(on_ray: None, tmp_path: Path, monkeypatch: pytest.Monke
             folder, tmp_path / "media.lance", encoder=Gist(), settings=ON_RAY,
             progress=Until(tmp_path, part_workers.abort),
         )  # fmt: skip
-    until(lambda: has_no_process(tmp_path))
+    wait_until(lambda: has_no_process(tmp_path))
 
 
 @pytest.mark.slow

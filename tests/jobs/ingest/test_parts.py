@@ -36,6 +36,7 @@ from tests.image_files import photo, write
 from tests.inside import stored_media
 from tests.jobs.ingest import part_workers
 from tests.jobs.ingest.test_ingest import rows_of, run
+from tests.pauses import wait_until
 from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
@@ -310,10 +311,7 @@ def test_run__that_goes_on_after_an_abort(
 
     def save(checkpoint: Checkpoint) -> None:
         saved.append(checkpoint)
-        deadline_s = time.monotonic() + 30
-        while not unreferenced_files(table):  # until the next part is written
-            assert time.monotonic() < deadline_s
-            time.sleep(0.02)
+        wait_until(lambda: unreferenced_files(table))  # the next part is written
         raise Aborted("aborted on request")
 
     with pytest.raises(Aborted):
