@@ -2,12 +2,14 @@
 
 import gc
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,6 +113,17 @@ def environment() -> Iterator[Environment]:
     """The environment of the process, which a test may change."""
     with restored() as variables:
         yield variables
+
+
+@pytest.fixture
+def set_free_space(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """A function that sets how many bytes are free on all disks, as the system says."""
+
+    def set_bytes(free: int) -> None:
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+
+    return set_bytes
 
 
 @pytest.fixture

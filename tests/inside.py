@@ -1,5 +1,10 @@
 """Doors to the insides of a workspace, for what no public name shows; other test modules open none of their own."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
 from framedex import Dataset, Workspace
 from framedex.hub import Hub
 from framedex.hub.context import HubContext
@@ -38,6 +43,14 @@ def waiting_edits(dataset: Dataset) -> int:
 def stored_media(dataset: Dataset) -> Media:
     """Return the media of a dataset at its current head."""
     return open_media(context_of(dataset), dataset.id)
+
+
+@contextmanager
+def without_reserved_names() -> Iterator[None]:
+    """Let custom fields have any name in a block, as in versions with fewer columns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("framedex.jobs.edits.fields.reserved_names", frozenset)
+        yield
 
 
 def hub_context(hub: Hub) -> HubContext:

@@ -31,9 +31,10 @@ from framedex import (
 from framedex.operations.backups.backup import make_backup
 from framedex.operations.backups.restore import restore_files
 from framedex.records import DatasetStatus, ExportStatus, TaskStatus
-from framedex.storage import datasets, export_rows, owners, task_rows
+from framedex.storage import datasets, owners
 from framedex.storage.catalog_checks import file_faults
 from framedex.storage.owners import LEASE, this_process
+from tests.clock import Clock, turning
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import GROUPS, columns_of, families, part
 from tests.image_files import encode, photo
@@ -587,24 +588,11 @@ def test_sources__that_may_not_be_read(tmp_path: Path) -> None:
 # --- a clock that is set
 
 
-class Clock:
-    """The clock of the machine, which a test sets.
-
-    Attributes:
-        offset: how far it is from the right time.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.offset = timedelta()
-        right = datasets.now
-        for module in (datasets, task_rows, export_rows):
-            monkeypatch.setattr(module, "now", lambda: right() + self.offset)
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock() -> Iterator[Clock]:
     """A clock that can be set."""
-    return Clock(monkeypatch)
+    with turning() as turned:
+        yield turned
 
 
 @pytest.mark.parametrize("change", [HOUR, -HOUR], ids=["forward", "back"])

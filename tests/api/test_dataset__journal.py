@@ -1,6 +1,5 @@
 """The journal: who edited what and when; steps are undone and done again, unless others touched the same since."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
-from framedex.storage import datasets, journal_rows
+from framedex.storage import datasets
 from tests.analysis.arrays import unit
+from tests.clock import turning
 from tests.gallery import SETTINGS
 from tests.growth import part
 from tests.inside import stored_media
@@ -347,13 +347,12 @@ def test_journal__is_bounded(tmp_path: Path) -> None:
             dataset.undo(1)
 
 
-def test_journal__by_age(workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal__by_age(workspace: Workspace, dataset: Dataset) -> None:
     """A step is forgotten after some days, with the next edit."""
     dataset.create_tag("old")
-    later = datasets.now() + timedelta(days=31)
-    for module in (datasets, journal_rows):
-        monkeypatch.setattr(module, "now", lambda: later)
-    dataset.create_tag("new")
+    with turning() as clock:
+        clock.turn(days=31)
+        dataset.create_tag("new")
     assert [each.operation for each in dataset.journal()] == ["create_tag"]
 
 

@@ -62,12 +62,12 @@ class Counts(Averages):
 
 
 @pytest.fixture
-def counts(tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> type[Counts]:
+def counts(tuning: Tuning) -> type[Counts]:
     """A counting encoder, registered by the name ``averages``."""
     register("averages", lambda _name: Counts())
     tuning.encoded_images = BATCH
     tuning.committed_rows = 2 * BATCH
-    monkeypatch.setattr(Counts, "encoded", 0)
+    Counts.encoded = 0
     return Counts
 
 

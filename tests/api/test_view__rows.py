@@ -18,7 +18,7 @@ from framedex.operations.sorting import sorted_rows
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from tests.gallery import BROKEN, COPIES, FURRY, NAMES, SETTINGS, Gallery, embedded, grouped
-from tests.inside import context_of
+from tests.inside import context_of, without_reserved_names
 from tests.objects import scenes
 from tests.prepared import prepared
 from tests.tuning import Tuning
@@ -283,14 +283,13 @@ def test_to_arrow__has_custom_fields(workspace: Workspace) -> None:
             dataset.add_field(name, "float")
 
 
-def test_to_arrow__beside_an_older_field(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_arrow__beside_an_older_field(workspace: Workspace) -> None:
     """A custom field that had the name of a new column before stays what it is."""
     dataset = workspace.create_dataset("d", grouped([2, 1]))
-    monkeypatch.setattr("framedex.jobs.edits.fields.reserved_names", frozenset)
     first = dataset.view.ids[0]
-    dataset.add_field("keep", "string", values={first: "yes"})
-    dataset.add_field("relevance", "string", values={first: "no"})
-    monkeypatch.undo()
+    with without_reserved_names():
+        dataset.add_field("keep", "string", values={first: "yes"})
+        dataset.add_field("relevance", "string", values={first: "no"})
     assert dataset.to_arrow()["keep"].to_pylist() == ["yes", None, None]
     assert dataset.to_arrow()["keep"].equals(dataset.to_arrow(["keep"])["keep"])
     assert dataset.view.sort_by("keep").ids[0] == first

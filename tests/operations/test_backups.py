@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,9 +245,9 @@ def test_backup__interrupted_then_changed(workspace: Workspace, tmp_path: Path) 
         assert [each.display_name for each in opened.datasets()] == ["draft"]
 
 
-def test_backup__without_space(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup__without_space(workspace: Workspace, tmp_path: Path, set_free_space: Callable[[int], None]) -> None:
     """A backup that does not fit is refused before anything is copied, and leaves nothing."""
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=100_000))
+    set_free_space(100_000)
     with pytest.raises(WorkspaceError, match=r"no space left for a backup in .*: it needs 1\.\d MB, and 97\.7 KB are"):
         workspace.backup(tmp_path / "new" / "backup")
     assert not (tmp_path / "new" / "backup").exists()
@@ -526,9 +525,9 @@ def test_restore__interrupted_and_repeated(backup: Path, tmp_path: Path, after: 
     assert not (target / "restore.unfinished").exists()
 
 
-def test_restore__without_space(backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore__without_space(backup: Path, tmp_path: Path, set_free_space: Callable[[int], None]) -> None:
     """A restore that does not fit is refused, and leaves nothing."""
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=100_000))
+    set_free_space(100_000)
     with pytest.raises(WorkspaceError, match="no space left for the workspace"):
         Workspace.restore_backup(backup, tmp_path / "target")
     assert not is_workspace(tmp_path / "target")

@@ -178,11 +178,9 @@ def test_videos__among_images(folder: Path, tmp_path: Path, tuning: Tuning, frag
 
 
 @pytest.mark.slow
-def test_image__that_ends_its_process(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@part_workers.working(decoder=part_workers.EndingDecoder)
+def test_image__that_ends_its_process(folder: Path, tmp_path: Path, expected: list[dict[str, Any]]) -> None:
     """It is a broken image with its size and hash; all others of its part are as always."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.EndingDecoder)
     write(folder / "050-crash.png", photo(7))
     table = tmp_path / "parts.lance"
     rows = rows_of(table, in_parts(folder, table))
@@ -194,17 +192,17 @@ def test_image__that_ends_its_process(
 
 
 @pytest.mark.slow
-def test_process__that_is_killed_each_time(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@part_workers.working(decoder=part_workers.KilledDecoder)
+def test_process__that_is_killed_each_time(folder: Path, tmp_path: Path) -> None:
     """Where memory is short, for example, the run fails, and no image is taken for a broken one."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.KilledDecoder)
     with pytest.raises(Unavailable, match=r"signal SIGKILL; if memory is short, .* \(FRAMEDEX_PROCESSES\)"):
         in_parts(folder, tmp_path / "parts.lance", IN_ONE)
 
 
 @pytest.mark.slow
-def test_process__that_is_killed_after_writing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@part_workers.working(writer=part_workers.OnceKilledWriter)
+def test_process__that_is_killed_after_writing(folder: Path, tmp_path: Path) -> None:
     """Its part is written again by another one; the first file belongs to no version, and is removed by a vacuum."""
-    monkeypatch.setattr(parts, "RemoteWriter", part_workers.OnceKilledWriter)
     settings = SETTINGS.model_copy(update={"executor": PROCESSES, "processes": 1})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:
         dataset = workspace.create_dataset("all", folder, "gist")
@@ -222,13 +220,13 @@ def test_process__that_is_killed_after_writing(folder: Path, tmp_path: Path, mon
 
 
 @pytest.mark.slow
-def test_addition__that_is_aborted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addition__that_is_aborted(folder: Path, tmp_path: Path) -> None:
     """A vacuum removes the files of its parts; the dataset is as before, and the same files can be added then."""
     write(tmp_path / "first" / "first.png", photo(99))
     settings = SETTINGS.model_copy(update={"executor": PROCESSES, "processes": 1})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:
         dataset = workspace.create_dataset("all", tmp_path / "first", "gist")
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tables, "append_fragments", part_workers.abort)
             with pytest.raises(Aborted):
                 dataset.add_media(folder)
@@ -248,14 +246,14 @@ def test_addition__that_is_aborted(folder: Path, tmp_path: Path, monkeypatch: py
 )
 @pytest.mark.slow
 def test_workers__that_do_not_share_the_folder(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, writer: str,
+    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], writer: str,
     reason: str, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """They decode, and this process writes the rows, which is said once; a copy of the table there does not matter."""
     caplog.set_level(logging.WARNING, "framedex")
-    monkeypatch.setattr(parts, "RemoteWriter", getattr(part_workers, writer))
     table = tmp_path / "parts.lance"
-    assert rows_of(table, in_parts(folder, table, IN_ONE)) == expected
+    with part_workers.working(writer=getattr(part_workers, writer)):
+        assert rows_of(table, in_parts(folder, table, IN_ONE)) == expected
     (message,) = caplog.messages
     assert message.startswith("rows are written by this process alone, not by its workers: ")
     assert re.search(reason, message)
@@ -280,11 +278,9 @@ class Until:
 
 
 @pytest.mark.slow
-def test_progress__while_workers_are_at_work(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@part_workers.working(decoder=part_workers.WaitingDecoder)
+def test_progress__while_workers_are_at_work(folder: Path, tmp_path: Path, expected: list[dict[str, Any]]) -> None:
     """It is called again and again while no part is ready."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.WaitingDecoder)
     progress = Until(tmp_path, (tmp_path / "go").touch)
     table = tmp_path / "parts.lance"
     assert rows_of(table, in_parts(folder, table, IN_ONE, progress=progress)) == expected
@@ -292,10 +288,9 @@ def test_progress__while_workers_are_at_work(
 
 
 @pytest.mark.slow
-def test_abort__ends_the_processes(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@part_workers.working(decoder=part_workers.WaitingDecoder)
+def test_abort__ends_the_processes(folder: Path, tmp_path: Path) -> None:
     """Stopping a run does not wait for the parts in progress, and leaves no process."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.WaitingDecoder)
-
     with pytest.raises(Aborted):
         in_parts(folder, tmp_path / "parts.lance", progress=Until(tmp_path, part_workers.abort))
     assert has_no_process(tmp_path)

@@ -1,6 +1,5 @@
 """Settings of log-in by OpenID Connect: names, values, what needs what, and the secret."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from framedex.service.settings import OidcSettings, load_oidc_settings
 from framedex.service.sign_on import open_sign_on
 from framedex.settings.registry import present_settings
 from tests.environment import Environment
+from tests.extras import missing
 
 ISSUER = "https://idp.example.org/realms/images"
 
@@ -108,13 +108,13 @@ def test_redirect_uri__below_the_public_url(hub_of_nobody: Hub) -> None:
         open_sign_on(settings, hub_of_nobody, public_url="http://images.example.com")
 
 
-def test_extra__that_is_missing(hub_of_nobody: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extra__that_is_missing(hub_of_nobody: Hub) -> None:
     """Without the extra the service starts unless log-in by OpenID Connect is on; then the error names the extra."""
-    monkeypatch.setitem(sys.modules, "framedex.service.oidc.sign_on", None)
-    assert open_sign_on(OidcSettings.off(), hub_of_nobody, public_url=None) is None
     settings = OidcSettings(oidc_issuer=ISSUER, oidc_client_id="x")
-    with pytest.raises(MissingDependency, match=r"pip install 'framedex\[oidc\]'"):
-        open_sign_on(settings, hub_of_nobody, public_url="https://images.example.com")
+    with missing("framedex.service.oidc.sign_on"):
+        assert open_sign_on(OidcSettings.off(), hub_of_nobody, public_url=None) is None
+        with pytest.raises(MissingDependency, match=r"pip install 'framedex\[oidc\]'"):
+            open_sign_on(settings, hub_of_nobody, public_url="https://images.example.com")
 
 
 def test_secret__is_not_shown(tmp_path: Path, environment: Environment, capsys: pytest.CaptureFixture[str]) -> None:
