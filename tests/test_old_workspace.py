@@ -22,6 +22,7 @@ from framedex.storage import datasets, tables
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 from framedex.storage.table_versions import Table
 from framedex.vql import issues, tags
+from tests.failures import failing
 from tests.gallery import VERIFYING
 from tests.image_files import detailed, photo, write
 from tests.inside import catalog_of, context_of, layout_of
@@ -169,20 +170,16 @@ def test_old_workspace__its_catalog_is_migrated(tmp_path: Path) -> None:
         assert workspace.in_namespace("other").dataset("old").id == moved.id
 
 
-def test_old_workspace__an_interrupted_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_workspace__an_interrupted_migration(tmp_path: Path) -> None:
     """A migration is one transaction: one that fails at the end leaves the catalog as it was, and runs again."""
     with tarfile.open(ARCHIVE) as archive:
         unpack(archive, tmp_path)
     path = tmp_path / "workspace" / "catalog.db"
     before = rows_of_catalog(path)
 
-    def fail(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("alembic.runtime.migration.HeadMaintainer.update_to_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            Workspace(tmp_path / "workspace", settings=VERIFYING)
+    step = "alembic.runtime.migration.HeadMaintainer.update_to_step"
+    with failing(step, error=KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
+        Workspace(tmp_path / "workspace", settings=VERIFYING)
     assert rows_of_catalog(path) == before
     with Workspace(tmp_path / "workspace", settings=VERIFYING) as workspace:
         assert len(workspace.datasets()) == 2

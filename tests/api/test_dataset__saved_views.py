@@ -25,6 +25,7 @@ from framedex.operations.searches import condition_for
 from framedex.storage.media import Media
 from framedex.vql import parse
 from tests.enrichments import ENCODE, Hues, paint, register_models
+from tests.failures import failing
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, families, part
 from tests.inside import catalog_of, context_of, runner_of, stored_media
@@ -319,19 +320,13 @@ def test_evaluation__a_failure_stops_no_other(
     assert counts_of(broken) == {1: 0, 2: 0}
 
 
-def test_evaluation__while_the_disk_fails(
-    workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evaluation__while_the_disk_fails(workspace: Workspace, dataset: Dataset) -> None:
     """A failure that is not the view's leaves the batch due: the next evaluation counts it."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))
 
-    def fail(*_: Any) -> Any:
-        raise WorkspaceError("the disk is gone")
-
-    monkeypatch.setattr(monitoring, "filter_of", fail)
-    dataset.add_media(labelled(10, "aa"))
+    with failing("framedex.operations.monitoring.filter_of", error=WorkspaceError("the disk is gone")):
+        dataset.add_media(labelled(10, "aa"))
     assert (counts_of(saved), saved.record.evaluation_error) == ({}, "the disk is gone")
-    monkeypatch.undo()
     (alert,) = workspace.evaluate_views("pets")
     assert (alert.view_name, alert.batch, alert.result_count) == ("a", 1, 2)
     assert saved.record.evaluation_error is None

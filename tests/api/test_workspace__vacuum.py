@@ -17,6 +17,7 @@ from framedex.storage import schema
 from framedex.storage.blobs import Upload
 from framedex.storage.datasets import now
 from framedex.storage.table_versions import Table
+from tests.failures import failing
 from tests.gallery import SETTINGS, Faulty, Gate, fill
 from tests.growth import THRESHOLDS, columns_of, families, part
 from tests.image_files import encode, photo
@@ -522,17 +523,13 @@ def test_changes__leave_what_may_still_be_read(tmp_path: Path) -> None:
         assert generations_of(workspace) == created + 6, "a minute is not over"
 
 
-def test_changes__a_clean_up_that_fails_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes__a_clean_up_that_fails_fails_nothing(tmp_path: Path) -> None:
     """If old states cannot be freed, the change is made all the same."""
-
-    def refuse(*_args: object) -> None:
-        raise OSError("the disk does not answer")
-
     with Workspace(tmp_path / "ws", settings=AT_ONCE) as workspace:
         dataset = workspace.create_dataset("pets", part(ROWS[:50]))
-        monkeypatch.setattr("framedex.operations.vacuum.old_versions", refuse)
-        dataset.tag(dataset.where([]), "a")
-        assert dataset.add_media(part(ROWS[50:60], 50)).status is TaskStatus.COMPLETED
+        with failing("framedex.operations.vacuum.old_versions", error=OSError("the disk does not answer")):
+            dataset.tag(dataset.where([]), "a")
+            assert dataset.add_media(part(ROWS[50:60], 50)).status is TaskStatus.COMPLETED
         assert dataset.count() == 60
 
 

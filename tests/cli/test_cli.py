@@ -19,6 +19,7 @@ from framedex import NotFound, Workspace
 from framedex.cli import main, printable
 from tests.buckets import Service
 from tests.environment import Environment
+from tests.failures import failing
 from tests.growth import part
 
 Run = Callable[..., tuple[int, str, str]]
@@ -107,17 +108,13 @@ def test_duplicates__says_what_to_keep(run: Run) -> None:
         assert group["confidence"] == 1
 
 
-def test_interrupt__says_what_was_done(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt__says_what_was_done(run: Run) -> None:
     """Ctrl-C ends a command with one line, which says what became of its task, and the status of interrupts."""
-
-    def interrupted(*_: Any, **__: Any) -> None:
-        interrupt = KeyboardInterrupt()
-        interrupt.add_note("The REINDEX of 'pets' was aborted: it has changed nothing.")
-        raise interrupt
-
-    monkeypatch.setattr(framedex.Dataset, "reindex", interrupted)
+    interrupt = KeyboardInterrupt()
+    interrupt.add_note("The REINDEX of 'pets' was aborted: it has changed nothing.")
     told = "error: interrupted (The REINDEX of 'pets' was aborted: it has changed nothing.)\n"
-    assert run("reindex", "pets") == (130, "", told)
+    with failing("framedex.Dataset.reindex", error=interrupt):
+        assert run("reindex", "pets") == (130, "", told)
 
 
 def test_issues__prints_no_control_characters(run: Run) -> None:

@@ -7,6 +7,7 @@ from framedex.access import ANONYMOUS, Via, local_actor
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
 from tests.environment import Environment
+from tests.failures import failing
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
 
 
@@ -128,13 +129,9 @@ def test_master_key__of_a_file(workspace: Workspace) -> None:
     assert path.read_bytes() == b"short"
 
 
-def test_master_key__without_hard_links(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+@failing("pathlib.Path.hardlink_to", error=OSError("no links here"))
+def test_master_key__without_hard_links(workspace: Workspace) -> None:
     """A file system without hard links serves, too."""
-
-    def refuse(*_: object) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr("pathlib.Path.hardlink_to", refuse)
     Hub(workspace).close()
     assert len((workspace.path / "service.key").read_bytes()) == 32
     assert [path.name for path in workspace.path.glob(".*.partial")] == []

@@ -11,6 +11,7 @@ from framedex.core.ids import new_id
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
 from framedex.storage.service_db.database import DEFAULT_ID
+from tests.failures import failing
 from tests.hub.people import OPERATOR, Provider, add_user, log_in
 from tests.inside import catalog_of, context_of, hub_context
 
@@ -113,15 +114,9 @@ def test_create__a_source_that_cannot_be_used(multi: Hub, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("has_source", [False, True])
-def test_create__fails_in_the_middle(
-    multi: Hub, bob: Actor, folder: Path, has_source: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@failing("framedex.storage.service_db.homes.put_home", error=Error("the disk is full"))
+def test_create__fails_in_the_middle(multi: Hub, bob: Actor, folder: Path, has_source: bool) -> None:
     """If the owner cannot be stored, the dataset is deleted again."""
-
-    def fail(*_: object) -> None:
-        raise Error("the disk is full")
-
-    monkeypatch.setattr("framedex.storage.service_db.homes.put_home", fail)
     with Hub(hub_context(multi).workspace, is_multi=True, ingest_path_role=Role.EDITOR) as hub:
         with pytest.raises(Error, match="the disk is full"):
             hub.datasets.create(bob, "pets", folder if has_source else None)

@@ -9,6 +9,7 @@ from framedex.errors import NotFound, WorkspaceError
 from framedex.hub import Hub
 from framedex.storage.service_db import deletions
 from tests.clock import turning
+from tests.failures import failing
 from tests.gallery import fill
 from tests.hub.people import OPERATOR, add_user, log_in
 from tests.processes import start
@@ -126,14 +127,10 @@ def test_finish__forgets_what_never_reached_the_catalog(hub: Hub) -> None:
     assert (count_begun(hub), hub.datasets.record(OPERATOR, dataset.id).id) == (0, dataset.id)
 
 
-def test_delete__on_a_full_disk(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+@failing("framedex.hub.deletions.begin_deletion", error=WorkspaceError("the disk is full"))
+def test_delete__on_a_full_disk(hub: Hub) -> None:
     """Where the attempt cannot be noted first, the dataset is deleted all the same, and then noted."""
     dataset = hub.datasets.create(OPERATOR, "pets")
-
-    def full(*_arguments: object) -> None:
-        raise WorkspaceError("the disk is full")
-
-    monkeypatch.setattr("framedex.hub.deletions.begin_deletion", full)
     hub.datasets.delete(OPERATOR, dataset.id)
     assert stored(hub, dataset.id) == []
     assert [outcome for _, outcome in noted(hub, dataset.id)] == ["done"]

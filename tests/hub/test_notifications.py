@@ -15,6 +15,7 @@ from framedex.storage import alert_queue
 from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db.database import DEFAULT_ID
 from tests.api.test_dataset__saved_views import labelled
+from tests.failures import failing
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
@@ -281,20 +282,17 @@ def queued(workspace: Workspace) -> int:
         return len(alert_queue.queued_alerts(connection, limit=100))
 
 
-def test_deliver__while_the_database_fails(
-    hub: Hub, workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deliver__while_the_database_fails(hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
     """Alerts wait until the notifications can be stored."""
     dataset.save_view("all")
     dataset.add_media(labelled(10, "a"))
 
-    def fail(*_: Any, **__: Any) -> bool:
-        raise WorkspaceError("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("framedex.storage.service_db.notifications.put_notification", fail)
-        with pytest.raises(WorkspaceError, match="the disk is full"):
-            hub.sweep()
+    put = "framedex.storage.service_db.notifications.put_notification"
+    with (
+        failing(put, error=WorkspaceError("the disk is full")),
+        pytest.raises(WorkspaceError, match="the disk is full"),
+    ):
+        hub.sweep()
     assert (hub.notifications.search(LOCAL).total, queued(workspace)) == (0, 1)
     hub.sweep()
     assert (hub.notifications.search(LOCAL).total, queued(workspace)) == (1, 0)

@@ -21,6 +21,7 @@ from framedex.records import CheckResult
 from framedex.storage import datasets
 from framedex.storage.blobs import Upload
 from framedex.storage.snapshot_rows import generation_of
+from tests.failures import failing
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo
 from tests.inside import catalog_of, context_of
@@ -202,18 +203,13 @@ def test_check__cached_file_that_cannot_be_read(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
-def test_check__repair_that_fails_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check__repair_that_fails_is_said(workspace: Workspace) -> None:
     """A repair that the system refuses leaves its finding open, with the reason; later findings are repaired."""
-
-    def refuse(path: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
     dataset = dataset_of(workspace)
     thumbnail, text = (first(workspace.path, pattern) for pattern in ("cache/thumbnails/*/*/*.jpg", "cache/**/*.text"))
     empty(thumbnail)
     empty(text)
-    with monkeypatch.context() as patch:
-        patch.setattr("framedex.storage.disk.remove_file", refuse)
+    with failing("framedex.storage.disk.remove_file", error=PermissionError(13, "Permission denied")):
         result = dataset.check(repair=True)
     assert not any(finding.repaired for finding in result.findings)
     assert all("the repair failed: " in finding.remedy for finding in result.findings)

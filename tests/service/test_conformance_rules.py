@@ -10,6 +10,7 @@ from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from framedex.errors import InvalidInput
 from framedex.service.settings import RunMode, load_service_settings
 from tests.environment import Environment
+from tests.failures import failing
 from tests.gallery import fill
 from tests.service.client import OWN, token_of
 from tests.service.serving import Serving, serving
@@ -56,14 +57,10 @@ def test_access__in_the_statuses_of_the_interface(served: Serving, dataset: Data
         assert ask(dataset.id, method, path) == (403, "You do not have write access to this dataset")
 
 
-def test_failure__is_one_sentence(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure__is_one_sentence(served: Serving, dataset: Dataset) -> None:
     """A failure that nobody foresaw is a 500 in the form of all errors, which tells nothing of the server."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(f"{served.workspace.path}: out of order")
-
-    monkeypatch.setattr(Dataset, "snapshots", fail)
-    answer = served.ann.get(f"{API}/dataset/{dataset.id}/snapshot")
+    with failing("framedex.Dataset.snapshots", error=OSError(f"{served.workspace.path}: out of order")):
+        answer = served.ann.get(f"{API}/dataset/{dataset.id}/snapshot")
     body = answer.json()
     assert (answer.status_code, body["detail"], body["code"]) == (500, "Internal server error", "internal")
     assert body["message"] == body["detail"]

@@ -13,6 +13,7 @@ from framedex.records import TaskStatus, TaskType
 from framedex.service.server_paths import without_folders
 from framedex.storage import datasets, task_rows
 from framedex.storage.schema import tasks
+from tests.failures import failing
 from tests.gallery import fill
 from tests.inside import catalog_of
 from tests.prepared import prepared
@@ -197,16 +198,9 @@ def test_filters__have_the_values_that_occur(local: Client, workspace: Workspace
     assert none == {name: [] for name in of_all}
 
 
-def test_retry__of_a_failed_task(
-    local: Client, workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retry__of_a_failed_task(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """A retried task is INITIALIZING in the answer, and completes."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("the disk is on fire")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("framedex.operations.snapshots.restore", fail)
+    with failing("framedex.operations.snapshots.restore", error=OSError("the disk is on fire")):
         task = dataset.restore(wait=False)
         with pytest.raises(Exception, match="on fire"):
             task.wait()

@@ -31,6 +31,7 @@ from framedex.storage.table_checks import unreferenced_files
 from framedex.storage.table_files import remove_leftovers
 from framedex.storage.table_versions import Table
 from tests.executors import work
+from tests.failures import failing
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
 from tests.inside import stored_media
@@ -226,10 +227,9 @@ def test_addition__that_is_aborted(folder: Path, tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"executor": PROCESSES, "processes": 1})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:
         dataset = workspace.create_dataset("all", tmp_path / "first", "gist")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tables, "append_fragments", part_workers.abort)
-            with pytest.raises(Aborted):
-                dataset.add_media(folder)
+        append = "framedex.storage.tables.append_fragments"
+        with failing(append, error=Aborted("aborted on request")), pytest.raises(Aborted):
+            dataset.add_media(folder)
         table = stored_media(dataset).table.path
         assert (len(unreferenced_files(table)) >= 1, dataset.where([]).count()) == (True, 1)
         workspace.vacuum()
