@@ -12,23 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex import Dataset, Workspace
-from framedex.analysis import removals
-from framedex.encoders import Scheme, registry
-from framedex.jobs.edits import labels as label_edits
-from framedex.jobs.edits import removal
-from framedex.jobs.edits import rows as row_edits
+from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
 from framedex.records.base import Record
 from framedex.storage.media_rows import CLUSTERS
 from tests.growth import THRESHOLDS, part
 from tests.image_files import Pixels, encode, photo
 from tests.plain_dataset import PlainDataset, passing
+from tests.tuning import Tuning
 
 FAMILIES = 6
 """The number of different embeddings, which are orthogonal."""
 ENCODER = "families"
-_SMALL = ((removal, "_ALL", 0), (label_edits, "_ALL", 0), (removals, "_FEW", 0), (row_edits, "_FEW", 12),
-          (row_edits, "_FEW_SHARE", 10**9))  # fmt: skip
 Filters = list[list[Mapping[str, Any]]]
 _FILTERS: Filters = [
     [{"labels": {"op": "is", "value": "a"}}],
@@ -67,16 +62,17 @@ class Families:
         return np.asarray(np.eye(self.dimension)[distances.argmin(axis=1)], dtype=np.float32)
 
 
-def prepare() -> None:
-    """Register the encoder, and have few rows of a small dataset take the ways of few rows of a large one."""
-    registry._SCHEMES[ENCODER] = Scheme(ENCODER, lambda _name, _settings: Families())
-    for module, name, value in _SMALL:
-        setattr(module, name, value)
+def prepare() -> Tuning:
+    """Register the encoder, and have few rows of a small dataset take the ways of few rows of a large one.
 
-
-def patched() -> list[tuple[Any, str, Any]]:
-    """Return what :func:`prepare` sets, with the present values."""
-    return [(module, name, getattr(module, name)) for module, name, _ in _SMALL]
+    Returns:
+        What was set, to be restored.
+    """
+    register(ENCODER, lambda _name: Families())
+    tuning = Tuning()
+    tuning.written_rows = tuning.judged_rows = tuning.rebuilt_rows = 0
+    tuning.layer_values, tuning.layer_share = 12, 10**9
+    return tuning
 
 
 # Calls

@@ -2,13 +2,15 @@
 
 import gc
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import chdir, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +19,12 @@ from hypothesis import settings
 from framedex import Workspace
 from framedex.encoders import registry
 from tests.buckets import Service
+from tests.environment import Environment, restored
 from tests.executors.ray_cluster import ACCESS, ray_cluster
 from tests.gallery import SETTINGS, VERIFYING, Gallery, fill, make_gallery
 from tests.laws import QUICK
 from tests.prepared import new_workspace
+from tests.tuning import Tuning, tuned
 
 settings.load_profile(QUICK)  # `--hypothesis-profile=full` comes after this
 
@@ -119,10 +123,41 @@ def verifying(tmp_path: Path) -> Iterator[Workspace]:
 
 
 @pytest.fixture
-def on_ray(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def environment() -> Iterator[Environment]:
+    """The environment of the process, which a test may change."""
+    with restored() as variables:
+        yield variables
+
+
+@pytest.fixture
+def set_free_space(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """A function that sets how many bytes are free on all disks, as the system says."""
+
+    def set_bytes(free: int) -> None:
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+
+    return set_bytes
+
+
+@pytest.fixture
+def tuning() -> Iterator[Tuning]:
+    """The tuning constants of the package, which a test may change."""
+    with tuned() as constants:
+        yield constants
+
+
+@pytest.fixture
+def in_tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a test, in which it runs."""
+    with chdir(tmp_path):
+        yield tmp_path
+
+
+@pytest.fixture
+def on_ray(ray_address: str, environment: Environment) -> None:
     """An environment in which programs join a cluster of Ray."""
-    for name, value in {**ACCESS, "RAY_ADDRESS": ray_address}.items():
-        monkeypatch.setenv(name, value)
+    environment.update({**ACCESS, "RAY_ADDRESS": ray_address})
 
 
 @pytest.fixture
@@ -152,11 +187,11 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="session")
 def service() -> Iterator[Service]:
     """A service of buckets on loopback; each test has buckets of its own in it."""
-    with pytest.MonkeyPatch.context() as environment:
+    with restored() as variables:
         for name, value in (("ACCESS_KEY_ID", "reader"), ("SECRET_ACCESS_KEY", "x"), ("EC2_METADATA_DISABLED", "true")):
-            environment.setenv(f"AWS_{name}", value)
+            variables[f"AWS_{name}"] = value
         for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
-            environment.delenv(name, raising=False)
+            variables.pop(name, None)
         opened = Service()
         yield opened
         opened.stop()

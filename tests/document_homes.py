@@ -42,21 +42,21 @@ class Home:
 
 
 @contextmanager
-def prepared(document: str, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Home]:
+def prepared(document: str, folder: Path) -> Iterator[Home]:
     """Yield a home in a folder that has ``photos``, or gets them here, with all that a document needs besides.
 
     Args:
         document: its name without the suffix.
         folder: it becomes the home and the working folder.
-        patch: of the test.
     """
-    patch.setenv("HOME", str(folder))
-    patch.chdir(folder)
-    home = Home(folder, patch)
-    with home.until_end:
-        if (prepare := _PREPARED.get(document)) is not None:
-            prepare(home)
-        yield home
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        patch.chdir(folder)
+        home = Home(folder, patch)
+        with home.until_end:
+            if (prepare := _PREPARED.get(document)) is not None:
+                prepare(home)
+            yield home
 
 
 def _comparison(home: Home) -> None:

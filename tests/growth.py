@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex import Dataset, Workspace
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import unit
+from tests.inside import stored_media
 from tests.prepared import prepared
 
 GROUPS = (*CLUSTERS, *DUPLICATES)
@@ -35,13 +35,13 @@ def families(count: int, *, seed: int = 0, dimension: int = 8) -> npt.NDArray[np
 
 def columns_of(dataset: Dataset, names: Sequence[str] = GROUPS) -> dict[str, list[Any]]:
     """Return stored columns in the order of rows."""
-    columns: dict[str, list[Any]] = open_media(dataset._context, dataset.id).table.scan(names).read_all().to_pydict()
+    columns: dict[str, list[Any]] = stored_media(dataset).table.scan(names).read_all().to_pydict()
     return columns
 
 
 def summary_of(dataset: Dataset) -> dict[str, Any]:
     """Return what the dataset's generation stores beside its tables; of the times of additions which there are."""
-    found = open_media(dataset._context, dataset.id).generation.summary.model_dump(mode="json")
+    found = stored_media(dataset).generation.summary.model_dump(mode="json")
     return found | {"added_at": sorted(found.get("added_at", {}))}
 
 

@@ -9,10 +9,10 @@ import cv2
 
 from framedex import Dataset
 from framedex.annotations.tables import COLUMNS
-from framedex.operations.context import open_media
 from framedex.storage.media import Media
 from framedex.storage.objects import objects_of
 from tests.image_files import Pixels, photo, write
+from tests.inside import stored_media
 
 Place = tuple[float, float, float, float]
 Thing = tuple[str, Place, str]
@@ -60,14 +60,14 @@ def scenes(folder: Path, count: int = 4, *, seed: int = 0) -> list[Thing]:
 
 def objects_in(dataset: Dataset) -> Media:
     """Return the objects of a dataset that has some."""
-    found = objects_of(open_media(dataset._context, dataset.id))
+    found = objects_of(stored_media(dataset))
     assert found is not None
     return found
 
 
 def rows_of(dataset: Dataset, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Return the rows of objects, in their order; of a dataset without any, none."""
-    found = objects_of(open_media(dataset._context, dataset.id))
+    found = objects_of(stored_media(dataset))
     if found is None:
         return []
     rows: list[dict[str, Any]] = found.table.scan(columns or found.table.schema.names).read_all().to_pylist()

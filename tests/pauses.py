@@ -4,10 +4,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from framedex import Task, Workspace
+from framedex import Dataset, Task, Workspace
 from framedex.tasks.runner import Run
+from tests.inside import runner_of, waiting_edits
 
+Answer = TypeVar("Answer")
 PATIENCE_S = 240.0
 """How long is waited for what comes in an instant on an idle machine: engines load slowly on a busy one."""
 
@@ -30,12 +33,31 @@ class Pause:
             assert self.opened.wait(PATIENCE_S), "the test did not let the task go on"
 
 
-def wait_until(holds: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
-    """Return as soon as something holds that sets no event; fail where it does not within the time."""
+def first_answer(
+    ask: Callable[[], Answer], will_do: Callable[[Answer], object], timeout_s: float = PATIENCE_S
+) -> Answer:
+    """Ask again and again for what sets no event; return the first answer that will do, and fail without one.
+
+    Args:
+        ask: returns the present state.
+        will_do: whether it is waited for no more.
+        timeout_s: how long is waited.
+    """
     end = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < end, f"what was waited for did not come within {timeout_s} s"
+    while not will_do(answer := ask()):
+        assert time.monotonic() < end, f"what was waited for did not come within {timeout_s} s: {answer!r}"
         time.sleep(0.001)
+    return answer
+
+
+def wait_until(holds: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
+    """Return as soon as something holds that sets no event; fail where it does not within the time."""
+    first_answer(holds, bool, timeout_s)
+
+
+def wait_for_edits(dataset: Dataset, count: int) -> None:
+    """Return once so many threads of this process hold the lease of a dataset or wait for it."""
+    wait_until(lambda: waiting_edits(dataset) >= count)
 
 
 def run_of(task: Task) -> Run:
@@ -48,7 +70,7 @@ def run_of(task: Task) -> Run:
 @contextmanager
 def all_threads_busy(workspace: Workspace) -> Iterator[None]:
     """Keep all threads for tasks busy, so that a task that is started waits until the block ends."""
-    pool, free = workspace._context.runner.pool, threading.Event()
+    pool, free = runner_of(workspace).pool, threading.Event()
     waiting = [pool.submit(free.wait, PATIENCE_S) for _ in range(4)]
     try:
         yield

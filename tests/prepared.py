@@ -24,6 +24,7 @@ from framedex.encoders import Encoder
 from framedex.settings import Settings
 from framedex.storage import manifest
 from framedex.storage.layout import Layout
+from tests.inside import context_of, layout_of
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -83,7 +84,7 @@ def prepared(
         encoder: a name, or an encoder that is made without arguments.
         **options: further arguments of ``create_dataset``.
     """
-    settings = workspace._context.settings
+    settings = context_of(workspace).settings
     files = _files(source) if isinstance(source, Path) else {}
     table = source if isinstance(source, pa.Table) else None
     kind = encoder if isinstance(encoder, str) else type(encoder)
@@ -103,7 +104,7 @@ def prepared(
 
     if not _originals:
         _originals.append(_Originals())
-    _adopt(workspace._context.layout, _originals[0].get(key, make), source)
+    _adopt(layout_of(workspace), _originals[0].get(key, make), source)
     return workspace.dataset(name)
 
 

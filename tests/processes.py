@@ -64,6 +64,11 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def is_blocked(pid: int) -> bool:
+    """Return whether the main thread of a process waits for something."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
 def in_child(work: Callable[[], object]) -> None:
     """Fork, do something in the child, and check that it ended well and soon; its error goes to stderr."""
     child = os.fork()

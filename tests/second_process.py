@@ -25,7 +25,7 @@ class SecondProcess:
         prepare: called in the process before it opens the workspace.
     """
 
-    def __init__(self, folder: Path, settings: Settings, prepare: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, settings: Settings, prepare: Callable[[], object]) -> None:
         self._arguments = folder, settings, prepare
         self._start()
 
@@ -99,7 +99,7 @@ def _reopen(workspace: Workspace) -> None:
     raise NotImplementedError("for the process alone")
 
 
-def _serve(connection: Connection, folder: Path, settings: Settings, prepare: Callable[[], None]) -> None:
+def _serve(connection: Connection, folder: Path, settings: Settings, prepare: Callable[[], object]) -> None:
     prepare()
     workspace = Workspace(folder, settings=settings)
     while True:

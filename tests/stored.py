@@ -12,7 +12,6 @@ from framedex import Dataset
 from framedex.analysis.labels import LabelStatistics, label_quality
 from framedex.issue_types import LabelLimits
 from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes
-from framedex.operations.context import open_media
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS
 from framedex.storage.label_statistics import read_label_statistics
@@ -20,6 +19,7 @@ from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
 from framedex.storage.table_versions import Table
+from tests.inside import stored_media
 
 
 def media_of(table: Table) -> Media:
@@ -46,7 +46,7 @@ def assert_judged(dataset: Dataset, right: Collection[str] = ()) -> None:
         dataset: the dataset.
         right: ids of the media whose labels are right by decision.
     """
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     table, indexed = media.table, read_indexed_rows(media.table, None, 0.0)
     labelled = read_label_codes(table, indexed.positions, NO_LABEL_DECISIONS)
     ids = table.scan(["media_id"]).read_all().column(0).take(pa.array(indexed.positions)).to_pylist()

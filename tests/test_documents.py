@@ -15,6 +15,7 @@ import pytest
 from framedex import demo
 from framedex.cli import main
 from tests.document_homes import prepared
+from tests.environment import restored
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -80,10 +81,10 @@ def run_commands(text: str) -> None:
         command, _, expected = part.partition("\n")
         words = [os.path.expanduser(word) for word in shlex.split(command, comments=True)]  # noqa: PTH111 - texts
         place = words.index("framedex")
-        with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+        with restored() as environment, contextlib.ExitStack() as stack:
             out = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
             for name, _, value in (word.partition("=") for word in words[:place]):
-                patch.setenv(name, value)
+                environment[name] = value
                 stack.enter_context(contextlib.redirect_stderr(out))
             with pytest.raises(SystemExit) as exit_:
                 main(words[place + 1 :])
@@ -105,12 +106,10 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "document",
     [pytest.param(each, id=_name(each)) for each in DOCUMENTS if each != COMPARISON and any(examples(each))],
 )
-def test_examples__print_what_the_document_shows(
-    document: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples__print_what_the_document_shows(document: Path, photos: Path, tmp_path: Path) -> None:
     """The examples of a document run in order, in a home folder with the images of the demo, and print its output."""
     (tmp_path / "photos").symlink_to(photos)
-    with prepared(_name(document), tmp_path, monkeypatch) as home:
+    with prepared(_name(document), tmp_path) as home:
         for example in examples(document):
             text = example.text
             for there, here in home.changes.items():
@@ -125,14 +124,14 @@ def test_examples__print_what_the_document_shows(
 
 
 @pytest.mark.slow
-def test_comparison__says_calls_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison__says_calls_that_work(tmp_path: Path) -> None:
     """Each call in the last column of the tables of words runs, in their order, after the example of the page."""
     text = COMPARISON.read_text(encoding="utf-8")
     tables = re.findall(r"^\| \w+ \| Framedex \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     rows = [line.split(" | ")[-1] for table in tables for line in table.splitlines()]
     calls = [call for row in rows for call in re.findall("`([^`]+)`", row) if not call.startswith("framedex ")]
     assert (len(tables), len(calls) > 45) == (5, True)
-    with prepared("comparison", tmp_path, monkeypatch) as home, contextlib.redirect_stdout(io.StringIO()):
+    with prepared("comparison", tmp_path) as home, contextlib.redirect_stdout(io.StringIO()):
         for code in [*(example.text for example in examples(COMPARISON)), *calls]:
             exec(compile(code, str(COMPARISON), "exec"), home.names)
         home.names["app"].close()

@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Iterator
+from contextlib import chdir
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from framedex.web.pages import AppPages
+from tests.environment import Environment
 from tests.pets import Homes, Names
 
 ROOT = Path(__file__).parent.parent
@@ -87,14 +89,13 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
 
 
 @pytest.fixture
-def names(homes: Homes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Names]:
+def names(homes: Homes, environment: Environment) -> Iterator[Names]:
     """The names of the examples, in a home folder that is the working directory, too."""
     with homes.lent() as home:
-        monkeypatch.setenv("HOME", str(home))
-        monkeypatch.setenv("FRAMEDEX_USER", "ann@example.org")
-        monkeypatch.setenv("FRAMEDEX_MODELS", str(home / "models"))
-        monkeypatch.chdir(home)
-        with Names(home) as opened:
+        environment["HOME"] = str(home)
+        environment["FRAMEDEX_USER"] = "ann@example.org"
+        environment["FRAMEDEX_MODELS"] = str(home / "models")
+        with chdir(home), Names(home) as opened:
             yield opened
 
 

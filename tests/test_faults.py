@@ -31,12 +31,14 @@ from framedex import (
 from framedex.operations.backups.backup import make_backup
 from framedex.operations.backups.restore import restore_files
 from framedex.records import DatasetStatus, ExportStatus, TaskStatus
-from framedex.storage import datasets, export_rows, owners, task_rows
+from framedex.storage import datasets, owners
 from framedex.storage.catalog_checks import file_faults
 from framedex.storage.owners import LEASE, this_process
+from tests.clock import Clock, turning
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import GROUPS, columns_of, families, part
 from tests.image_files import encode, photo
+from tests.inside import context_of, layout_of
 from tests.laws import rest_slow
 from tests.pauses import Pause, run_of, wait_until, watched
 from tests.processes import finish, run, start
@@ -180,7 +182,7 @@ def test_full_disk__backup_and_restore(disk: Disk, tmp_path: Path, folder: Path)
 
         is_full = list[str]()
         with pytest.raises(WorkspaceError, match=r"(?i)full|no space left"):
-            make_backup(workspace._context, backup, progress=fill_disk)
+            make_backup(context_of(workspace), backup, progress=fill_disk)
         assert is_full
         full.close()
         with pytest.raises(WorkspaceError, match="did not end"):
@@ -370,7 +372,7 @@ def test_full_disk__search_by_an_image(disk: Disk, folder: Path) -> None:
 
 def tables_of(dataset: Dataset) -> Path:
     """Return the folder of a dataset's tables."""
-    return dataset._context.layout.dataset(dataset.id)
+    return layout_of(dataset).dataset(dataset.id)
 
 
 def cut(path: Path) -> None:
@@ -586,24 +588,11 @@ def test_sources__that_may_not_be_read(tmp_path: Path) -> None:
 # --- a clock that is set
 
 
-class Clock:
-    """The clock of the machine, which a test sets.
-
-    Attributes:
-        offset: how far it is from the right time.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.offset = timedelta()
-        right = datasets.now
-        for module in (datasets, task_rows, export_rows):
-            monkeypatch.setattr(module, "now", lambda: right() + self.offset)
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock() -> Iterator[Clock]:
     """A clock that can be set."""
-    return Clock(monkeypatch)
+    with turning() as turned:
+        yield turned
 
 
 @pytest.mark.parametrize("change", [HOUR, -HOUR], ids=["forward", "back"])
@@ -685,7 +674,7 @@ def test_lease__of_a_process_that_is_there(monkeypatch: pytest.MonkeyPatch) -> N
 # --- signals
 
 MAKES = """
-    import sys, threading, time, framedex
+    import sys, threading, framedex
     from tests.gallery import Averages
 
     class Slow(Averages):
@@ -700,9 +689,9 @@ MAKES = """
         dataset.task.wait()
     elif sys.argv[3] == "close":
         with workspace:
-            time.sleep(60)
-    elif sys.argv[3] == "sleep":
-        time.sleep(60)
+            threading.Event().wait()
+    elif sys.argv[3] == "linger":
+        threading.Event().wait()
 """
 
 
@@ -727,7 +716,7 @@ def check_after_the_end(workspace: Path, images: int, *allowed: TaskStatus) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["wait", "close", "sleep"])
+@pytest.mark.parametrize("how", ["wait", "close", "linger"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal__in_a_task(tmp_path: Path, how: str, number: signal.Signals) -> None:
     """A process that is told to end in the middle of a task does, as usual, and the next look knows of it at once."""

@@ -22,8 +22,10 @@ from framedex.storage import datasets, tables
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 from framedex.storage.table_versions import Table
 from framedex.vql import issues, tags
+from tests.failures import failing
 from tests.gallery import VERIFYING
 from tests.image_files import detailed, photo, write
+from tests.inside import catalog_of, context_of, layout_of
 
 ARCHIVE = Path(__file__).parent / "workspaces" / "aefb06e.tar.xz"
 COLUMNS = ("media_id", "image_filename", "labels", "caption", "tags", "rating", "cluster_3", "issues")
@@ -45,7 +47,7 @@ def home(tmp_path: Path) -> Path:
         unpack(archive, tmp_path)
     with Workspace(tmp_path / "workspace", settings=VERIFYING) as workspace:
         for record in workspace.datasets():
-            with workspace._context.catalog.write() as connection:
+            with catalog_of(workspace).write() as connection:
                 datasets.put_roots(connection, record.id, [str(tmp_path / "images")])
     return tmp_path
 
@@ -91,7 +93,7 @@ def colours_of(dataset: Dataset) -> dict[str, float | None]:
 
 def media_of(dataset: Dataset) -> Table:
     """Return the table of the images."""
-    return Table(dataset._context.layout.media(dataset.id), head_of(dataset).tables["media"])
+    return Table(layout_of(dataset).media(dataset.id), head_of(dataset).tables["media"])
 
 
 def copies_of(dataset: Dataset) -> list[dict[str, str]]:
@@ -107,7 +109,7 @@ def undescribed(dataset: Dataset) -> list[str]:
 
 def head_of(dataset: Dataset) -> Any:
     """Return the generation that readers see."""
-    with dataset._context.catalog.read() as connection:
+    with catalog_of(dataset).read() as connection:
         head = datasets.head(connection, dataset.id)
     assert head is not None
     return head
@@ -115,7 +117,7 @@ def head_of(dataset: Dataset) -> Any:
 
 def without_measure(dataset: Dataset) -> None:
     """Make the dataset one of a time when there was a measure less, of images and of objects."""
-    head, context = head_of(dataset), dataset._context
+    head, context = head_of(dataset), context_of(dataset)
     versions = dict(head.tables)
     for name in ("media", "objects"):
         versions[name] = tables.drop_columns(Table(context.layout.table(dataset.id, name), versions[name]), [MEASURE])
@@ -168,20 +170,16 @@ def test_old_workspace__its_catalog_is_migrated(tmp_path: Path) -> None:
         assert workspace.in_namespace("other").dataset("old").id == moved.id
 
 
-def test_old_workspace__an_interrupted_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_workspace__an_interrupted_migration(tmp_path: Path) -> None:
     """A migration is one transaction: one that fails at the end leaves the catalog as it was, and runs again."""
     with tarfile.open(ARCHIVE) as archive:
         unpack(archive, tmp_path)
     path = tmp_path / "workspace" / "catalog.db"
     before = rows_of_catalog(path)
 
-    def fail(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("alembic.runtime.migration.HeadMaintainer.update_to_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            Workspace(tmp_path / "workspace", settings=VERIFYING)
+    step = "alembic.runtime.migration.HeadMaintainer.update_to_step"
+    with failing(step, error=KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
+        Workspace(tmp_path / "workspace", settings=VERIFYING)
     assert rows_of_catalog(path) == before
     with Workspace(tmp_path / "workspace", settings=VERIFYING) as workspace:
         assert len(workspace.datasets()) == 2

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from framedex.export.formats import format_names
+from tests.environment import Environment
 from tests.image_files import flat, photo, write
 from tests.plugin_packages import install
 from tests.processes import run, start
@@ -34,7 +35,7 @@ def images(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
+def use(tmp_path: Path, environment: Environment) -> Use:
     """Install packages for processes that start later."""
     before = os.environ.get("PYTHONPATH", "")
 
@@ -43,7 +44,7 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
         if not target.exists():
             for name in names:
                 install(name, target)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(target) if names else "", before])))
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(target) if names else "", before]))
 
     return call
 

@@ -16,6 +16,7 @@ from framedex.records import DatasetStatus, TaskStatus
 from framedex.storage import schema
 from tests.gallery import SETTINGS, embedded, fill
 from tests.growth import GROUPS, columns_of, families, part, summary_of
+from tests.inside import catalog_of
 from tests.processes import finish, start
 
 WRITER = """
@@ -143,7 +144,7 @@ def kill_while_creating(workspace: Path, images: Path) -> str:
 
 
 def let_heartbeats_grow_old(workspace: Workspace) -> None:
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.execute(schema.tasks.update().values(heartbeat_at=datetime.now(UTC) - timedelta(minutes=5)))
 
 
@@ -172,7 +173,7 @@ def test_killed_process__of_another_machine(tmp_path: Path, folder: Path) -> Non
     assert process.stdout is not None
     process.stdout.readline()
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        with workspace._context.catalog.write() as connection:
+        with catalog_of(workspace).write() as connection:
             connection.execute(schema.tasks.update().values(owner="elsewhere:1:2:3"))
         process.kill()
         process.communicate()
@@ -232,12 +233,12 @@ def test_given_up_task__commits_nothing(tmp_path: Path, folder: Path) -> None:
     assert process.stdout.readline() == "waits\n"
     with Workspace(tmp_path / "ws") as workspace:
         # A heartbeat may come between; so the task is given up here as the scan of another process would.
-        with workspace._context.catalog.write() as connection:
+        with catalog_of(workspace).write() as connection:
             connection.execute(schema.tasks.update().values(status=TaskStatus.FAILED, error_message="interrupted"))
             connection.execute(schema.datasets.update().values(status=DatasetStatus.ERROR))
         process.stdin.write("\n")  # type: ignore[union-attr] # start() makes the pipe
         assert finish(process).split() == ["True", "ERROR"]
-        with workspace._context.catalog.read() as connection:
+        with catalog_of(workspace).read() as connection:
             assert connection.execute(sa.select(sa.func.count()).select_from(schema.generations)).scalar() == 0
 
 
@@ -247,13 +248,14 @@ def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
     code = """
         import os, signal, sys, threading, framedex
         from tests.gallery import Gate
+        from tests.inside import runner_of
 
         gate = Gate()
 
         def interrupt():
             assert gate.reached.wait(60)
             os.kill(os.getpid(), signal.SIGINT)
-            (run,) = workspace._context.runner._runs.values()
+            (run,) = runner_of(workspace)._runs.values()
             assert run.progress.cancelled.wait(60)
             gate.opened.set()
 

@@ -6,12 +6,13 @@ import pytest
 from pydantic import ValidationError
 
 from framedex.settings import Settings, available_cpus
+from tests.environment import Environment
 
 
-def test_settings__defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings__defaults(environment: Environment) -> None:
     """Without an environment there are sensible limits."""
     for name in Settings.model_fields:
-        monkeypatch.delenv(f"FRAMEDEX_{name.upper()}", raising=False)
+        environment.pop(f"FRAMEDEX_{name.upper()}", None)
     settings = Settings()
     assert settings.workspace == Path("~/framedex")
     assert settings.max_pixels == 178_956_970
@@ -19,11 +20,11 @@ def test_settings__defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert available_cpus() >= 1
 
 
-def test_settings__by_environment_and_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings__by_environment_and_code(environment: Environment) -> None:
     """The environment is read at each construction, what is given in code wins, other variables are ignored."""
-    monkeypatch.setenv("FRAMEDEX_THREADS", "3")
-    monkeypatch.setenv("framedex_user", "me@example.org")
-    monkeypatch.setenv("FRAMEDEX_NONSENSE", "1")
+    environment["FRAMEDEX_THREADS"] = "3"
+    environment["framedex_user"] = "me@example.org"
+    environment["FRAMEDEX_NONSENSE"] = "1"
     settings = Settings()
     assert (settings.threads, settings.user) == (3, "me@example.org")
     assert Settings(threads=5).threads == 5

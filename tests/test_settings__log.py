@@ -15,6 +15,7 @@ from framedex.core.logs import log_levels, show_log
 from framedex.errors import InvalidInput
 from framedex.service.server import set_up_logs
 from framedex.settings import Settings, load_settings
+from tests.environment import Environment
 from tests.gallery import SETTINGS, fill
 from tests.processes import start
 
@@ -65,16 +66,16 @@ def test_levels__are_read(text: str, levels: dict[str, str]) -> None:
         ("framedexes=debug", "no logger 'framedexes'"),
     ],
 )
-def test_levels__that_are_wrong(text: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels__that_are_wrong(text: str, reason: str, environment: Environment) -> None:
     """A wrong value is an error that names the variable, the value and what would be right."""
-    monkeypatch.setenv("FRAMEDEX_LOG", text)
+    environment["FRAMEDEX_LOG"] = text
     with pytest.raises(InvalidInput, match=f"^FRAMEDEX_LOG is '{re.escape(text)}': {re.escape(reason)}"):
         load_settings()
 
 
-def test_log__is_not_shown_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log__is_not_shown_by_default(environment: Environment) -> None:
     """Without the variable the package has no handler and no level, and does not load Python's logging."""
-    monkeypatch.delenv("FRAMEDEX_LOG", raising=False)
+    environment.pop("FRAMEDEX_LOG", None)
     code = """
     import sys, framedex
     assert "logging" not in sys.modules
@@ -86,7 +87,7 @@ def test_log__is_not_shown_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(code) == []
 
 
-def test_log__of_a_program_with_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log__of_a_program_with_handlers(environment: Environment) -> None:
     """Where a handler of the program takes a line, it is written once, in the program's format."""
     code = """
     import logging, framedex
@@ -95,14 +96,14 @@ def test_log__of_a_program_with_handlers(monkeypatch: pytest.MonkeyPatch) -> Non
     logging.getLogger().handlers[0].setLevel("INFO")
     logging.getLogger("framedex.example").debug("not taken")
     """
-    monkeypatch.setenv("FRAMEDEX_LOG", "debug")
+    environment["FRAMEDEX_LOG"] = "debug"
     taken, left = shown(code)
     assert (taken["message"], taken["pid"], left["message"]) == ("taken", "7", "not taken")
     assert left["pid"] != "7"
 
 
 @pytest.mark.slow
-def test_log__of_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log__of_a_script(tmp_path: Path, environment: Environment) -> None:
     """A script shows what its tasks do, of each logger from its level on."""
     code = """
     import sys
@@ -111,7 +112,7 @@ def test_log__of_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with Workspace(sys.argv[1]) as workspace:
         workspace.create_dataset("pets", embedded([[1, 0], [0, 1]]))
     """
-    monkeypatch.setenv("FRAMEDEX_LOG", "info,framedex.tasks.progress=debug")
+    environment["FRAMEDEX_LOG"] = "info,framedex.tasks.progress=debug"
     lines = shown(code, tmp_path / "ws")
     assert {line["level"] for line in lines if line["logger"] == "framedex.tasks.progress"} == {"DEBUG"}
     messages = [line["message"] for line in lines if line["logger"] == "framedex.tasks.runner"]
@@ -121,7 +122,7 @@ def test_log__of_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-def test_log__of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log__of_workers(environment: Environment) -> None:
     """Processes that work for a program show their log, too, whether they are forked or start by themselves."""
     code = """
     import logging
@@ -130,19 +131,19 @@ def test_log__of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         with ProcessExecutor(workers) as executor:
             executor.submit(logging.getLogger("framedex.example").info, f"one of {workers}").result()
     """
-    monkeypatch.setenv("FRAMEDEX_LOG", "info")
+    environment["FRAMEDEX_LOG"] = "info"
     assert [line["message"] for line in shown(code)] == ["one of 1", "one of 2"]
-    monkeypatch.delenv("FRAMEDEX_LOG")
+    del environment["FRAMEDEX_LOG"]
     assert shown(code) == []
 
 
 @pytest.mark.slow
-def test_log__of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log__of_the_command_line(tmp_path: Path, environment: Environment) -> None:
     """A command prints the same with the log, which is on the standard error; a wrong value is one line there."""
     fill(tmp_path / "pets", 2)
 
     def run(log: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setenv("FRAMEDEX_LOG", log)
+        environment["FRAMEDEX_LOG"] = log
         command = [sys.executable, "-m", "framedex", *arguments, "-w", str(tmp_path / "ws")]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 

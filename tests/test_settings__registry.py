@@ -12,6 +12,7 @@ from framedex.settings import Settings, registry
 from framedex.settings.model import Group, define
 from framedex.settings.page import with_settings
 from framedex.settings.registry import PresentSetting, definitions, present_settings
+from tests.environment import Environment
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "settings.md"
 
@@ -41,10 +42,10 @@ def test_definitions__are_all_settings() -> None:
     assert named - {"FRAMEDEX_"} <= set(names)
 
 
-def test_present__says_where_values_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_present__says_where_values_come_from(tmp_path: Path, environment: Environment) -> None:
     """A value is the default, or that of a variable, under whichever name and in whichever case it is set."""
     for name in {name for each in definitions() for name in each.names}:
-        monkeypatch.delenv(name, raising=False)
+        environment.pop(name, None)
     settings = present(tmp_path)
     assert {each.source for each in settings.values()} == {"default"}
     assert settings["FRAMEDEX_S3_REGION"].value == "that of the environment"
@@ -57,7 +58,7 @@ def test_present__says_where_values_come_from(tmp_path: Path, monkeypatch: pytes
         ("FRAMEDEX_CLEAN_EVERY_S", "inf"),
         ("FRAMEDEX_NAMESPACE", "mine"),
     ):
-        monkeypatch.setenv(name, value)
+        environment[name] = value
     settings = present(tmp_path)
     changed = {name: (each.value, each.source) for name, each in settings.items() if each.source != "default"}
     assert changed == {
@@ -68,21 +69,21 @@ def test_present__says_where_values_come_from(tmp_path: Path, monkeypatch: pytes
         "FRAMEDEX_CLEAN_EVERY_S": ("inf", "FRAMEDEX_CLEAN_EVERY_S"),
         "FRAMEDEX_NAMESPACE": ("mine", "FRAMEDEX_NAMESPACE"),
     }
-    monkeypatch.setenv("FRAMEDEX_THREADS", "many")
+    environment["FRAMEDEX_THREADS"] = "many"
     with pytest.raises(InvalidInput, match=r"FRAMEDEX_THREADS is 'many': it must be a whole number$"):
         present_settings(tmp_path)
 
 
-def test_present__shows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_present__shows_no_secret(tmp_path: Path, environment: Environment) -> None:
     """Of a secret only whether it is set, and where, is known."""
-    monkeypatch.delenv("FRAMEDEX_SECRET_KEY", raising=False)
+    environment.pop("FRAMEDEX_SECRET_KEY", None)
     name = "FRAMEDEX_SECRET_KEY"
     assert (present(tmp_path)[name].value, present(tmp_path)[name].source) == ("not set", "default")
     (tmp_path / "service.key").write_bytes(b"planted in a file")
     assert (present(tmp_path)[name].value, present(tmp_path)[name].source) == (
         "not shown", str(tmp_path / "service.key"),
     )  # fmt: skip
-    monkeypatch.setenv(name, "planted in a variable")
+    environment[name] = "planted in a variable"
     assert (present(tmp_path)[name].value, present(tmp_path)[name].source) == ("not shown", name)
     assert "planted" not in repr(present_settings(tmp_path))
 
@@ -96,15 +97,15 @@ class FurtherSettings(BaseSettings):
     password: str = define(Group.USERS, "password", default_text="none", default="", is_secret=True, max_length=7)
 
 
-def test_models__can_be_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models__can_be_added(tmp_path: Path, environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     """A further model of settings is listed and shown with the others, its secrets excepted."""
     monkeypatch.setattr(registry, "MODELS", (*registry.MODELS, FurtherSettings))
-    monkeypatch.setenv("FRAMEDEX_PLANT", "fern")
-    monkeypatch.setenv("FRAMEDEX_PASSWORD", "planted")
+    environment["FRAMEDEX_PLANT"] = "fern"
+    environment["FRAMEDEX_PASSWORD"] = "planted"
     settings = present(tmp_path)
     assert settings["FRAMEDEX_PLANT"].value == "fern"
     assert settings["FRAMEDEX_PASSWORD"].value == "not shown"
     assert "| `FRAMEDEX_PLANT` | name of the plant | no plant |" in with_settings(DOCUMENT.read_text("utf-8"))
-    monkeypatch.setenv("FRAMEDEX_PASSWORD", "planted, and too long")
+    environment["FRAMEDEX_PASSWORD"] = "planted, and too long"
     with pytest.raises(InvalidInput, match=r"^FRAMEDEX_PASSWORD cannot be used; its value is not shown$"):
         present(tmp_path)

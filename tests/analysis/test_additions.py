@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import additions, cluster_means, lookup
+from framedex.analysis import cluster_means
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.linkage import Labels, average_linkage
 from framedex.analysis.neighbour_lists import NeighbourGraph
@@ -28,6 +28,7 @@ from tests.analysis.arrays import (
     unit,
 )
 from tests.laws import examples
+from tests.tuning import Tuning, tuned
 
 CUTS = (0.02, 0.05, 0.1, 0.2, 0.4)
 ONE = CpuProducts(1)  # for few rows it is quicker without threads
@@ -60,10 +61,10 @@ def test_extend__equals_comparing_all(known: int, count: int) -> None:
     assert_touched(touched, graph, before)
 
 
-def test_extend__in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extend__in_blocks(tuning: Tuning) -> None:
     """More added rows than one batch of queries, and more rows than one tile, find each other, too."""
-    monkeypatch.setattr(lookup, "_QUERIES", 64)
-    monkeypatch.setattr(lookup, "_TILE", 100)
+    tuning.lookup_queries = 64
+    tuning.lookup_tile_rows = 100
     vectors = clustered(700, 12, centres=4, spread=0.8)
     shares: list[float] = []
     graph, _ = extended(nearest(vectors[:300], k=8), vectors, k=8, progress=shares.append)
@@ -143,8 +144,8 @@ def test_extend__ties_do_not_depend_on_the_threads(exact: bool) -> None:
 def test_extend__law(known: int, added: int, k: int, by_cells: bool, seed: int) -> None:
     """Lists are full, similarities are right and changed rows are marked, even with few rows, ties and tiny cells."""
     vectors = unit(np.random.default_rng(seed).integers(-2, 3, (known + added, 3)) + 0.5)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("framedex.analysis.cells._CELL_ROWS", 5)
+    with tuned() as tuning:
+        tuning.cell_rows = 5
         before = nearest(vectors[:known], k=k, exact=not by_cells, engine=ONE)
         graph, touched = extended(before, vectors, k=k, engine=ONE)
     assert_sound(graph, vectors, k)
@@ -227,12 +228,12 @@ def test_join_clusters__too_far_for_the_finest_level() -> None:
 
 
 @pytest.mark.parametrize("large", [None, 1, 4, 100])
-def test_join_clusters__agree_with_linking_all_rows(large: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_join_clusters__agree_with_linking_all_rows(large: int | None, tuning: Tuning) -> None:
     """For well-separated clusters, added rows get the clusters of average linkage over all rows."""
-    monkeypatch.setattr(cluster_means, "_MIN_ROWS", large or 8)
-    monkeypatch.setattr(cluster_means, "_MAX_STORED", 1)
-    monkeypatch.setattr(cluster_means, "RUN_ROWS", 100)
-    monkeypatch.setattr(additions, "_PAIRS", 50)
+    tuning.stored_mean_rows = large or 8
+    tuning.stored_means_share = 1
+    tuning.mean_run_rows = 100
+    tuning.addition_pairs = 50
     vectors = clustered(900, 48, centres=25, spread=0.15)
     labels, found, _ = joined(vectors[:600], vectors[600:], with_sums=large is not None)
     every = np.concatenate([labels, found])

@@ -2,11 +2,9 @@
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import cluster_means
 from framedex.analysis.cluster_means import ClusterMeans, cluster_sums
 from framedex.analysis.linkage import Labels
 from framedex.analysis.products import CpuProducts
@@ -14,6 +12,7 @@ from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.core.arrays import Vectors
 from tests.analysis.arrays import uniform
 from tests.laws import examples
+from tests.tuning import Tuning, tuned
 
 ONE = CpuProducts(1)
 Ints = npt.NDArray[np.int64]
@@ -38,11 +37,11 @@ def test_of__is_the_mean_with_or_without_stored_sums(known: int, added: int, lar
     random = np.random.default_rng(seed)
     vectors, labels = uniform(known + added, 5, seed=seed), nested(known + added, random)
     weights = random.integers(1, 4, known + added)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_means, "_MIN_ROWS", large)
-        patch.setattr(cluster_means, "_MAX_STORED", float(random.choice([0.1, 5])))
-        patch.setattr(cluster_means, "_FEW", few)
-        patch.setattr(cluster_means, "RUN_ROWS", 16)
+    with tuned() as tuning:
+        tuning.stored_mean_rows = large
+        tuning.stored_means_share = float(random.choice([0.1, 5]))
+        tuning.few_rows_share = few
+        tuning.mean_run_rows = 16
         kept = cluster_sums(VectorsInMemory(vectors[:known]), weights[:known], labels[:known], engine=ONE)
         kept = kept.with_rows(vectors[known:], weights[known:], labels[known:])
         means = ClusterMeans(VectorsInMemory(vectors), weights, labels, kept, ONE)
@@ -53,7 +52,7 @@ def test_of__is_the_mean_with_or_without_stored_sums(known: int, added: int, lar
             np.testing.assert_allclose(means.of(level, chosen), np.reshape(expected, (-1, 5)), atol=2e-6)
 
 
-def test_cluster_sums__of_large_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_sums__of_large_clusters(tuning: Tuning) -> None:
     """Sums are stored for clusters with many rows, at each level, up to a share of all rows."""
     sizes = [200, 100, *[1] * 700]
     labels = np.repeat(np.arange(len(sizes)), sizes)[:, None].astype(np.int32).repeat(2, axis=1)
@@ -61,8 +60,8 @@ def test_cluster_sums__of_large_clusters(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sums.find(0, np.array([0, 1, 2])).tolist() == [0, 1, -1]
     assert sums.find(1, np.array([0, 1, 2])).tolist() == [2, 3, -1]
     assert sums.weights.tolist() == [200, 100, 200, 100]
-    monkeypatch.setattr(cluster_means, "_MAX_STORED", 0.0)
-    monkeypatch.setattr(cluster_means, "_MIN_ROWS", 2)
+    tuning.stored_means_share = 0.0
+    tuning.stored_mean_rows = 2
     fewer = cluster_sums(VectorsInMemory(uniform(1000, 3)), np.ones(1000, np.int64), labels, engine=ONE)
     assert fewer.find(0, np.array([0, 1])).tolist() == [0, -1]
     assert len(fewer.keys) == 2

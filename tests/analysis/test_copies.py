@@ -22,9 +22,6 @@ from framedex.analysis.copies import (
     affordable,
     canonical_poses,
     find_candidates,
-    pairs,
-    searches,
-    similarities,
 )
 from framedex.analysis.copies.pairs import FoundPairs
 from framedex.analysis.products import CpuProducts
@@ -33,6 +30,7 @@ from framedex.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.analysis.arrays import Vectors, unit
 from tests.image_files import Pixels, photo
 from tests.laws import examples
+from tests.tuning import Tuning, tuned
 
 SIDE = 6
 GIST = Gist()
@@ -467,9 +465,7 @@ def workers(request: pytest.FixtureRequest) -> Iterator[Executor]:
 
 
 @pytest.mark.parametrize(("added", "split"), [(0, None), (0, 200), (390, None), (1, None)])
-def test_find_candidates__in_any_blocks(
-    workers: Executor, monkeypatch: pytest.MonkeyPatch, added: int, split: int | None
-) -> None:
+def test_find_candidates__in_any_blocks(workers: Executor, tuning: Tuning, added: int, split: int | None) -> None:
     """Blocks of any size on any executor give the very same pairs and numbers, also where many are equally similar."""
     vectors = grids(400, seed=5)
     vectors[150:250] = vectors[150]  # more equal images than an image has candidates
@@ -480,10 +476,9 @@ def test_find_candidates__in_any_blocks(
 
     whole = found(None)
     assert len(whole.a) > 100
-    for module in (searches, similarities):
-        monkeypatch.setattr(module, "WORK", 128)
-    monkeypatch.setattr(searches, "_GROUP", 512)
-    monkeypatch.setattr(similarities, "_BLOCK", 100)
+    tuning.copy_work = 128
+    tuning.copy_queries = 512
+    tuning.copy_priorities = 100
     in_blocks = found(workers)
     for each in dataclasses.fields(Candidates):
         np.testing.assert_array_equal(getattr(in_blocks, each.name), getattr(whole, each.name), strict=True)
@@ -602,8 +597,8 @@ def test_find_candidates__near_copy_of_equal_frames(count: int) -> None:
 def test_found_pairs__law(given_pairs: list[tuple[int, int]], span: int) -> None:
     """Pairs come once, in order, with an ascending share, from memory as from files of any number of images."""
     expected = sorted({(min(pair), max(pair)) for pair in given_pairs})
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "_SPAN", span)
+    with TemporaryDirectory() as folder, tuned() as tuning:
+        tuning.copy_span_images = span
         for found in (FoundPairs(30), FoundPairs(30, Path(folder))):
             for start in range(0, len(given_pairs), 7):
                 some = np.array(given_pairs[start : start + 7])

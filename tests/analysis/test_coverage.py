@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis import coverage
 from framedex.analysis.coverage import choose_covering, covered_by
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, at_angles, clustered, uniform
+from tests.tuning import Tuning
 
 ENGINE = CpuProducts(1)
 
@@ -52,9 +52,9 @@ def test_choose_covering__any_beginning_is_a_good_choice() -> None:
     assert worth(vectors, few) - worth(vectors, many[:20]) < 0.1 * (worth(vectors, few) - worth(vectors, random))
 
 
-def test_choose_covering__beside_the_plain_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choose_covering__beside_the_plain_algorithm(tuning: Tuning) -> None:
     """Without replacements the rows are those of the greedy algorithm that computes all gains in each turn."""
-    monkeypatch.setattr(coverage, "_ROUNDS", 0)
+    tuning.coverage_rounds = 0
     vectors = uniform(300, 8)
     closest, plain = np.full(len(vectors), -1.0), list[int]()
     for _ in range(12):

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import duplicates
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
@@ -22,6 +21,7 @@ from tests.analysis.arrays import (
     unit,
 )
 from tests.laws import examples
+from tests.tuning import Tuning, tuned
 
 
 def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tuple[list[list[int]], list[float]]:
@@ -134,9 +134,9 @@ def crowds(count: int) -> Vectors:
 @pytest.mark.slow
 @pytest.mark.parametrize("all_pairs", [0, 100_000])
 @pytest.mark.parametrize("exact", [True, False])
-def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, tuning: Tuning) -> None:
     """Groups of crowds that fill their own lists are the components of all pairs, by cells or by all comparisons."""
-    monkeypatch.setattr(duplicates, "_ALL_PAIRS", all_pairs)
+    tuning.crowded_rows = all_pairs
     vectors, levels = crowds(20), (0.9, 0.97, 0.99, 0.9995, 1.0)
     graph = nearest(vectors, k=6, exact=exact)
     assert (graph.cells is None) is exact
@@ -179,16 +179,16 @@ def test_crowds__law(count: int, k: int, seed: int) -> None:
         assert same_partition(column[~single], component[~single])
 
 
-def test_groups__of_more_pairs_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups__of_more_pairs_than_are_kept() -> None:
     """Where pairs that connect nothing more are left out, the groups of all levels stay the same."""
     vectors = clustered(3000, 8, centres=200, spread=0.2)
     graph, inverse = nearest(vectors, k=12), np.arange(3000)
     owners = np.where(np.arange(3000) % 5 == 0, np.arange(3000) % 40, -1).astype(np.int32)
     for those in (None, owners):
         expected = duplicate_groups(VectorsInMemory(vectors), graph, inverse, DUPLICATE_LEVELS, owners=those)
-        with monkeypatch.context() as few:
-            few.setattr(duplicates, "_MANY_PAIRS", 500)
-            few.setattr(duplicates, "_LISTED", 128)
+        with tuned() as tuning:
+            tuning.joined_pairs = 500
+            tuning.listed_rows = 128
             found = duplicate_groups(VectorsInMemory(vectors), graph, inverse, DUPLICATE_LEVELS, owners=those)
         np.testing.assert_array_equal(found[0], expected[0])
         np.testing.assert_array_equal(found[1], expected[1])

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import label_votes as votes_module
-from framedex.analysis import labels as labels_module
 from framedex.analysis.label_entries import Labels
 from framedex.analysis.labels import LabelQuality, label_quality
 from framedex.analysis.neighbours import nearest, unique_rows
@@ -18,6 +16,7 @@ from framedex.errors import InvalidInput
 from framedex.issue_types.labels import LEAST_AGREEMENT, MISLABEL_LIMIT, OUTLIER_LIMIT
 from tests.analysis.arrays import Vectors, clustered, uniform, unit
 from tests.laws import examples
+from tests.tuning import Tuning
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
@@ -326,13 +325,12 @@ def test_outliers__copies_in_few_rows_are_near_each_other() -> None:
     assert np.all(quality.distance == 0)
 
 
-def test_labels__same_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels__same_in_small_blocks(tuning: Tuning) -> None:
     """The size of blocks does not change the result, and progress ends at one."""
     vectors, true = groups()
     labels = single(flipped(true, 0.1)[0])
     whole = quality_of(vectors, labels)
-    for each in (labels_module, votes_module):
-        monkeypatch.setattr(each, "_BLOCK", 50)
+    tuning.label_rows = 50
     shares: list[float] = []
     parts = label_quality(nearest(vectors), np.arange(len(vectors)), labels, progress=shares.append)
     for name in LabelQuality.__dataclass_fields__.keys() - {"statistics"}:

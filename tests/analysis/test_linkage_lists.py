@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import linkage, lookup, reciprocal
+from framedex.analysis import linkage, reciprocal
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
 from framedex.analysis.mean_vectors import Means
 from framedex.analysis.near_clusters import Ints
@@ -21,6 +21,7 @@ from framedex.analysis.reciprocal import ClusterLists, Search, search_in_memory
 from framedex.core.progress import ShareProgress
 from tests.analysis.arrays import Vectors, clustered, mapped, pair_f1, reference_clusters, same_partition, uniform, unit
 from tests.laws import examples
+from tests.tuning import Tuning, tuned
 
 CUTS = (0.05, 0.12, 0.3, 0.6, 0.9)
 ONE = CpuProducts(1)  # for few rows it is quicker without threads
@@ -29,9 +30,9 @@ ONE = CpuProducts(1)  # for few rows it is quicker without threads
 @pytest.fixture(autouse=True, scope="module", params=["few", "many"])
 def searching(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let clusters search as where there are few, and as where there are many."""
-    with pytest.MonkeyPatch.context() as patch:
+    with tuned() as tuning:
         if request.param == "many":
-            patch.setattr(reciprocal, "_MANY", 0)
+            tuning.choosing_clusters = 0
         yield
 
 
@@ -237,7 +238,9 @@ def test_lists__a_neighbour_that_lists_the_row_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_lists__fewer_search_if_those_go_first_that_may_be_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists__fewer_search_if_those_go_first_that_may_be_merged(
+    tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a cluster without structure fewer clusters search, and the clusters are those of all distances."""
     asked: dict[int, int] = {}
 
@@ -253,16 +256,16 @@ def test_lists__fewer_search_if_those_go_first_that_may_be_merged(monkeypatch: p
     monkeypatch.setattr(linkage, "search_in_memory", counting)
     vectors = unit(uniform(1, 64) + 0.5 * uniform(3000, 64, seed=1))
     for many in (0, len(vectors) + 1):
-        monkeypatch.setattr(reciprocal, "_MANY", many)
+        tuning.choosing_clusters = many
         found = clusters(vectors, k=8, cuts=[0.12, 0.3], dense_rows=100)
         assert same_partition(found[:, 0], reference_clusters(vectors, 0.12))
     assert asked[0] < 0.85 * asked[len(vectors) + 1]
 
 
 @pytest.mark.slow
-def test_lists__neighbours_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists__neighbours_by_cells(tuning: Tuning) -> None:
     """Searches of merged clusters in cells, with other samples, lead to the same clusters."""
-    monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 100)
+    tuning.compared_pairs = 100
     vectors = clustered(3000, 16, centres=40, spread=0.5)
     found = clusters(vectors, dense_rows=100)
     for level, cut in enumerate(CUTS):

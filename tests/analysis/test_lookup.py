@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framedex.analysis import cells, lookup
+from framedex.analysis import cells
 from framedex.analysis.cells import assign
 from framedex.analysis.lookup import NeighbourSearch
 from framedex.analysis.mean_vectors import MeanVectors
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, clustered, unit
+from tests.tuning import Tuning
 
 MINIMUM = 0.5
 
@@ -25,10 +26,10 @@ def exact(vectors: Vectors, rows: list[int], k: int) -> list[dict[int, float]]:
 
 
 @pytest.mark.parametrize("by_cells", [False, True])
-def test_search__finds_neighbours_above_the_minimum(by_cells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search__finds_neighbours_above_the_minimum(by_cells: bool, tuning: Tuning) -> None:
     """Lists hold the nearest rows above the minimum and then no row, of all vectors and of the remaining ones."""
     if by_cells:
-        monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 0)
+        tuning.compared_pairs = 0
     search = NeighbourSearch(recall=0.995, min_similarity=MINIMUM, engine=CpuProducts(1))
     all_vectors = clustered(3000, 16, centres=100, spread=0.6)
     for count in (3000, 2000, 1200):
@@ -46,9 +47,9 @@ def test_search__finds_neighbours_above_the_minimum(by_cells: bool, monkeypatch:
         assert found >= (0.97 if by_cells else 1) * expected
 
 
-def test_search__of_few_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search__of_few_neighbours(tuning: Tuning) -> None:
     """Rows find their neighbours even if a sample of the remaining vectors has none, once there were more of them."""
-    monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 0)
+    tuning.compared_pairs = 0
     search = NeighbourSearch(recall=0.995, min_similarity=0.62, engine=CpuProducts(1))
     search.nearest_of(np.arange(100), clustered(20_500, 64, centres=3000, spread=0.7), k=20)
     random = np.random.default_rng(1)
@@ -64,9 +65,9 @@ def test_search__of_few_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(similarity[:, 0], np.where(best > 0.62, best, -1), atol=1e-6)
 
 
-def test_search__with_known_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search__with_known_cells(tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only changed rows are assigned to cells again, and the lists are those without known cells."""
-    monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 0)
+    tuning.compared_pairs = 0
     assigned: list[int] = []
 
     def noted(vectors: Vectors, centroids: Vectors, **options: Any) -> Any:

@@ -4,15 +4,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis import mean_vectors
 from framedex.analysis.mean_vectors import MeanVectors
 from tests.analysis.arrays import uniform
+from tests.tuning import Tuning
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_parts(tuning: Tuning) -> None:
     """Make parts of a few rows, so that every operation needs several."""
-    monkeypatch.setattr(mean_vectors, "_BYTES", 4 * 8 * 3)
+    tuning.multiplied_bytes = 4 * 8 * 3
 
 
 def merge(

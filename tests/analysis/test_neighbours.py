@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import neighbour_lists, neighbours
 from framedex.analysis.neighbours import check_vectors, nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.errors import InvalidEmbedding, InvalidInput
 from tests.analysis.arrays import Vectors, assert_sound, clustered, mapped, true_neighbours, uniform, unit
 from tests.laws import examples
+from tests.tuning import Tuning
 
 
 def brute_force(vectors: Vectors, k: int) -> tuple[list[list[int]], Vectors]:
@@ -157,9 +157,9 @@ def test_nearest__recall_has_a_range(recall: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("exact", [True, False])
-def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, tuning: Tuning) -> None:
     """Ties are resolved in the same way in every run, although threads finish in any order."""
-    monkeypatch.setattr(neighbour_lists, "_GATHERED", 20_000)
+    tuning.gathered_candidates = 20_000
     signs = np.random.default_rng(0).random((6000, 12)) < 0.5
     vectors = unit(np.where(signs, 1.0, -1.0))
     graphs = [nearest(vectors, k=5, exact=exact, engine=CpuProducts(workers)) for _ in range(4)]
@@ -168,9 +168,9 @@ def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, m
 
 
 @pytest.mark.parametrize("exact", [True, False, None])
-def test_nearest__can_be_stopped_at_any_time(exact: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest__can_be_stopped_at_any_time(exact: bool | None, tuning: Tuning) -> None:
     """An error raised by progress at any time ends the work and all threads."""
-    monkeypatch.setattr(neighbours, "_EXACT_ROWS", 1000)
+    tuning.exact_rows = 1000
     vectors = uniform(3000, 8)
     for limit in (0.0, 0.05, 0.15, 0.3, 0.6, 0.99):
 
@@ -185,11 +185,9 @@ def test_nearest__can_be_stopped_at_any_time(exact: bool | None, monkeypatch: py
 
 @pytest.mark.parametrize("vectors", [uniform(4200, 64), clustered(3000, 32), uniform(300, 4)])
 @pytest.mark.parametrize("exact", [True, False, None])
-def test_nearest__progress_ascends_to_one(
-    exact: bool | None, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nearest__progress_ascends_to_one(exact: bool | None, vectors: Vectors, tuning: Tuning) -> None:
     """Progress never falls and ends at one, even if cells are tried and then not used."""
-    monkeypatch.setattr(neighbours, "_EXACT_ROWS", 200)
+    tuning.exact_rows = 200
     shares: list[float] = []
     nearest(vectors, k=5, exact=exact, progress=shares.append)
     assert shares == sorted(shares)

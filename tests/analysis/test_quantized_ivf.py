@@ -14,6 +14,7 @@ from framedex.analysis.products import CpuProducts
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
 from framedex.core.arrays import Vectors
 from tests.laws import examples
+from tests.tuning import tuned
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
@@ -181,9 +182,9 @@ def test_largest(seed: int, rows: int, parts: int, k: int) -> None:
     random = np.random.default_rng(seed)
     index, ordered = coded(unit(random.standard_normal((rows, 9))), unit(random.standard_normal((3, 9))), parts)
     queries, shares = unit(random.standard_normal((5, 9))), list[float]()
-    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as threads:
-        patch.setattr("framedex.analysis.codes._SHARE", 128)
-        patch.setattr("framedex.analysis.codes._BLOCK", 50)
+    with tuned() as tuning, ThreadPoolExecutor(2) as threads:
+        tuning.code_thread_rows = 128
+        tuning.code_block_rows = 50
         found = index.largest(queries, k, threads, shares.append)
     wanted = np.sort(queries @ ordered.T, axis=1)[:, ::-1][:, :k]
     assert np.sort(found, axis=1)[:, ::-1] == pytest.approx(wanted, abs=5e-5)

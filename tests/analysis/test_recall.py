@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import neighbours
 from framedex.analysis.neighbour_lists import Lists, NeighbourGraph
 from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, assert_sound, clustered, crowd, recall_of, uniform, unit
 from tests.laws import examples, rest_slow
+from tests.tuning import Tuning, tuned
 
 CLUSTERED = clustered(6000, 32, centres=60, spread=0.6)
 UNIFORM = uniform(5000, 6)
@@ -94,10 +94,10 @@ def test_cells__depend_on_the_seed_only() -> None:
 
 
 @pytest.mark.slow
-def test_cells__are_not_used_without_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells__are_not_used_without_structure(tuning: Tuning) -> None:
     """For directions without structure all pairs are compared, and the graph is exact; clusters use cells."""
-    monkeypatch.setattr(neighbours, "_EXACT_ROWS", 1000)
-    monkeypatch.setattr(neighbours, "OVERHEAD", 1.0)
+    tuning.exact_rows = 1000
+    tuning.small_product_cost = 1.0
     vectors = uniform(3000, 64)
     graph = nearest(vectors, k=10)
     assert graph.cells is None
@@ -159,8 +159,8 @@ def test_cells__law(count: int, dimension: int, k: int, size: int, most: int, ti
     random = np.random.default_rng(seed)
     values = random.integers(-1, 2, (count, dimension)) + 0.5 if tied else random.normal(size=(count, dimension))
     vectors = unit(values)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("framedex.analysis.cells._CELL_ROWS", size)
-        patch.setattr("framedex.analysis.cells._MAX_PROBES", most)
+    with tuned() as tuning:
+        tuning.cell_rows = size
+        tuning.probed_cells = most
         graph = nearest(vectors, k=k, exact=False, engine=CpuProducts(1))
     assert_sound(graph, vectors, k)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import removals
 from framedex.analysis.additions import extend
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import nearest
@@ -15,6 +14,7 @@ from framedex.analysis.removals import Remaining, without
 from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import Vectors, clustered, recall_of, unit
 from tests.laws import examples
+from tests.tuning import tuned
 
 ONE = CpuProducts(1)
 Ints = npt.NDArray[np.int64]
@@ -26,10 +26,10 @@ def test_without__law(count: int, share: float, k: int, by_cells: bool, few: boo
     """After any removal and reordering, similarities are right, changed rows are marked and lists are full enough."""
     random = np.random.default_rng(seed)
     vectors = unit(random.integers(-2, 3, (count, 3)) + 0.5)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("framedex.analysis.cells._CELL_ROWS", 5)
-        patch.setattr(removals, "_FEW", 1000 if few else 0)
-        patch.setattr(removals, "_QUERIES", 7)
+    with tuned() as tuning:
+        tuning.cell_rows = 5
+        tuning.rebuilt_rows = 1000 if few else 0
+        tuning.removal_queries = 7
         before = nearest(vectors, k=k, exact=not by_cells, engine=ONE)
         left = random.permutation(np.flatnonzero(random.random(count) < share))
         found = without(before, left, VectorsInMemory(vectors[left]), k=k, engine=ONE)

@@ -1,13 +1,12 @@
 """Sums of rows by group."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import runs
 from framedex.analysis.runs import add_by_group, sum_runs
 from tests.laws import examples
+from tests.tuning import Tuning
 
 
 @examples(60)
@@ -32,9 +31,9 @@ def test_sum_runs__rounds_little() -> None:
     np.testing.assert_allclose(sums, 10_000, rtol=3e-7)
 
 
-def test_add_by_group__in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_add_by_group__in_parts(tuning: Tuning) -> None:
     """Rows are added to the sums of their groups, in any order, also to those of groups that several parts share."""
-    monkeypatch.setattr(runs, "RUN_ROWS", 16)
+    tuning.run_rows = 16
     random = np.random.default_rng(0)
     group = random.integers(0, 5, 100)
     values = random.integers(-50, 50, (100, 3)).astype(np.float64)

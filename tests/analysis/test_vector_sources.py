@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis import vector_sources
 from framedex.analysis.vector_sources import ConcatenatedVectors, VectorsInFile, VectorsInMemory, VectorSource
 from tests.analysis.arrays import Vectors, uniform
+from tests.tuning import Tuning
 
 
 def whole(stored: VectorSource) -> Vectors:
@@ -44,11 +44,9 @@ def test_vectors_in_memory__half_precision() -> None:
 
 
 @pytest.mark.parametrize("block_rows", [1, 7, 16384])
-def test_vectors_in_file__are_those_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_rows: int
-) -> None:
+def test_vectors_in_file__are_those_of_the_file(tmp_path: Path, tuning: Tuning, block_rows: int) -> None:
     """A part of a file has its rows, in blocks and by number, also in another process."""
-    monkeypatch.setattr(vector_sources, "_BLOCK_ROWS", block_rows)
+    tuning.vector_block_rows = block_rows
     vectors = uniform(20, 4)
     vectors.tofile(tmp_path / "vectors")
     for start, stop in ((0, 20), (3, 11), (20, 20)):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from framedex.annotations import json_items
 from framedex.errors import InvalidInput
+from tests.tuning import Tuning, tuned
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -35,8 +36,8 @@ def whole(found: Any) -> dict[str, Any]:
 def test_items__are_the_object(content: dict[str, Any], indent: int | None, chunk: int) -> None:
     """The items equal those of the standard library, in order, for any chunk size."""
     file = io.StringIO(json.dumps(content, indent=indent))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_items, "_CHUNK", chunk)
+    with tuned() as tuning:
+        tuning.json_chunk = chunk
         assert whole(json_items._Items(file, Path("x")).members()) == content
 
 
@@ -65,10 +66,10 @@ def test_items__of_what_is_no_object(content: bytes, tmp_path: Path) -> None:
         list(json_items.read_items(path))
 
 
-def test_items__are_not_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items__are_not_endless(tmp_path: Path, tuning: Tuning) -> None:
     """A single item that is too long for memory is rejected."""
-    monkeypatch.setattr(json_items, "_LONGEST", 1000)
-    monkeypatch.setattr(json_items, "_CHUNK", 100)
+    tuning.json_item = 1000
+    tuning.json_chunk = 100
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"a": ["x" * 10**6]}))
     with pytest.raises(InvalidInput, match="64 Mi"):

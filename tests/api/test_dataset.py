@@ -19,6 +19,7 @@ from framedex.storage.generation import Summary
 from framedex.storage.table_versions import Table
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, TOWNS, Gallery, embedded
 from tests.image_files import oriented, photo, quadrants, write
+from tests.inside import context_of, layout_of, stored_media
 
 
 @pytest.mark.slow
@@ -170,12 +171,12 @@ def test_cache__damaged_thumbnail_of_a_file_that_is_gone(workspace: Workspace, f
     first = dataset.where([]).media_ids()[0]
     dataset.thumbnail(first)
     (path,) = (workspace.path / "cache" / "thumbnails").rglob("*.jpg")
-    assert thumbnail_uri(workspace._context.layout.thumbnails(dataset.id), first) == path.as_uri()
+    assert thumbnail_uri(layout_of(workspace).thumbnails(dataset.id), first) == path.as_uri()
     path.write_bytes(b"")
     (folder / "000.png").unlink()
     with pytest.raises(NotFound, match=r"000\.png"):
         dataset.thumbnail(first)
-    assert thumbnail_uri(workspace._context.layout.thumbnails(dataset.id), first) is None
+    assert thumbnail_uri(layout_of(workspace).thumbnails(dataset.id), first) is None
 
 
 def test_cache__thumbnails_without_a_seal(workspace: Workspace, folder: Path) -> None:
@@ -227,7 +228,7 @@ def test_cache__leaves_no_partial_files(workspace: Workspace, folder: Path) -> N
 
 def reindexed(workspace: Workspace, dataset: Dataset) -> Any:
     """Write a new version with one cluster for all and return what commits it."""
-    context = workspace._context
+    context = context_of(workspace)
     media = open_media(context, dataset.id)
     table = Table(context.layout.media(dataset.id), media.generation.tables["media"])
     version = index(table, [1.5, 1.6, 1.7, 1.8, 1.9], progress=lambda _stage, _share: None).version
@@ -260,11 +261,11 @@ def test_generations__what_is_not_committed_is_not_seen(workspace: Workspace) ->
 def test_generations__a_reader_keeps_its_own(workspace: Workspace) -> None:
     """Media that were opened before a commit stay as they were, for as long as they are held."""
     dataset = workspace.create_dataset("d", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]))
-    held = open_media(workspace._context, dataset.id)
+    held = stored_media(dataset)
     before = held.table.scan(["media_id", "cluster_0"]).read_all()
     reindexed(workspace, dataset)()
     assert held.table.scan(["media_id", "cluster_0"]).read_all().equals(before)
-    now = open_media(workspace._context, dataset.id).table.scan(["media_id", "cluster_0"]).read_all()
+    now = stored_media(dataset).table.scan(["media_id", "cluster_0"]).read_all()
     assert now["media_id"].equals(before["media_id"])
     assert not now["cluster_0"].equals(before["cluster_0"])
 

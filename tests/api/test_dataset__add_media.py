@@ -23,7 +23,7 @@ from framedex import (
     TaskFailed,
     Workspace,
 )
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from tests.analysis.arrays import same_partition
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded, fill
@@ -35,11 +35,9 @@ Uses = Callable[[Averages], None]
 
 
 @pytest.fixture
-def uses(monkeypatch: pytest.MonkeyPatch) -> Uses:
+def uses() -> Uses:
     """Name the encoder that ``averages`` is from then on."""
-    return lambda encoder: monkeypatch.setitem(
-        registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: encoder)
-    )
+    return lambda encoder: register("averages", lambda _name: encoder)
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from framedex import Conflict, Dataset, Workspace
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS, part
+from tests.inside import stored_media
 from tests.laws import examples, law_folder
 
 PLACES = st.lists(st.integers(0, 40), max_size=6)
@@ -86,7 +86,7 @@ class Life(RuleBasedStateMachine):
 
     def _some(self, dataset: Dataset, places: list[int]) -> tuple[list[str], list[str]]:
         """Return media ids and uris of some items."""
-        held = open_media(dataset._context, dataset.id).table.scan(["media_id", "path"]).read_all().to_pylist()
+        held = stored_media(dataset).table.scan(["media_id", "path"]).read_all().to_pylist()
         chosen = [held[place % len(held)] for place in places] if held else []
         return [row["media_id"] for row in chosen], [row["path"] for row in chosen]
 

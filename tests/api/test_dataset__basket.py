@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from framedex import Basket, Conflict, Dataset, InvalidInput, NotFound, View, Workspace, vql
 from framedex.jobs.edits import tags as tag_jobs
-from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
 from tests.gallery import SETTINGS
 from tests.growth import families, part
 from tests.image_files import photo, write
+from tests.inside import context_of, stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 
@@ -197,7 +197,7 @@ def test_basket__any_sequence_agrees_with_a_set(source: Dataset, steps: list[tup
                     tagged.difference_update(chosen)
         assert (set(dataset.basket.media_ids()), len(dataset.basket)) == (basket, len(basket))
         assert set(dataset.where(vql.tags("seen")).media_ids()) == tagged
-    delete_dataset(dataset._context, dataset.id)
+    delete_dataset(context_of(dataset), dataset.id)
 
 
 @pytest.mark.slow
@@ -215,7 +215,7 @@ def test_basket__writes_what_changes(dataset: Dataset) -> None:
     """Media that are in the basket already are not written again."""
     ids = dataset.where([]).media_ids()
     dataset.basket.add(ids[:2])
-    version = open_media(dataset._context, dataset.id).table.version
+    version = stored_media(dataset).table.version
     dataset.basket.add(ids[:2])
     dataset.basket.remove(ids[5])
-    assert open_media(dataset._context, dataset.id).table.version == version
+    assert stored_media(dataset).table.version == version

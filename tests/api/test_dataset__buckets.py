@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Unavailable, Workspace
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.media import s3
 from framedex.media.remote import INVALID_URI
 from framedex.records import DatasetStatus, TaskStatus
 from tests.buckets import Service, Wire
+from tests.environment import Environment
 from tests.gallery import Averages, Gate, embedded
 from tests.growth import columns_of, ids_of, summary_of
 from tests.image_files import encode, photo
+from tests.inside import context_of, layout_of
+from tests.tuning import Tuning
 
 ROLE = "arn:aws:iam::123456789012:role/reader"
 Opened = Callable[..., Dataset]
@@ -48,11 +51,9 @@ def wire(service: Service) -> Iterator[Wire]:
 
 
 @pytest.fixture
-def far(
-    service: Service, wire: Wire, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Opened]:
+def far(service: Service, wire: Wire, tmp_path: Path, folder: Path) -> Iterator[Opened]:
     """Make a dataset of six images in a workspace that reaches the service by the wire."""
-    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
+    register("averages", lambda _name: Averages())
     opened: list[Workspace] = []
 
     def make(**changes: Any) -> Dataset:
@@ -92,7 +93,7 @@ def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
         item = json.loads(archive.read("metadata.json"))["media_items"][8]
         assert archive.read(f"images/{item['file_name']}") == png(202)
     assert item["url"] == item["file_path"] == "s3://a-folder/f/002.png"
-    assert not (dataset._context.layout.dataset(dataset.id) / "blobs").exists()
+    assert not (layout_of(dataset).dataset(dataset.id) / "blobs").exists()
 
 
 @pytest.mark.slow
@@ -128,7 +129,7 @@ def test_s3__uris_of_a_table(service: Service, far: Opened) -> None:
     """The URIs of a table that brings embeddings lead to their images, too."""
     put(service, "table", 1)
     table = embedded([[1, 0]]).set_column(0, "uri", [["s3://table/f/000.png"]])
-    context = far()._context
+    context = context_of(far())
     with Workspace(context.layout.root, settings=context.settings) as workspace:
         dataset = workspace.create_dataset("vectors", table)
         np.testing.assert_array_equal(dataset.read(ids_of(dataset)["s3://table/f/000.png"]), photo(200))
@@ -139,7 +140,7 @@ def test_s3__makes_a_dataset(service: Service, far: Opened) -> None:
     """A dataset can be made of a folder or a manifest in a bucket."""
     put(service, "makes", 2)
     service.put("makes/list.csv", b"path,label\ns3://makes/f/001.png,dog\n")
-    context = far()._context
+    context = context_of(far())
     with Workspace(context.layout.root, settings=context.settings) as workspace:
         dataset = workspace.create_dataset("made", "s3://makes/f", "averages")
         assert columns_of(dataset, ["path", "root"]) == {"path": ["000.png", "001.png"], "root": [0, 0]}
@@ -197,13 +198,13 @@ def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
 
 
 @pytest.mark.slow
-def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, tuning: Tuning) -> None:
     """If the connection breaks for good, the task fails, nothing is committed, and a retry works."""
-    monkeypatch.setattr("framedex.jobs.ingest.ingest.CHUNK", 4)  # so that most are still to be read
+    tuning.chunk_files = 4  # so that most are still to be read
     put(service, "cut-off", 70)
     dataset = far(s3_connections=1)
     gate = Gate()
-    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
+    register("averages", lambda _name: gate)
     task = dataset.add_media(s3_uri="s3://cut-off/f", wait=False)
     assert gate.reached.wait(60)
     wire.cut_all()
@@ -248,9 +249,9 @@ def test_s3__export_of_a_service_that_is_gone(service: Service, wire: Wire, far:
 
 
 @pytest.mark.slow
-def test_s3__by_role(service: Service, wire: Wire, far: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s3__by_role(service: Service, wire: Wire, far: Opened, environment: Environment) -> None:
     """The role that media came with is assumed again when they are read."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", wire.address)  # where roles are assumed
+    environment["AWS_ENDPOINT_URL"] = wire.address  # where roles are assumed
     put(service, "by-role", 1)
     dataset = far()
     task = dataset.add_media(s3_uri="s3://by-role/f", assume_role=ROLE)

@@ -18,11 +18,14 @@ from framedex.search.captions.segments import read_caption_segment
 from framedex.settings import Settings
 from tests import processes
 from tests.api.test_dataset__search import COLOURS, Colours
+from tests.environment import Environment
 from tests.gallery import SETTINGS, embedded
 from tests.image_files import flat, write
+from tests.inside import layout_of
 from tests.laws import rest_slow
 from tests.meanings import Meanings
 from tests.prepared import prepared
+from tests.tuning import Tuning
 
 CAPTIONS = [
     "a red car in the street", "two dogs on a beach", "the blue sea", "a cat on a sofa", "a green hill", None,
@@ -70,7 +73,7 @@ def forget() -> None:
 
 def segments(dataset: Dataset) -> list[Path]:
     """Return the folders of a dataset's captions' vectors."""
-    folder = dataset._context.layout.captions(dataset.id)
+    folder = layout_of(dataset).captions(dataset.id)
     return sorted(path for encoder in folder.iterdir() for path in encoder.iterdir()) if folder.exists() else []
 
 
@@ -323,9 +326,9 @@ def test_search__other_processes(searched: Workspace, pets: Dataset) -> None:
 _KILLED = """
 import os, signal, sys
 from framedex import Workspace
-from framedex.search.captions import captions
 from framedex.settings import Settings
 from tests.meanings import Meanings
+from tests.tuning import Tuning
 
 class Deadly(Meanings):
     def encode_texts(self, texts):
@@ -333,7 +336,8 @@ class Deadly(Meanings):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().encode_texts(texts)
 
-captions._ENCODED = captions._SEGMENT_TEXTS = 2
+tuning = Tuning()
+tuning.encoded_captions = tuning.caption_segment = 2
 with Workspace(sys.argv[1], settings=Settings(threads=2), text_encoder=Deadly()) as workspace:
     workspace.dataset("pets").search("hound", by="meaning")
 """
@@ -351,10 +355,10 @@ def test_search__killed_while_making(searched: Workspace, pets: Dataset, encoder
     assert len(set(encoder.asked)) == len({text for text in CAPTIONS if text and text.strip()}) - 8 + 1
 
 
-def test_search__stopped_by_a_failure(pets: Dataset, encoder: Meanings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search__stopped_by_a_failure(pets: Dataset, encoder: Meanings, tuning: Tuning) -> None:
     """An encoder that fails leaves what was made before, and the next search goes on from there."""
-    monkeypatch.setattr(captions, "_ENCODED", 2)
-    monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 2)
+    tuning.encoded_captions = 2
+    tuning.caption_segment = 2
     encoder.left = 6
     with pytest.raises(RuntimeError, match="out of order"):
         pets.search("hound", by="meaning")
@@ -434,7 +438,7 @@ class _Wrong(Meanings):
 )
 def test_search__encoder_out_of_order(pets: Dataset, found: Any, message: str) -> None:
     """An encoder that returns what is no vector is named."""
-    folder, encoder = pets._context.layout.root, _Wrong(found)
+    folder, encoder = layout_of(pets).root, _Wrong(found)
     with (
         Workspace(folder, settings=SETTINGS, text_encoder=encoder) as workspace,
         pytest.raises(InvalidInput, match=message),
@@ -444,13 +448,13 @@ def test_search__encoder_out_of_order(pets: Dataset, found: Any, message: str) -
 
 
 def test_cli__search_by_meaning(
-    searched: Workspace, pets: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    searched: Workspace, pets: Dataset, environment: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command line takes the text encoder from the environment."""
     from typer.testing import CliRunner
 
     register("toy", Meanings)
-    monkeypatch.setenv("FRAMEDEX_TEXT_ENCODER", "toy:synonyms")
+    environment["FRAMEDEX_TEXT_ENCODER"] = "toy:synonyms"
     command = ["search", "pets", "hound", "--by", "meaning", "--limit", "1", "--workspace", str(searched.path)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output

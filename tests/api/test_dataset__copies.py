@@ -19,11 +19,8 @@ from pydantic import ValidationError
 from framedex import Dataset, InvalidInput, Workspace, WorkspaceError
 from framedex.cli import main
 from framedex.core.ids import media_id
-from framedex.jobs.index import copies as index_copies
-from framedex.jobs.index import verified_copies
 from framedex.jobs.index.keypoint_cache import _RECORD
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, DuplicateGroup
 from framedex.settings import Settings, load_settings
 from framedex.storage.copy_pairs import CopyPairs, read_pairs
@@ -31,11 +28,14 @@ from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, STAN
 from framedex.storage.table_names import COPIES
 from tests.encoders.onnx_models import classifier
 from tests.enrichments import ENCODE, Hues, register_models
+from tests.environment import Environment
 from tests.gallery import VERIFYING
 from tests.growth import columns_of, ids_of, part, status_of
 from tests.image_files import Pixels, detailed, photo, resized, write
+from tests.inside import layout_of, stored_media
 from tests.objects import scenes
 from tests.pauses import Pause, watched
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 Copies = dict[str, dict[str, str]]
@@ -106,7 +106,7 @@ def rebuild(dataset: Dataset) -> None:
 
 def pairs_of(dataset: Dataset) -> set[tuple[frozenset[str], str | None]]:
     """Return the stored pairs of copies by path, each with what was done to the copy."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     pairs = read_pairs(media.table, media.generation.tables)
     assert isinstance(pairs, CopyPairs)
     paths = columns_of(dataset, ["path"])["path"]
@@ -126,7 +126,7 @@ def in_order(columns: Mapping[str, list[Any]]) -> dict[str, npt.NDArray[np.float
 
 def cache_file(dataset: Dataset) -> Path:
     """Return the file of the dataset's cached keypoints."""
-    (file,) = (each for each in dataset._context.layout.keypoints(dataset.id).iterdir() if each.is_file())
+    (file,) = (each for each in layout_of(dataset).keypoints(dataset.id).iterdir() if each.is_file())
     return file
 
 
@@ -226,7 +226,7 @@ def dataset(opened: Opener) -> Dataset:
 
 
 def workspace_of(dataset: Dataset) -> Path:
-    return dataset._context.layout.root
+    return layout_of(dataset).root
 
 
 def with_other_bytes(content: bytes, places: slice) -> bytes:
@@ -325,7 +325,7 @@ class TestCreation:
     def test_create__stores_descriptors_where_they_are_no_embeddings(self, home: Home) -> None:
         """Each dataset has the descriptors of panels, and those of whole images unless these are the embeddings."""
         for name, dataset in home.datasets.items():
-            names = open_media(dataset._context, dataset.id).table.schema.names
+            names = stored_media(dataset).table.schema.names
             assert PANEL_DESCRIPTORS in names
             assert (COPY_DESCRIPTOR in names) == (name != "gist")
             assert dataset.embedding_config.copy_descriptor == "gist"
@@ -334,7 +334,7 @@ class TestCreation:
         """A table of vectors is compared by its vectors alone, and nothing is stored or cached about copies."""
         vectors = np.eye(6)[[0, 0, 1, 2]] + 0.02 * np.eye(6)[[5, 4, 5, 5]]
         dataset = workspace.create_dataset("d", part(vectors))
-        media = open_media(dataset._context, dataset.id)
+        media = stored_media(dataset)
         assert COPIES not in media.generation.tables
         assert not {COPY_DESCRIPTOR, PANEL_DESCRIPTORS} & set(media.table.schema.names)
         assert [group.paths for group in dataset.duplicates()] == [["0.jpg", "1.jpg"]]
@@ -342,7 +342,7 @@ class TestCreation:
         dataset.add_media(part(vectors[2:3], 4))
         rebuild(dataset)
         assert [group.paths for group in dataset.duplicates()] == [["0.jpg", "1.jpg"], ["2.jpg", "4.jpg"]]
-        assert COPIES not in open_media(dataset._context, dataset.id).generation.tables
+        assert COPIES not in stored_media(dataset).generation.tables
         assert not (workspace.path / "cache" / "keypoints").exists()
 
     @pytest.mark.slow
@@ -710,11 +710,11 @@ class TestCache:
 
 
 @pytest.fixture
-def beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def beyond_memory(tuning: Tuning) -> None:
     """Images do not fit into memory, and a few pairs are verified at a time."""
-    monkeypatch.setattr(index_copies, "_FEW", 0)
-    monkeypatch.setattr(index_copies, "_IMAGE_BYTES", 2**60)
-    monkeypatch.setattr(verified_copies, "_PAIRS", 3)
+    tuning.copies_in_memory = 0
+    tuning.copy_bytes = 2**60
+    tuning.verified_pairs = 3
 
 
 @pytest.mark.usefixtures("beyond_memory")
@@ -760,9 +760,9 @@ class TestBeyondMemory:
         dataset = workspace.create_dataset("d", tmp_path / "images", "gist")
         assert dataset.duplicates() == []
 
-    def test_create__without_space(self, workspace: Workspace, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_create__without_space(self, workspace: Workspace, home: Home, tuning: Tuning) -> None:
         """Too little space is reported before the descriptors are written."""
-        monkeypatch.setattr(index_copies, "_FILE_BYTES", 2**50)
+        tuning.copy_file_bytes = 2**50
         with pytest.raises(
             WorkspaceError, match=r"the search for copies of 20 images needs [\d,]+ bytes for temporary files"
         ):
@@ -799,19 +799,19 @@ class TestBudget:
             assert copies(workspace.dataset("d").duplicates()) == found
 
     @pytest.mark.parametrize("value", ["-1", "nan", "inf", "much", "", "1001"])
-    def test_budget__invalid(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    def test_budget__invalid(self, environment: Environment, value: str) -> None:
         """An invalid budget is an error that names the variable and its value, or the setting."""
-        monkeypatch.setenv("FRAMEDEX_COPY_BUDGET_MS", value)
+        environment["FRAMEDEX_COPY_BUDGET_MS"] = value
         with pytest.raises(InvalidInput, match=f"FRAMEDEX_COPY_BUDGET_MS is '{value}': it must be"):
             load_settings()
-        monkeypatch.delenv("FRAMEDEX_COPY_BUDGET_MS")
+        del environment["FRAMEDEX_COPY_BUDGET_MS"]
         with pytest.raises(ValidationError, match="copy_budget_ms"):
             Settings.model_validate({"copy_budget_ms": value})
 
-    def test_budget__from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_budget__from_the_environment(self, environment: Environment) -> None:
         """The budget has a default, and the environment sets it."""
         assert load_settings().copy_budget_ms == 8
-        monkeypatch.setenv("FRAMEDEX_COPY_BUDGET_MS", "0")
+        environment["FRAMEDEX_COPY_BUDGET_MS"] = "0"
         assert load_settings().copy_budget_ms == 0
 
 

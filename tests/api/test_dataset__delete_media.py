@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
-from framedex.analysis import cluster_means, removals
 from framedex.jobs.index.finish import read_sums
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import same_partition, unit
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, columns_of, families, grown, ids_of, part, partition, status_of, summary_of
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.pauses import Pause, watched
+from tests.tuning import tuned
 
 SCORES = ("uniqueness", "outlier_distance", "duplicate_similarity", "issue_duplicates", "label_support")
 
@@ -66,10 +66,10 @@ def test_delete_media__law(
     rows = families(count, seed=seed)
     rows = np.concatenate([rows, rows[rng.integers(0, count, copies)]])[rng.permutation(count + copies)]
     gone = np.flatnonzero(rng.random(len(rows)) < share).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(removals, "_FEW", 1000 if all_anew else 0)
-        patch.setattr(cluster_means, "_MIN_ROWS", 2)
-        patch.setattr(cluster_means, "_MAX_STORED", 1.0)
+    with tuned() as tuning:
+        tuning.rebuilt_rows = 1000 if all_anew else 0
+        tuning.stored_mean_rows = 2
+        tuning.stored_means_share = 1.0
         with Workspace(tmp_path_factory.mktemp("law") / "w", settings=SETTINGS) as workspace:
             half = len(rows) // 2
             dataset = grown(workspace, rows, half, len(rows) - half) if half else grown(workspace, rows, len(rows))
@@ -101,7 +101,7 @@ def test_delete_media__law(
 
 def assert_sums_whole(dataset: Dataset) -> None:
     """Check that the kept sums of clusters are those of their members."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     sums = read_sums(media.table.path, media.generation)
     columns = columns_of(dataset, ["embedding", *CLUSTERS])
     if sums is None:

@@ -16,7 +16,9 @@ from framedex.api.result_set import ResultSet
 from framedex.jobs.index import index as indexing
 from framedex.jobs.ingest import ingest
 from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, Averages, embedded, make_gallery
+from tests.inside import catalog_of
 from tests.processes import start
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 ROWS = 8
@@ -47,8 +49,8 @@ _gates: list[GateAfter] = []
 
 
 @pytest.fixture(autouse=True)
-def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest, "_COMMITTED", ROWS)
+def _small_parts(tuning: Tuning) -> None:
+    tuning.committed_rows = ROWS
 
 
 @pytest.fixture
@@ -220,7 +222,7 @@ def test_frames(workspace: Workspace, tmp_path: Path) -> None:
 
 def leftovers(workspace: Workspace, dataset: Dataset) -> tuple[int, int]:
     """Return the number of generations and of source roots of a dataset in the catalog."""
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         counts = [
             connection.exec_driver_sql(f"SELECT count(*) FROM {table} WHERE dataset_id = ?", (dataset.id,)).scalar_one()
             for table in ("generations", "source_roots")
@@ -256,11 +258,11 @@ def test_abort(workspace: Workspace, folder: Path) -> None:
 
 KILLED = """
     import os, signal, sys, framedex
-    from framedex.jobs.ingest import ingest
     from tests.api.test_dataset__early import GateAfter
     from tests.gallery import SETTINGS
+    from tests.tuning import Tuning
 
-    ingest._COMMITTED = 8
+    Tuning().committed_rows = 8
     with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
         gate = GateAfter(2)
         dataset = workspace.create_dataset("new", sys.argv[2], gate, wait=False)
@@ -291,11 +293,11 @@ def test_other_process__and_kill(tmp_path: Path, folder: Path) -> None:
         assert not workspace.check().findings
 
 
-def test_intervals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_intervals(tuning: Tuning, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rows are shown almost at once at first, and then ever less often."""
     now_s, shown = 0.0, list[float]()
     monkeypatch.setattr("framedex.jobs.ingest.ingest.time.monotonic", lambda: now_s)
-    monkeypatch.setattr(ingest, "_COMMITTED", 10_000)
+    tuning.committed_rows = 10_000
     monkeypatch.setattr("framedex.jobs.ingest.ingest.tables.append", lambda *_arguments: 1)
     monkeypatch.setattr(ingest, "rows_to_batch", lambda *_arguments: None)
     writer = ingest._Writer(

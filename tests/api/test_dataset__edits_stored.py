@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.jobs.edits import labels as label_edits
-from framedex.jobs.edits import rows as row_edits
-from framedex.operations.context import open_media
 from framedex.records import VacuumResult
 from framedex.storage.media_rows import DUPLICATES
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import JUDGED, assert_judged
+from tests.tuning import Tuning, tuned
 
 ROWS = 60
 
@@ -38,7 +37,7 @@ def create(workspace: Workspace, name: str = "d") -> Dataset:
 
 
 def everything(dataset: Dataset) -> list[dict[str, Any]]:
-    table = open_media(dataset._context, dataset.id).table
+    table = stored_media(dataset).table
     rows: list[dict[str, Any]] = (
         table.scan([each for each in STORED if each in table.schema.names]).read_all().to_pylist()
     )
@@ -61,7 +60,7 @@ def edit(dataset: Dataset, ids: list[str]) -> None:
 
 
 def overlay_columns(dataset: Dataset) -> frozenset[str]:
-    return open_media(dataset._context, dataset.id).table.overlay.columns
+    return stored_media(dataset).table.overlay.columns
 
 
 @pytest.mark.slow
@@ -84,7 +83,7 @@ def test_edits__folded_tables_are_plain(workspace: Workspace) -> None:
     assert everything(dataset) == before
     assert dataset.to_arrow() == shown
     folder = workspace.path / "datasets" / dataset.id
-    head = open_media(dataset._context, dataset.id)
+    head = stored_media(dataset)
     names = [name for name in STORED if name in head.table.schema.names]
     plain = lancedb.connect(folder).open_table("media")
     plain.checkout(head.table.version)
@@ -110,9 +109,9 @@ def test_edits__folded_by_a_reindex(workspace: Workspace) -> None:
     assert [{name: row[name] for name in STORED[:5]} for row in everything(dataset)] == before
 
 
-def test_edits__folded_once_they_are_many(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edits__folded_once_they_are_many(workspace: Workspace, tuning: Tuning) -> None:
     """Edits lie beside the files only while they are few."""
-    monkeypatch.setattr(row_edits, "_FEW", 4)
+    tuning.layer_values = 4
     dataset = create(workspace)
     ids = dataset.where([]).media_ids()
     for place in range(4):
@@ -124,12 +123,12 @@ def test_edits__folded_once_they_are_many(workspace: Workspace, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_edits__few_and_many_do_the_same(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edits__few_and_many_do_the_same(workspace: Workspace, tuning: Tuning) -> None:
     """Edits that rewrite whole columns lead to the same values as those that do not."""
     few, many = create(workspace, "few"), create(workspace, "many")
     edit(few, few.where([]).media_ids())
-    monkeypatch.setattr(row_edits, "_FEW", -1)
-    monkeypatch.setattr(row_edits, "_FEW_SHARE", 10**9)
+    tuning.layer_values = -1
+    tuning.layer_share = 10**9
     edit(many, many.where([]).media_ids())
     assert overlay_columns(few)
     assert not overlay_columns(many)
@@ -188,15 +187,15 @@ def test_judge_edited__as_all_together(
     tmp_path_factory: pytest.TempPathFactory, steps: list[dict[int, list[str]]]
 ) -> None:
     """Judging only what may change leads to what judging all media by the same statistics does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_edits, "_ALL", 0)
+    with tuned() as tuning:
+        tuning.judged_rows = 0
         with Workspace(tmp_path_factory.mktemp("judged") / "workspace", settings=SETTINGS) as workspace:
             dataset = create(workspace)
             ids = dataset.where([]).media_ids()
-            statistics = open_media(dataset._context, dataset.id).generation.tables["label_statistics"]
+            statistics = stored_media(dataset).generation.tables["label_statistics"]
             for step in steps:
                 dataset.set_labels({ids[place]: labels for place, labels in step.items()})
-            media = open_media(dataset._context, dataset.id)
+            media = stored_media(dataset)
             assert media.generation.tables["label_statistics"] == statistics  # not all were judged again
             assert_judged(dataset)
 
@@ -206,25 +205,25 @@ def test_write_judged__one_version_for_labels_and_their_issues(workspace: Worksp
     dataset = create(workspace)
     ids = dataset.where([]).media_ids()
     for labels in ({ids[7]: ["crowd 0", "new"], ids[8]: []}, {ids[7]: ["crowd 1"], ids[3]: ["crowd 2"]}):
-        before = open_media(dataset._context, dataset.id).generation.tables
+        before = stored_media(dataset).generation.tables
         dataset.set_labels(labels)
-        after = open_media(dataset._context, dataset.id).generation.tables
+        after = stored_media(dataset).generation.tables
         assert after["media"] == before["media"] + 1
         assert "label_statistics" not in after  # an index writes them
         assert_judged(dataset)
     dataset.delete_media([ids[20]])
-    assert "label_statistics" in open_media(dataset._context, dataset.id).generation.tables
+    assert "label_statistics" in stored_media(dataset).generation.tables
 
 
-def test_judge_edited__judges_all_once_many_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_edited__judges_all_once_many_changed(workspace: Workspace, tuning: Tuning) -> None:
     """Once many labels were edited, the statistics are those of the present labels."""
-    monkeypatch.setattr(label_edits, "_ALL", 0)
-    monkeypatch.setattr(row_edits, "_FEW", 10)
+    tuning.judged_rows = 0
+    tuning.layer_values = 10
     dataset = create(workspace)
     ids = dataset.where([]).media_ids()
-    before = open_media(dataset._context, dataset.id).generation.tables["label_statistics"]
+    before = stored_media(dataset).generation.tables["label_statistics"]
     dataset.set_labels(ids[:20], "crowd 1")
-    assert open_media(dataset._context, dataset.id).generation.tables["label_statistics"] > before
+    assert stored_media(dataset).generation.tables["label_statistics"] > before
 
 
 def test_edits__damaged(workspace: Workspace, tmp_path: Path) -> None:

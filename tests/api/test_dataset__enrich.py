@@ -7,14 +7,15 @@ import pyarrow as pa
 import pytest
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Unavailable, Workspace
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, SnapshotReason, TaskStatus, TaskType
 from framedex.storage.media_rows import index_schema
 from framedex.storage.table_files import data_files
 from tests.enrichments import COLOURS, ENCODE, TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, part, status_of
+from tests.inside import stored_media
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import write_video
 
 
@@ -123,11 +124,11 @@ def test_enrich__respects_decisions_about_labels(workspace: Workspace, hues: Hue
 @pytest.mark.slow
 def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) -> None:
     """The source has the same head and the same files as before; columns that stay are shared with it."""
-    before, head = files_of(workspace, source), open_media(source._context, source.id).generation
+    before, head = files_of(workspace, source), stored_media(source).generation
     enriched = source.enrich({**ENCODE, **TAG})
     assert files_of(workspace, source) == before
-    assert open_media(source._context, source.id).generation == head
-    media, new = open_media(enriched._context, enriched.id), files_of(workspace, enriched)
+    assert stored_media(source).generation == head
+    media, new = stored_media(enriched), files_of(workspace, enriched)
     for file in data_files(media.table.path, media.table.version):
         path = f"media.lance/{file.path}"
         assert new[path] == before.get(path) or set(file.bytes_of) <= {
@@ -243,9 +244,11 @@ def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -
 
 
 @pytest.mark.parametrize("rows", [2, 4096])
-def test_enrich__no_image_is_there(source: Dataset, images: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enrich__no_image_is_there(
+    source: Dataset, images: Path, rows: int, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If no image can be read, the task fails with a clear message, for any size of batches."""
-    monkeypatch.setattr("framedex.jobs.enrich.columns._ROWS", rows)
+    tuning.enriched_rows = rows
     monkeypatch.setattr(Hues, "batch", 2, raising=False)
     images.rename(images.with_name("elsewhere"))
     with pytest.raises(Unavailable, match="no image could be read: 6 images failed"):

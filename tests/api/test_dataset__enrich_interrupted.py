@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from framedex import Aborted, Conflict, Dataset, NotFound, Task, Workspace
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, TaskStatus
 from tests.enrichments import ENCODE, TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, status_of
+from tests.inside import stored_media
 from tests.pauses import FailAt, Pause, run_of, watched
 from tests.processes import start
 
@@ -76,7 +76,7 @@ def paused(workspace: Workspace, source: Dataset, pause: Pause) -> Dataset:
 @pytest.mark.parametrize("stage", ["linking tables", "encoding images", "clustering", "writing"])
 def test_abort__and_retry(workspace: Workspace, source: Dataset, stage: str) -> None:
     """An aborted enrichment leaves the source as it was; a retry makes what an undisturbed one makes."""
-    head = open_media(source._context, source.id).generation
+    head = stored_media(source).generation
     pause = Pause(stage)
     enriched = paused(workspace, source, pause)
     task = task_of(enriched)
@@ -85,7 +85,7 @@ def test_abort__and_retry(workspace: Workspace, source: Dataset, stage: str) -> 
     assert (task.status, status_of(source), status_of(enriched)) == (
         TaskStatus.ABORTED, DatasetStatus.READY, DatasetStatus.ERROR,
     )  # fmt: skip
-    assert open_media(source._context, source.id).generation == head
+    assert stored_media(source).generation == head
     source.tag(source.where([]), "free")
     task.retry()
     assert status_of(source) is not DatasetStatus.ERROR

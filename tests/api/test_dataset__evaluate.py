@@ -12,6 +12,7 @@ from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
+from tests.inside import layout_of
 from tests.service.client import BASE, client_of
 
 TRUTH = [("0.png", "cat", [10, 10, 40, 40]), ("0.png", "dog", [80, 60, 40, 40]), ("1.png", "cat", [20, 20, 50, 50])]
@@ -114,7 +115,7 @@ def test_evaluate__without_objects(dataset: Dataset, tmp_path: Path) -> None:
 
 def test_evaluate__by_command_and_client(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     """The command line and a client find the same."""
-    root, own = dataset._context.layout.root, dataset.evaluate()
+    root, own = layout_of(dataset).root, dataset.evaluate()
     with pytest.raises(SystemExit):
         main(["evaluate", "pets", "-w", str(root), "--json"])
     shown = json.loads(capsys.readouterr().out)

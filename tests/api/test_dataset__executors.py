@@ -13,15 +13,14 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.executors import ProcessExecutor
 from framedex.executors.resources import Need
-from framedex.jobs import overlap
-from framedex.jobs.index import copies, standings
-from framedex.operations.context import open_media
 from framedex.settings import PROCESSES, THREADS
 from framedex.storage.copy_pairs import read_pairs
 from tests.api.test_dataset__copies import cut, edited, framed, mirrored, turned
 from tests.gallery import VERIFYING
 from tests.growth import columns_of
 from tests.image_files import detailed, write
+from tests.inside import stored_media
+from tests.tuning import Tuning
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 CHANGES = (cut, mirrored, turned, framed, edited)
@@ -43,7 +42,7 @@ def images(tmp_path: Path) -> Path:
 
 def content_of(dataset: Dataset) -> tuple[dict[str, Any], list[Any]]:
     """Return the columns of a dataset that do not name it, and its copies."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     pairs = read_pairs(media.table, media.generation.tables)
     names = [name for name in media.table.schema.names if name not in ("media_id", "added_at")]
     return columns_of(dataset, names), [] if pairs is None else [getattr(pairs, each.name) for each in fields(pairs)]
@@ -66,12 +65,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_dataset__in_processes(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Counter[str]
-) -> None:
+def test_dataset__in_processes(images: Path, tmp_path: Path, tuning: Tuning, steps: Counter[str]) -> None:
     """All columns and all copies are those of threads."""
-    for module in (copies, standings, overlap):
-        monkeypatch.setattr(module, "LITTLE", 0)
+    tuning.executor_images = 0
     found = []
     for name in (THREADS, PROCESSES):
         settings = VERIFYING.model_copy(update={"executor": name, "processes": 1, "copy_budget_ms": 500.0})

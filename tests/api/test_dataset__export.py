@@ -5,7 +5,7 @@ import signal
 import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from framedex.records import ExportResult, ExportStatus
 from framedex.storage import schema
 from tests.export.test_archive import read_json
 from tests.gallery import FURRY, SETTINGS, TOWNS, Gallery, embedded, fill
+from tests.inside import catalog_of, context_of
 from tests.pauses import Pause
 from tests.prepared import prepared
 from tests.processes import run, start
@@ -71,7 +72,7 @@ def all_export_threads_busy(workspace: Workspace) -> Iterator[None]:
         assert free.wait(60)
         return ExportResult(path="", total_media_items=0, images=0, missing_images=[], message="")
 
-    tasks = [workspace._context.exports.start("none", Path("none"), wait, created_by="me") for _ in range(2)]
+    tasks = [context_of(workspace).exports.start("none", Path("none"), wait, created_by="me") for _ in range(2)]
     reached.wait(60)
     try:
         yield
@@ -240,15 +241,14 @@ def test_export__names_of_any_bytes(dataset: Dataset, tmp_path: Path) -> None:
     assert (dataset.exports()[0].download_uri or "").endswith("%FF.zip")
 
 
-def test_export__relative_path(dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export__relative_path(dataset: Dataset, in_tmp_path: Path) -> None:
     """A relative path is one from the folder in which the export was asked for."""
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path)
+    (in_tmp_path / "elsewhere").mkdir()
     task = dataset.export("out.zip", wait=False)
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    task.wait(60)
-    assert task.result.path == str(tmp_path / "out.zip")
-    assert (tmp_path / "out.zip").exists()
+    with chdir("elsewhere"):
+        task.wait(60)
+    assert task.result.path == str(in_tmp_path / "out.zip")
+    assert (in_tmp_path / "out.zip").exists()
 
 
 def test_abort__running(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_killed_process__its_export_is_interrupted(tmp_path: Path) -> None:
             shown = reading.dataset("d").export_status(export_id)
         assert (shown.status, shown.result_message) == (ExportStatus.FAILED, "interrupted")
         assert dataset.exports() == [shown]
-        with workspace._context.catalog.read() as connection:
+        with catalog_of(workspace).read() as connection:
             row = connection.execute(schema.exports.select().where(schema.exports.c.id == export_id)).one()
         assert row.status == ExportStatus.FAILED
 
@@ -385,7 +385,7 @@ def test_partial_files__are_removed_when_dead(tmp_path: Path) -> None:
 def test_heartbeat__too_old(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """An export of another machine that shows no sign of life any more is FAILED, and makes no file afterwards."""
     task, pause = paused(workspace, dataset, tmp_path / "out.zip")
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         old = datetime.now(UTC) - timedelta(minutes=5)
         row = schema.exports.update().where(schema.exports.c.id == task.id)
         connection.execute(row.values(heartbeat_at=old, owner="other-host:1:2:3"))
@@ -404,7 +404,7 @@ def test_heartbeat__stops_what_was_given_up(workspace: Workspace, dataset: Datas
     task._report.share = 0.42
     task._beat()
     assert dataset.export_status(task.id).progress == task.record.progress == 42
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.execute(schema.exports.update().values(status=ExportStatus.FAILED))
     task._beat()
     assert task._report.cancelled.is_set()
@@ -469,7 +469,7 @@ def test_failure__of_another_kind(workspace: Workspace, tmp_path: Path) -> None:
         begin(1)
         raise SystemExit("the disk is full")
 
-    task = workspace._context.exports.start("some", tmp_path / "out.zip", job, created_by="me")
+    task = context_of(workspace).exports.start("some", tmp_path / "out.zip", job, created_by="me")
     with pytest.raises(TaskFailed, match="SystemExit: the disk is full"):
         task.wait(60)
     assert (task.status, task.record.result_message) == (ExportStatus.FAILED, "SystemExit: the disk is full")

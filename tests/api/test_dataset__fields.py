@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Aborted, Conflict, Dataset, InvalidInput, NotFound, ReadOnly, Task, Workspace
-from framedex.operations.context import open_media
 from framedex.records import FieldResult, FieldType
 from tests.gallery import SETTINGS, Gate, embedded, fill
 from tests.growth import columns_of, part, status_of
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 
@@ -190,13 +190,13 @@ def test_field__deleted(dataset: Dataset) -> None:
     dataset.add_field("a", "string", values={first: "x"})
     dataset.add_field("b", "string", values={first: "y"})
     dataset.delete_field("a")
-    assert "field_0" not in open_media(dataset._context, dataset.id).table.schema.names
+    assert "field_0" not in stored_media(dataset).table.schema.names
     dataset.delete_field("b")
     assert dataset.fields() == []
     dataset.add_field("a", "float")
     assert values_of(dataset, "a") == [None] * ROWS
     dataset.set_field("a", {first: 1})
-    assert "field_2" in open_media(dataset._context, dataset.id).table.schema.names
+    assert "field_2" in stored_media(dataset).table.schema.names
     assert values_of(dataset, "a") == [1.0, None, None, None, None]
 
 
@@ -216,7 +216,7 @@ def test_field__status_stays(workspace: Workspace) -> None:
 
 def test_field__leaves_the_rest(dataset: Dataset) -> None:
     """Filling a field changes no other column."""
-    names = [name for name in open_media(dataset._context, dataset.id).table.schema.names if "neighbour" not in name]
+    names = [name for name in stored_media(dataset).table.schema.names if "neighbour" not in name]
     before = columns_of(dataset, names)
     dataset.add_field("a", "string", values=dict.fromkeys(all_ids(dataset), "x"))
     assert columns_of(dataset, names) == before

@@ -1,6 +1,5 @@
 """The journal: who edited what and when; steps are undone and done again, unless others touched the same since."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
-from framedex.operations.context import open_media
-from framedex.storage import datasets, journal_rows
+from framedex.storage import datasets
 from tests.analysis.arrays import unit
+from tests.clock import turning
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 
@@ -40,7 +40,7 @@ def ids_of(dataset: Dataset) -> list[str]:
 
 def state(dataset: Dataset) -> dict[str, Any]:
     """Return what people edited."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     names = [name for name in STORED if name in media.table.schema.names]
     columns: dict[str, Any] = media.table.scan(names).read_all().to_pydict()
     columns = {name: values for name, values in columns.items() if any(each is not None for each in values)}
@@ -347,13 +347,12 @@ def test_journal__is_bounded(tmp_path: Path) -> None:
             dataset.undo(1)
 
 
-def test_journal__by_age(workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal__by_age(workspace: Workspace, dataset: Dataset) -> None:
     """A step is forgotten after some days, with the next edit."""
     dataset.create_tag("old")
-    later = datasets.now() + timedelta(days=31)
-    for module in (datasets, journal_rows):
-        monkeypatch.setattr(module, "now", lambda: later)
-    dataset.create_tag("new")
+    with turning() as clock:
+        clock.turn(days=31)
+        dataset.create_tag("new")
     assert [each.operation for each in dataset.journal()] == ["create_tag"]
 
 

@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace, vql
-from framedex.jobs.edits import labels as label_edits
-from framedex.jobs.edits import removal
-from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
 from framedex.records import LabelDecision
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, part
+from tests.inside import context_of, stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import assert_judged
+from tests.tuning import Tuning, tuned
 
 ROWS = 90
 WRONG = (4, 25, 26, 40)  # rows whose labels do not fit
@@ -152,7 +151,7 @@ def test_label_is_right__what_cannot_be(workspace: Workspace, dataset: Dataset) 
     """Media without labels, unknown media and empty selections are refused, and nothing changes."""
     ids = dataset.where([]).media_ids()
     dataset.set_labels(ids[0], [])
-    head = open_media(dataset._context, dataset.id).generation.id
+    head = stored_media(dataset).generation.id
     with pytest.raises(InvalidInput, match=f"media '{ids[0]}' has no labels"):
         dataset.label_is_right(ids[:2])
     with pytest.raises(InvalidInput, match="the selection has no media"):
@@ -163,26 +162,26 @@ def test_label_is_right__what_cannot_be(workspace: Workspace, dataset: Dataset) 
         dataset.withdraw_decision("x")
     with pytest.raises(InvalidInput, match="objects"):
         dataset.label_is_right(dataset.objects)
-    assert open_media(dataset._context, dataset.id).generation.id == head
+    assert stored_media(dataset).generation.id == head
 
 
-def test_label_is_right__writes_few_values(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_label_is_right__writes_few_values(dataset: Dataset, tuning: Tuning) -> None:
     """A decision about one image of many writes the values of this image alone, and so does its withdrawal."""
-    monkeypatch.setattr(label_edits, "_ALL", 0)
+    tuning.judged_rows = 0
     decision = dataset.label_is_right(wrong_ids(dataset)[0])
     for withdrawn in (False, True):
         if withdrawn:
             dataset.withdraw_decision(decision.decision_id)
-        overlay = open_media(dataset._context, dataset.id).table.overlay
+        overlay = stored_media(dataset).table.overlay
         assert len(overlay.values("issue_mislabels")[0]) == 1
     assert listed(dataset) == set(wrong_ids(dataset))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 20_000])
-def test_label_is_right__undone_and_redone(dataset: Dataset, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+def test_label_is_right__undone_and_redone(dataset: Dataset, tuning: Tuning, limit: int) -> None:
     """A decision goes with its effect, and the same one returns, in its place among the others."""
-    monkeypatch.setattr(label_edits, "_ALL", limit)
+    tuning.judged_rows = limit
     names = ["issue_mislabels", "issue_label_outlier", "suggested_label"]
     wrong = wrong_ids(dataset)
     states = [(dataset.label_decisions(), columns_of(dataset, names))]
@@ -266,9 +265,9 @@ def test_label_is_right__any_sequence(source: Dataset, limit: int, steps: list[t
     """After any edits, issues are those of a recomputation, without the media that a list of decisions names."""
     dataset = source.clone()
     decisions: list[LabelDecision] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_edits, "_ALL", limit)
-        patch.setattr(removal, "_ALL", limit)
+    with tuned() as tuning:
+        tuning.judged_rows = limit
+        tuning.written_rows = limit
         for kind, places, labels in steps:
             ids = dataset.where([]).media_ids()
             chosen = [ids[place % len(ids)] for place in places]
@@ -292,4 +291,4 @@ def test_label_is_right__any_sequence(source: Dataset, limit: int, steps: list[t
             }
             assert_judged(dataset, right)
             assert dataset.label_decisions() == decisions
-    delete_dataset(dataset._context, dataset.id)
+    delete_dataset(context_of(dataset), dataset.id)

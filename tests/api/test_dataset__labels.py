@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
-from framedex.operations.context import open_media
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import columns_of, families, part, summary_of
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 
@@ -129,7 +129,7 @@ def test_labels__of_a_view(dataset: Dataset) -> None:
 
 def test_labels__that_cannot_be(dataset: Dataset) -> None:
     """Invalid labels are refused, and nothing changes."""
-    ids, before = all_ids(dataset), open_media(dataset._context, dataset.id).generation
+    ids, before = all_ids(dataset), stored_media(dataset).generation
     for wrong in ({"a": 1}, {"a"}, [["a"]], b"a"):
         with pytest.raises(InvalidInput, match="the labels of a media item are a list of texts"):
             dataset.set_labels({ids[0]: wrong})
@@ -143,7 +143,7 @@ def test_labels__that_cannot_be(dataset: Dataset) -> None:
         dataset.set_labels({ids[0]: ["a"], "nobody": ["b"]})
     with pytest.raises(InvalidInput, match="a media id is text, not 5"):
         dataset.set_labels({5: ["a"]})  # type: ignore[dict-item] # that is what is refused
-    assert open_media(dataset._context, dataset.id).generation == before
+    assert stored_media(dataset).generation == before
 
 
 def mixed_up(rows: int = ROWS) -> list[str]:
@@ -224,7 +224,7 @@ def test_labels__without_embeddings(workspace: Workspace, tmp_path: Path) -> Non
 
 def test_labels__leave_the_rest(dataset: Dataset) -> None:
     """An edit of labels changes what is said of labels and nothing else."""
-    names = [name for name in open_media(dataset._context, dataset.id).table.schema.names if name not in JUDGED]
+    names = [name for name in stored_media(dataset).table.schema.names if name not in JUDGED]
     before = columns_of(dataset, names)
     dataset.set_labels(dataset.where([]), ["a"])
     dataset.set_captions(dict.fromkeys(all_ids(dataset), "b"))
@@ -247,14 +247,14 @@ def test_captions__set_and_taken_away(dataset: Dataset, tmp_path: Path) -> None:
 
 def test_captions__that_cannot_be(dataset: Dataset) -> None:
     """Invalid captions are refused, and nothing changes."""
-    ids, before = all_ids(dataset), open_media(dataset._context, dataset.id).generation
+    ids, before = all_ids(dataset), stored_media(dataset).generation
     with pytest.raises(InvalidInput, match="a caption is text or None"):
         dataset.set_captions({ids[0]: "a", ids[1]: 5})  # type: ignore[dict-item] # that is what is refused
     with pytest.raises(NotFound, match="no media 'nobody'"):
         dataset.set_captions({ids[0]: "a", "nobody": "b"})
     with pytest.raises(InvalidInput, match="captions by media id, not list"):
         dataset.set_captions([ids[0]])  # type: ignore[arg-type] # that is what is refused
-    assert open_media(dataset._context, dataset.id).generation == before
+    assert stored_media(dataset).generation == before
 
 
 def test_edits__wait_for_no_task(workspace: Workspace, tmp_path: Path) -> None:

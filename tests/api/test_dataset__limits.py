@@ -18,6 +18,7 @@ from tests.enrichments import ENCODE, TAG, Hues, register_models
 from tests.gallery import SETTINGS, Gate, make_gallery
 from tests.growth import columns_of, families, ids_of, part
 from tests.image_files import encode, photo
+from tests.inside import without_reserved_names
 from tests.objects import paint_scenes, scenes, write_table
 from tests.prepared import prepared
 from tests.processes import finish, start
@@ -463,15 +464,12 @@ def test_limits__of_an_enriched_dataset(workspace: Workspace, dataset: Dataset, 
     assert with_issue(enriched, "mislabels") == set()
 
 
-def test_values__beside_an_older_custom_field(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values__beside_an_older_custom_field(workspace: Workspace, tmp_path: Path) -> None:
     """A custom field that had the name of an issue type before comes first; the other values stay columns."""
     dataset = workspace.create_dataset("d", part(families(4)))
-    monkeypatch.setattr("framedex.jobs.edits.fields.reserved_names", frozenset)
     first = dataset.where([]).media_ids()[0]
-    dataset.add_field("outliers", "string", values={first: "far"})
-    monkeypatch.undo()
+    with without_reserved_names():
+        dataset.add_field("outliers", "string", values={first: "far"})
     assert dataset.to_arrow(["outliers"])["outliers"].to_pylist() == ["far", *[None] * (dataset.count() - 1)]
     assert dataset.to_arrow()["outliers"].to_pylist()[0] == "far"
     assert dataset.to_arrow(["duplicates"])["duplicates"].null_count == 0

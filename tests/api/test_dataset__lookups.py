@@ -1,5 +1,6 @@
 """Labels with counts, the copies of one image, the image at a location, and totals of pages."""
 
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from framedex.records import TaskType
 from framedex.storage import datasets, schema, task_rows
 from framedex.vql import labels
 from tests.gallery import COPIES, NEAR, SETTINGS, Gallery, embedded, fill
+from tests.inside import catalog_of
 from tests.videos import numbered, write_video
 
 
@@ -66,15 +68,15 @@ def test_copies_of__refuses(gallery: Gallery) -> None:
         gallery.dataset.copies_of(gallery.ids[COPIES[0]], 0.5)
 
 
-def test_media_id__by_each_form_of_a_location(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_media_id__by_each_form_of_a_location(gallery: Gallery) -> None:
     """The path within the source, the absolute path, a relative one and the URI of previews lead to the image."""
     name = COPIES[0]
     path = gallery.folder / name
-    monkeypatch.chdir(gallery.folder.parent)
     preview = gallery.dataset.explore().clusters[0].previews[0]
     assert gallery.dataset.media_id(preview.original_uri) == preview.media_id
     for location in (name, path, str(path), path.as_uri(), f"{gallery.folder.name}/{name}"):
-        assert gallery.dataset.media_id(location) == gallery.ids[name]
+        with chdir(gallery.folder.parent):
+            assert gallery.dataset.media_id(location) == gallery.ids[name]
     home = ["--workspace", str(gallery.workspace.path)]
     assert CliRunner().invoke(app, ["media-id", "gallery", name, *home]).output.strip() == gallery.ids[name]
     shown = CliRunner().invoke(app, ["duplicates", "gallery", "--of", str(path), *home]).output
@@ -130,7 +132,7 @@ def test_explore__total_pages(workspace: Workspace) -> None:
 def with_tasks(workspace: Workspace, count: int) -> list[str]:
     """Add datasets with a task each, and return the datasets' ids."""
     ids = []
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         for number in range(count):
             record = datasets.find_dataset(connection, datasets.insert_dataset(connection, str(number), owned_by="me"))
             task_rows.insert_task(connection, record, task_type=TaskType.REINDEX, created_by=f"user{number % 3}")
@@ -158,7 +160,7 @@ def test_tasks__of_a_set_of_datasets(workspace: Workspace) -> None:
 def test_tasks__of_deleted_datasets(workspace: Workspace) -> None:
     """Beside those of a set of datasets, a user's own tasks in deleted datasets can be listed."""
     ids = with_tasks(workspace, 6)
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         for dataset_id in ids[:3]:
             connection.execute(schema.datasets.delete().where(schema.datasets.c.id == dataset_id))
     assert {task.dataset_id for task in workspace.tasks(datasets=[ids[5]], deleted_by="user0").tasks} == {

@@ -11,15 +11,16 @@ import pytest
 
 from framedex import Aborted, Conflict, Dataset, InvalidFilter, InvalidInput, NotFound, ReadOnly, Workspace, vql
 from framedex.analysis import layout
-from framedex.jobs.edits import removal
 from framedex.operations.maps import inside
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.tasks import Task
 from tests.gallery import BROKEN, NAMES, SETTINGS, make_gallery
 from tests.growth import THRESHOLDS, families, ids_of, part, status_of
+from tests.inside import layout_of
 from tests.objects import scenes
 from tests.pauses import all_threads_busy
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 ROWS = families(80)
@@ -41,7 +42,7 @@ def places(found: pa.Table) -> dict[str, tuple[float, float]]:
 
 def files(dataset: Dataset) -> list[Path]:
     """Return the stored maps of a dataset."""
-    return sorted(dataset._context.layout.maps(dataset.id).glob("*"))
+    return sorted(layout_of(dataset).maps(dataset.id).glob("*"))
 
 
 def maps_made(workspace: Workspace) -> int:
@@ -180,9 +181,9 @@ def test_map__while_the_dataset_changes(workspace: Workspace, dataset: Dataset) 
 
 
 @pytest.mark.slow
-def test_map__of_a_deletion_of_few(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_map__of_a_deletion_of_few(workspace: Workspace, tuning: Tuning) -> None:
     """Where a deletion writes only layers, the map stays; the deleted media are not on it."""
-    monkeypatch.setattr(removal, "_ALL", 100)
+    tuning.written_rows = 100
     dataset = workspace.create_dataset("many", part(families(400)), thresholds=THRESHOLDS)
     before = places(dataset.map())
     gone = [*before][7]
@@ -237,7 +238,7 @@ def test_map__read_only(workspace: Workspace, dataset: Dataset) -> None:
     found = dataset.map()
     with Workspace(workspace.path, read_only=True, settings=SETTINGS) as reading:
         assert reading.dataset("pets").map() == found
-    shutil.rmtree(dataset._context.layout.map_cache)
+    shutil.rmtree(layout_of(dataset).map_cache)
     with Workspace(workspace.path, read_only=True, settings=SETTINGS) as reading:
         other = reading.dataset("pets")
         with pytest.raises(ReadOnly):
@@ -246,7 +247,7 @@ def test_map__read_only(workspace: Workspace, dataset: Dataset) -> None:
             other.where(vql.map_region(REGION)).count()
         assert places(other.map()).keys() == places(found).keys()
         assert other.where(vql.map_region(REGION)).count() > 0
-    assert not os.path.lexists(dataset._context.layout.map_cache)
+    assert not os.path.lexists(layout_of(dataset).map_cache)
 
 
 @pytest.mark.slow
@@ -282,4 +283,4 @@ def test_delete_dataset__while_a_map_is_made(workspace: Workspace, dataset: Data
         task.wait(timeout_s=30)
     assert task.status is TaskStatus.FAILED
     workspace.vacuum()
-    assert not [*dataset._context.layout.map_cache.glob("*")]
+    assert not [*layout_of(dataset).map_cache.glob("*")]

@@ -14,6 +14,7 @@ import pytest
 from framedex import Conflict, Dataset, InvalidInput, TaskFailed, Workspace, vql
 from framedex.cli import main
 from framedex.records import DatasetStatus, TaskStatus
+from tests.failures import failing
 from tests.gallery import VERIFYING
 from tests.image_files import detailed, photo, write
 from tests.videos import numbered, write_video
@@ -235,15 +236,11 @@ def test_merge__refuses(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_merge__that_fails(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merge__that_fails(two: Two) -> None:
     """A merge that fails leaves only its task; one that was not waited for can be tried again."""
     states = two.left.generation, two.right.generation
 
-    def fail(*_args: Any, **_options: Any) -> None:
-        raise OSError("no")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("framedex.jobs.merge.merge.index", fail)
+    with failing("framedex.jobs.merge.merge.index", error=OSError("no")):
         with pytest.raises(TaskFailed):
             two.merged()
         assert {each.display_name for each in two.workspace.datasets()} == {"left", "right"}

@@ -11,12 +11,12 @@ from framedex.annotations.sources import find_box_sources, read_box_index
 from framedex.encoders.gist import Gist
 from framedex.images.reading import read_image
 from framedex.images.thumbnails import SIZE, thumbnail_path
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.boxes import SHARED
 from tests.growth import partition, status_of
 from tests.image_files import photo, write
+from tests.inside import context_of, layout_of, stored_media
 from tests.objects import (
     SCENE,
     objects_in,
@@ -61,7 +61,7 @@ class TestCreation:
     def test_rows__are_the_boxes(self, dataset: Dataset, things: list[object]) -> None:
         """Each box is a row, in the order of the images and of the file, with its label, crop and image."""
         assert things_of(dataset) == things
-        media = open_media(dataset._context, dataset.id).table.scan(["media_id", "path"]).read_all().to_pylist()
+        media = stored_media(dataset).table.scan(["media_id", "path"]).read_all().to_pylist()
         parents = {row["media_id"]: row["path"] for row in media}
         for row in rows_of(dataset):
             assert parents[row["parent_id"]] == row["path"]
@@ -74,7 +74,7 @@ class TestCreation:
         """Embedding and groups are those of an image of the thing alone; reading an object gives it."""
         first = rows_of(dataset)[0]
         media = objects_in(dataset)
-        pixels = read_image(media, first["media_id"], dataset._context.settings).pixels
+        pixels = read_image(media, first["media_id"], context_of(dataset).settings).pixels
         assert (pixels == thing(0)).all()
         (alone,) = Gist().encode_images(np.stack([Gist().prepare(thing(0))]))
         assert np.allclose(first["embedding"], alone, atol=1e-6)
@@ -89,7 +89,7 @@ class TestCreation:
         plain = workspace.create_dataset("plain", folder, "gist")
         columns = ["path", "embedding", "cluster_0", "uniqueness"]
         assert plain.to_arrow(["image_filename"]).equals(dataset.to_arrow(["image_filename"]))
-        one, other = (open_media(each._context, each.id).table.scan(columns).read_all() for each in (plain, dataset))
+        one, other = (stored_media(each).table.scan(columns).read_all() for each in (plain, dataset))
         assert one.equals(other)
         assert rows_of(plain) == []
 
@@ -100,7 +100,7 @@ class TestCreation:
         """All boxes of real annotations become objects, to the last bit."""
         dataset = workspace.create_dataset(name, SHARED / name, "gist")
         index = read_box_index(find_box_sources(SHARED / name))
-        media = open_media(dataset._context, dataset.id).table.scan(["path", "width", "height"]).read_all().to_pylist()
+        media = stored_media(dataset).table.scan(["path", "width", "height"]).read_all().to_pylist()
         expected = [box for row in media for box in index.find(row["path"], (row["width"], row["height"]))]
         assert len(expected) == len(index) > 0
         assert things_of(dataset) == [(box.name, (box.x, box.y, box.width, box.height), box.label) for box in expected]
@@ -123,7 +123,7 @@ class TestCreation:
                 archive.write(path, path.name)
         dataset.add_media(archive=tmp_path / "more.zip")
         assert things_of(dataset)[12:] == things
-        pixels = read_image(objects_in(dataset), rows_of(dataset)[12]["media_id"], dataset._context.settings).pixels
+        pixels = read_image(objects_in(dataset), rows_of(dataset)[12]["media_id"], context_of(dataset).settings).pixels
         assert (pixels == thing(0)).all()
 
     @pytest.mark.slow
@@ -236,7 +236,7 @@ class TestAdditions:
         write(folder / "001.png", photo(7, width=320, height=200))
         write_table(folder / "object_annotations.csv", [("001.png", (8.0, 8.0, 48.0, 48.0), "bird")])
         others = [row["media_id"] for row in rows_of(dataset) if row["path"] != "001.png"]
-        cached = thumbnail_path(dataset._context.layout.thumbnails(objects_in(dataset).dataset_id), others[0])
+        cached = thumbnail_path(layout_of(dataset).thumbnails(objects_in(dataset).dataset_id), others[0])
         dataset.objects.thumbnails(others[:1], size=SIZE)
         assert cached.exists()
         dataset.add_media(folder)
@@ -293,7 +293,7 @@ class TestDeletions:
     def test_delete__takes_the_objects_along(self, dataset: Dataset) -> None:
         """Objects in deleted media go; the others keep ids and clusters, and a group that lost members shrinks."""
         before = {row["media_id"]: row for row in rows_of(dataset)}
-        gone = open_media(dataset._context, dataset.id).table.scan(["media_id"]).read_all().column(0).to_pylist()[:2]
+        gone = stored_media(dataset).table.scan(["media_id"]).read_all().column(0).to_pylist()[:2]
         dataset.delete_media(gone)
         after = rows_of(dataset)
         assert {row["path"] for row in after} == {"002.png", "003.png"}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from framedex import Aborted, Dataset, Task, Workspace
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, TaskStatus
 from framedex.storage.objects import objects_of
 from tests.gallery import SETTINGS
 from tests.growth import status_of
+from tests.inside import stored_media
 from tests.objects import paint_scenes, rows_of, scenes, things_of, write_table
 from tests.pauses import Pause, run_of, watched
 from tests.processes import start
@@ -110,7 +110,7 @@ def test_create__that_is_aborted(workspace: Workspace, folder: Path) -> None:
 @pytest.mark.slow
 def test_read__while_objects_are_added(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """An open state keeps its objects while others are added."""
-    held = objects_of(open_media(dataset._context, dataset.id))
+    held = objects_of(stored_media(dataset))
     assert held is not None
     things = paint_scenes(tmp_path / "more", ["x.png"], seed=70)
     write_table(tmp_path / "more" / "object_annotations.csv", things)

@@ -15,6 +15,7 @@ from framedex import Dataset, InvalidInput, NotFound, Workspace
 from framedex.export.columns import OF_BOXES
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
+from tests.inside import layout_of
 from tests.things import CARS, DARK, IMAGES, SAME, THINGS, Thing, make_things, pixels_of
 
 
@@ -267,5 +268,5 @@ def test_objects__of_a_dataset_without_any_leave_no_cache(bare: Dataset, path: s
     """Nothing is kept of what is not there."""
     bare.search("dog", entity_type="OBJECTS").media_ids()
     bare.objects._repr_html_()
-    cache = Path(bare._context.layout.root) / "cache" / path
+    cache = Path(layout_of(bare).root) / "cache" / path
     assert {each.name for each in cache.glob("*")} <= {bare.id}

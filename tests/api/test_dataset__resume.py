@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pytest
 
 from framedex import Aborted, Conflict, Dataset, NotRetryable, Task, Workspace
-from framedex.encoders import Scheme, registry
-from framedex.jobs.ingest import ingest
+from framedex.encoders import register
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, fill
 from tests.growth import GROUPS, columns_of, part, status_of
 from tests.laws import rest_slow
 from tests.processes import start
+from tests.tuning import Tuning
 
 COUNT = 64
 BATCH = 4
@@ -26,8 +26,8 @@ SHOWN = (*GROUPS, "path", "uniqueness", "embedding", "original", "neighbours", "
 STOPPED = """
     import sys, framedex
     from framedex.encoders import registry
-    from framedex.jobs.ingest import ingest
     from tests.gallery import SETTINGS, Averages
+    from tests.tuning import Tuning
 
     class Stops(Averages):
         left = int(sys.argv[3])
@@ -39,8 +39,9 @@ STOPPED = """
                 sys.stdin.readline()
             return super().encode_images(batch)
 
-    ingest._ENCODED, ingest._COMMITTED = 4, 8
-    ingest._FIRST_COMMITTED_S = ingest._COMMITTED_S  # checkpoints come by rows alone
+    tuning = Tuning()
+    tuning.encoded_images, tuning.committed_rows = 4, 8
+    tuning.first_commit_s = 20  # checkpoints come by rows alone
     registry.register("averages", lambda name: Stops())
     with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
         if sys.argv[4] == "create":
@@ -61,12 +62,12 @@ class Counts(Averages):
 
 
 @pytest.fixture
-def counts(monkeypatch: pytest.MonkeyPatch) -> type[Counts]:
+def counts(tuning: Tuning) -> type[Counts]:
     """A counting encoder, registered by the name ``averages``."""
-    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Counts()))
-    monkeypatch.setattr(ingest, "_ENCODED", BATCH)
-    monkeypatch.setattr(ingest, "_COMMITTED", 2 * BATCH)
-    monkeypatch.setattr(Counts, "encoded", 0)
+    register("averages", lambda _name: Counts())
+    tuning.encoded_images = BATCH
+    tuning.committed_rows = 2 * BATCH
+    Counts.encoded = 0
     return Counts
 
 

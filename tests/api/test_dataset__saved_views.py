@@ -22,14 +22,16 @@ from framedex.core.ids import batch_id
 from framedex.operations import monitoring
 from framedex.operations.context import Context, open_media
 from framedex.operations.searches import condition_for
-from framedex.storage import view_rows
 from framedex.storage.media import Media
 from framedex.vql import parse
 from tests.enrichments import ENCODE, Hues, paint, register_models
+from tests.failures import failing
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, families, part
+from tests.inside import catalog_of, context_of, runner_of, stored_media
 from tests.objects import scenes, write_table
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 ROWS = families(60)
@@ -155,9 +157,9 @@ def test_save_view__bad_arguments(workspace: Workspace, dataset: Dataset) -> Non
     assert dataset.views() == draft.views() == []
 
 
-def test_save_view__limit(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_view__limit(dataset: Dataset, tuning: Tuning) -> None:
     """A dataset has a limited number of saved views; a deleted one makes room."""
-    monkeypatch.setattr(view_rows, "MAX_VIEWS", 2)
+    tuning.saved_views = 2
     first = dataset.save_view("1")
     dataset.save_view("2")
     with pytest.raises(Conflict, match="at most 2 saved views"):
@@ -214,7 +216,7 @@ def test_alerts__where_something_new_matches(dataset: Dataset) -> None:
 def test_monitoring__can_be_off(workspace: Workspace, dataset: Dataset) -> None:
     """A view that is not monitored has no trend and no alerts, and is not evaluated."""
     saved = dataset.save_view("a")
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE saved_views SET monitoring_enabled = 0")
     dataset.add_media(labelled(10, "aa"))
     assert workspace.evaluate_views() == []
@@ -318,19 +320,13 @@ def test_evaluation__a_failure_stops_no_other(
     assert counts_of(broken) == {1: 0, 2: 0}
 
 
-def test_evaluation__while_the_disk_fails(
-    workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evaluation__while_the_disk_fails(workspace: Workspace, dataset: Dataset) -> None:
     """A failure that is not the view's leaves the batch due: the next evaluation counts it."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))
 
-    def fail(*_: Any) -> Any:
-        raise WorkspaceError("the disk is gone")
-
-    monkeypatch.setattr(monitoring, "filter_of", fail)
-    dataset.add_media(labelled(10, "aa"))
+    with failing("framedex.operations.monitoring.filter_of", error=WorkspaceError("the disk is gone")):
+        dataset.add_media(labelled(10, "aa"))
     assert (counts_of(saved), saved.record.evaluation_error) == ({}, "the disk is gone")
-    monkeypatch.undo()
     (alert,) = workspace.evaluate_views("pets")
     assert (alert.view_name, alert.batch, alert.result_count) == ("a", 1, 2)
     assert saved.record.evaluation_error is None
@@ -341,14 +337,14 @@ def test_evaluation__while_the_disk_fails(
 def test_evaluate_views__what_another_process_left(workspace: Workspace, dataset: Dataset) -> None:
     """Batches that were committed without an evaluation are evaluated by the next call, or the next addition."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))
-    hook, workspace._context.runner.after_commit = workspace._context.runner.after_commit, None
+    hook, runner_of(workspace).after_commit = runner_of(workspace).after_commit, None
     dataset.add_media(labelled(10, "aa"))
     dataset.delete_media(dataset.view.ids[-1:])
     assert counts_of(saved) == {}
     assert [alert.batch for alert in workspace.evaluate_views()] == [1]
     assert counts_of(saved) == {1: 1}
     dataset.add_media(labelled(12, "ab"))
-    workspace._context.runner.after_commit = hook
+    runner_of(workspace).after_commit = hook
     dataset.add_media(labelled(14, "a"))
     assert counts_of(saved) == {1: 1, 2: 1, 3: 1}
     assert len(dataset.alerts()) == 3
@@ -420,7 +416,7 @@ def test_copies__have_no_saved_views(workspace: Workspace, dataset: Dataset) -> 
     workspace.delete_dataset("pets")
     with pytest.raises(NotFound):
         _ = saved.record
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         for table in ("saved_views", "trend_points"):
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
@@ -474,8 +470,8 @@ def test_counts__in_one_pass_are_those_of_single_filters(workspace: Workspace, t
     dataset = workspace.create_dataset("pets", labelled(0, "ababab"))
     dataset.set_labels(dataset.view.ids[:4], ["animal", "fur"])
     dataset.add_field("rating", "float", values=dict(zip(dataset.view.ids, [1.0, 2.0, 3.0], strict=False)))
-    media = open_media(workspace._context, dataset.id)
-    conditions = [condition_for(workspace._context, media, parse(each)) for each in COUNTED]
+    media = stored_media(dataset)
+    conditions = [condition_for(context_of(workspace), media, parse(each)) for each in COUNTED]
     alone = [dataset.where(each).count() for each in COUNTED]
     assert media.counts(conditions) == alone
     assert media.counts(conditions[::-1] * 2) == alone[::-1] * 2

@@ -2,19 +2,20 @@
 
 import json
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from framedex import Dataset, Workspace, vql
-from framedex.operations import catch_up, monitoring
+from framedex.operations import monitoring
 from tests.api.test_dataset__saved_views import counts_of, labelled
 from tests.gallery import SETTINGS
+from tests.inside import runner_of
+from tests.pauses import wait_until
 from tests.processes import finish, start
+from tests.tuning import Tuning
 
 ADDS = """
     import os, signal, sys, framedex
@@ -44,10 +45,10 @@ ADDS = """
 """
 EVALUATES = """
     import json, sys, framedex
-    from framedex.operations import catch_up
     from tests.gallery import SETTINGS
+    from tests.tuning import Tuning
 
-    catch_up.DELAY_S = 3600.0
+    Tuning().catch_up_delay_s = 3600.0
     with framedex.Workspace(sys.argv[1], settings=SETTINGS) as workspace:
         workspace.dataset("pets").saved_view("a").view().count()
         print("ready", flush=True)
@@ -55,42 +56,33 @@ EVALUATES = """
         print(json.dumps([[alert.view_name, alert.batch] for alert in workspace.evaluate_views()]))
 """
 OPENS = """
-    import os, sys, time, framedex
-    from framedex.operations import catch_up, monitoring
+    import os, sys, framedex
+    from framedex.operations import monitoring
     from tests.gallery import SETTINGS
+    from tests.pauses import wait_until
+    from tests.tuning import Tuning
 
     how = sys.argv[2]
-    catch_up.DELAY_S = 0.0 if how != "brief" else 60.0
+    Tuning().catch_up_delay_s = 0.0 if how != "brief" else 60.0
     if how == "exits":
         run = monitoring._Evaluation.run
 
         def pausing(self):
             print("evaluating", flush=True)
-            while True:
-                self._check()
-                time.sleep(0.01)
+            wait_until(self._check)  # it raises once it is to end
 
         monitoring._Evaluation.run = pausing
     print("ready", flush=True)
     sys.stdin.readline()
     workspace = framedex.Workspace(sys.argv[1], settings=SETTINGS, read_only=how == "read-only")
     if how == "waits":
-        while len(workspace.dataset("pets").alerts()) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(workspace.dataset("pets").alerts()) >= 2)
         workspace.close()
     elif how in ("read-only", "brief"):
         assert workspace._catch_up._thread is None or how == "brief"
     elif how == "exits":
         sys.stdin.readline()
 """
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, for a minute at most."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "the condition does not hold within a minute"
-        time.sleep(0.01)
 
 
 def trends(dataset: Dataset) -> dict[str, dict[int, int]]:
@@ -109,9 +101,9 @@ def made(folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
-def test_evaluation__killed(tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation__killed(tmp_path: Path, moment: str, tuning: Tuning) -> None:
     """Whenever a process is killed, the next evaluation counts the batch and raises its alerts, once in all."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
+    tuning.catch_up_delay_s = 3600.0
     home = made(tmp_path)
     process = start(ADDS, home, moment)
     process.communicate(timeout=120)
@@ -127,12 +119,12 @@ def test_evaluation__killed(tmp_path: Path, moment: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation__two_processes_at_once(tmp_path: Path, tuning: Tuning) -> None:
     """Of processes that evaluate the same batches at the same time, one raises each alert."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 3600.0)
+    tuning.catch_up_delay_s = 3600.0
     home = made(tmp_path)
     with Workspace(home, settings=SETTINGS) as workspace:
-        workspace._context.runner.after_commit = None
+        runner_of(workspace).after_commit = None
         dataset = workspace.dataset("pets")
         for turn in range(5):
             dataset.add_media(labelled(10 + 2 * turn, "ab"))
@@ -153,11 +145,9 @@ def test_evaluation__two_processes_at_once(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "counting", "storing", "stored"])
-def test_opening__evaluates_what_a_killed_process_left(
-    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_opening__evaluates_what_a_killed_process_left(tmp_path: Path, moment: str, tuning: Tuning) -> None:
     """A workspace that is opened after a kill evaluates the batch in the background, once in all."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    tuning.catch_up_delay_s = 0.0
     home = made(tmp_path)
     process = start(ADDS, home, moment)
     process.communicate(timeout=120)
@@ -216,16 +206,18 @@ def test_opening__a_process_that_ends_does_not_wait(tmp_path: Path, how: str) ->
 
 
 @pytest.mark.slow
-def test_opening__is_closed_during_the_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening__is_closed_during_the_evaluation(
+    tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A workspace that is closed in the middle of an evaluation stores nothing of it; the next one does."""
     home = made(tmp_path)
     finish(start(ADDS, home, "kept"))
-    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    tuning.catch_up_delay_s = 0.0
     reached, count = threading.Event(), monitoring._Evaluation._counts
 
     def counts(evaluation: Any, *arguments: Any) -> Any:
         reached.set()
-        wait_for(workspace._catch_up._stopped.is_set)
+        wait_until(workspace._catch_up._stopped.is_set)
         return count(evaluation, *arguments)
 
     with monkeypatch.context() as patch:
@@ -234,15 +226,15 @@ def test_opening__is_closed_during_the_evaluation(tmp_path: Path, monkeypatch: p
             assert reached.wait(60)
             assert trends(workspace.dataset("pets")) == {"a": {}, "b": {}}
     with Workspace(home, settings=SETTINGS) as workspace:
-        wait_for(lambda: trends(workspace.dataset("pets")) == {"a": {1: 2}, "b": {1: 1}})
+        wait_until(lambda: trends(workspace.dataset("pets")) == {"a": {1: 2}, "b": {1: 1}})
     with Workspace(home, settings=SETTINGS, read_only=True) as workspace:
         assert workspace._catch_up._thread is None
 
 
 @pytest.mark.slow
-def test_opening__beside_an_addition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening__beside_an_addition(tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """An evaluation that another one overtook changes neither its points nor the totals of the later state."""
-    monkeypatch.setattr(catch_up, "DELAY_S", 0.0)
+    tuning.catch_up_delay_s = 0.0
     home = made(tmp_path)
     finish(start(ADDS, home, "kept"))
     reached, added, run = threading.Event(), threading.Event(), monitoring._Evaluation.run

@@ -13,6 +13,7 @@ from framedex.core.naming import name_key
 from framedex.records import DatasetStatus
 from tests.gallery import SETTINGS
 from tests.growth import families, part
+from tests.inside import runner_of
 from tests.laws import examples, law_folder
 
 LABELS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
@@ -78,11 +79,11 @@ class SavedViews(RuleBasedStateMachine):
 
     @rule(labels=LABELS, is_evaluated=st.booleans())
     def add(self, labels: list[str], is_evaluated: bool) -> None:
-        hook = self.workspace._context.runner.after_commit
+        hook = runner_of(self.workspace).after_commit
         if not is_evaluated:  # as a process that is killed right after its commit
-            self.workspace._context.runner.after_commit = None
+            runner_of(self.workspace).after_commit = None
         self.dataset.add_media(self.table(labels))
-        self.workspace._context.runner.after_commit = hook
+        runner_of(self.workspace).after_commit = hook
         media = (*self.state.media, *((self.next_batch, label) for label in labels))
         self.state = State(media, self.state.batches | {self.next_batch})
         self.next_batch += 1
@@ -93,9 +94,9 @@ class SavedViews(RuleBasedStateMachine):
     @rule(place=st.integers(0, 100))
     def delete(self, place: int) -> None:
         place %= len(self.state.media)
-        hook, self.workspace._context.runner.after_commit = self.workspace._context.runner.after_commit, None
+        hook, runner_of(self.workspace).after_commit = runner_of(self.workspace).after_commit, None
         self.dataset.delete_media([self.dataset.view.ids[place]])
-        self.workspace._context.runner.after_commit = hook
+        runner_of(self.workspace).after_commit = hook
         self.state = replace(self.state, media=self.state.media[:place] + self.state.media[place + 1 :])
 
     @rule()

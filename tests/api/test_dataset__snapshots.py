@@ -1,6 +1,5 @@
 """Snapshots, restores and clones, by the rules of the interface."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from framedex import (
 )
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskStatus, TaskType
 from framedex.storage import table_files
+from tests.failures import failing
 from tests.gallery import SETTINGS, Faulty, fill
 from tests.growth import THRESHOLDS, columns_of, families, groups_of, ids_of, part, status_of, summary_of
 from tests.pauses import Pause, watched
@@ -291,13 +291,9 @@ def test_clone__knows_the_media_that_it_has(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-def test_clone__where_files_cannot_be_linked(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+@failing("os.link", error=OSError("no links here"))
+def test_clone__where_files_cannot_be_linked(dataset: Dataset) -> None:
     """On a file system without hard links, files are copied."""
-
-    def refuse(*_args: Any) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
     clone = dataset.clone()
     assert clone.count() == 40
     assert state_of(clone)["embeddings"] == state_of(dataset)["embeddings"]

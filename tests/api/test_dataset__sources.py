@@ -24,25 +24,28 @@ from framedex import (
     WorkspaceError,
 )
 from framedex.core.assumed_roles import AssumedRole
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.jobs.ingest.content import ONE_SOURCE, AdditionRequest, content_from_config, open_addition
 from framedex.media.archives import SUFFIXES
 from framedex.records import DatasetStatus
 from framedex.settings import Settings
 from tests.buckets import Service
+from tests.environment import Environment
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded, fill
 from tests.growth import columns_of, ids_of
 from tests.image_files import encode, photo, write
+from tests.inside import layout_of
 from tests.prepared import prepared
 from tests.processes import run
+from tests.tuning import Tuning
 
 ROLE = "arn:aws:iam::123456789012:role/reader"
 
 
 @pytest.fixture
-def pets(workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+def pets(workspace: Workspace, folder: Path) -> Dataset:
     """A dataset of six images whose encoder is registered."""
-    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
+    register("averages", lambda _name: Averages())
     return prepared(workspace, "pets", folder, "averages")
 
 
@@ -68,7 +71,7 @@ def added(dataset: Dataset) -> dict[str, Any]:
 
 def home(dataset: Dataset) -> Path:
     """Return a dataset's folder."""
-    return dataset._context.layout.dataset(dataset.id)
+    return layout_of(dataset).dataset(dataset.id)
 
 
 def blobs(dataset: Dataset) -> list[Path]:
@@ -125,12 +128,10 @@ class TestRequest:
         with pytest.raises(InvalidInput, match="external_id is for assume_role"):
             pets.add_media(s3_uri="s3://bucket/x", external_id="ours")
 
-    def test_add_media__not_while_another_task_runs(
-        self, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_add_media__not_while_another_task_runs(self, pets: Dataset, tmp_path: Path) -> None:
         """If a task cannot start, nothing is uploaded."""
         gate = Gate()
-        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
+        register("averages", lambda _name: gate)
         task = pets.add_media(fill(tmp_path / "more", 1), wait=False)
         assert gate.reached.wait(60)
         with pytest.raises(Conflict, match="Operation 'add_media' is blocked while MEDIA_ADDITION task is running"):
@@ -139,12 +140,10 @@ class TestRequest:
         gate.opened.set()
         task.wait(60)
 
-    def test_add_media__another_task_starts_during_the_upload(
-        self, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_add_media__another_task_starts_during_the_upload(self, pets: Dataset, tmp_path: Path) -> None:
         """If another task starts first, the upload is deleted, and its files never appear."""
         gate, more = Gate(), fill(tmp_path / "more", 1)
-        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
+        register("averages", lambda _name: gate)
 
         class Slow(io.BytesIO):
             name = "a.png"
@@ -355,10 +354,10 @@ class TestUploaded:
 
     @pytest.mark.slow
     def test_uploads__of_a_failed_task_are_there_for_another_process(
-        self, workspace: Workspace, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, workspace: Workspace, pets: Dataset, tmp_path: Path
     ) -> None:
         """A task that fails leaves what was uploaded, so that a process that has not seen it can run it again."""
-        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Faulty()))
+        register("averages", lambda _name: Faulty())
         (tmp_path / "stays.png").write_bytes(png(2))
         with pytest.raises(Exception, match="out of order"):
             pets.add_media(files=[("a.png", png(1)), tmp_path / "stays.png"])
@@ -469,9 +468,9 @@ class TestArchives:
             workspace.create_dataset("d", path)
         check_unchanged(pets)
 
-    def test_archive__of_many_members(self, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_archive__of_many_members(self, pets: Dataset, tmp_path: Path, tuning: Tuning) -> None:
         """Members of several blocks of the upload's list are all there, once each."""
-        monkeypatch.setattr("framedex.storage.blobs._ROWS", 16)
+        tuning.blob_rows = 16
         content = png(1)
         members = [(f"{number}.png", content) for number in range(70)]
         source = upload_of(pets, archive=zipped(tmp_path / "x.zip", *members)).source
@@ -481,17 +480,17 @@ class TestArchives:
 
 def upload_of(dataset: Dataset, settings: Settings = SETTINGS, **given: Any) -> Any:
     """Return what would be added, without adding it."""
-    layout, config = dataset._context.layout, dataset.embedding_config
+    layout, config = layout_of(dataset), dataset.embedding_config
     return open_addition(AdditionRequest(**given), config, dataset_id=dataset.id, layout=layout, settings=settings)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["folder", "list", "file", "files", "archive", "s3", "manifest"])
 def test_config__opens_the_same_again(
-    kind: str, pets: Dataset, folder: Path, tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
+    kind: str, pets: Dataset, folder: Path, tmp_path: Path, service: Service, environment: Environment
 ) -> None:
     """A source can be opened again from its JSON config alone, as in another process."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", service.address)  # where roles are assumed
+    environment["AWS_ENDPOINT_URL"] = service.address  # where roles are assumed
     (folder / "image_annotations.csv").write_text("filename,label\n000.png,dog\n")
     (tmp_path / "list.txt").write_text("images/000.png\n" + "x" * 10 + ".png\n")
     service.put("configs/f/000.png", png(1))
@@ -512,7 +511,7 @@ def test_config__opens_the_same_again(
     }
     first = upload_of(pets, service.settings(), **given[kind])
     config = json.loads(json.dumps(first.config))
-    second: Any = content_from_config(config, pets.embedding_config, pets._context.layout, service.settings())
+    second: Any = content_from_config(config, pets.embedding_config, layout_of(pets), service.settings())
     assert list(second.source.items()) == list(first.source.items())
     assert (second.source.root, second.source.other_roots) == (first.source.root, first.source.other_roots)
     assert (second.source.role, second.source.skipped) == (first.source.role, first.source.skipped)

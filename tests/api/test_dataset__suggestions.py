@@ -13,6 +13,7 @@ from framedex.cli import main
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS
+from tests.inside import layout_of
 from tests.prepared import prepared
 from tests.service.client import BASE, client_of
 
@@ -104,7 +105,7 @@ def test_suggest_labels__refuses(dataset: Dataset) -> None:
 @pytest.mark.slow
 def test_suggest_labels__by_command_and_client(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     """The command line and a client list, refuse and accept the same suggestions."""
-    workspace = dataset._context.layout.root
+    workspace = layout_of(dataset).root
     with pytest.raises(SystemExit):
         main(["suggest-labels", "kinds", "-w", str(workspace), "--json"])
     listed = json.loads(capsys.readouterr().out)

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from framedex import Conflict, Dataset, InvalidInput, NotFound, ReadOnly, Workspace
 from framedex.errors import Error
 from framedex.jobs.edits.tag_lists import with_tag
-from framedex.operations.context import open_media
 from framedex.records import Tag
 from tests.gallery import SETTINGS, Gate, embedded, fill, grouped
 from tests.growth import columns_of, ids_of, part
+from tests.inside import stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 
@@ -152,7 +152,7 @@ def test_tag__of_unknown_media_changes_nothing(dataset: Dataset) -> None:
         assert "other" not in str(raised.value)
     assert dataset.tags() == []
     assert tags_of(dataset) == [[]] * 6
-    assert "tags" not in open_media(dataset._context, dataset.id).generation.tables
+    assert "tags" not in stored_media(dataset).generation.tables
 
 
 @pytest.mark.parametrize("selection", [None, 5, {"a": 1}, [5], [None], b"bytes"])
@@ -224,11 +224,11 @@ def test_tag__twice_keeps_the_first_date(dataset: Dataset) -> None:
 
 def test_tag__each_edit_is_one_generation_and_leaves_the_rest(dataset: Dataset) -> None:
     """Readers that hold a state keep it; embeddings and all else are as before."""
-    before, seen = open_media(dataset._context, dataset.id), dataset.to_arrow()
+    before, seen = stored_media(dataset), dataset.to_arrow()
     names = [name for name in before.table.schema.names if "neighbour" not in name]
     columns = columns_of(dataset, names)
     dataset.tag(dataset.where([]), "a")
-    after = open_media(dataset._context, dataset.id)
+    after = stored_media(dataset)
     assert before.table.scan(names).read_all().to_pydict() == columns == columns_of(dataset, names)
     assert "tags" not in before.table.schema.names
     assert after.generation.id != before.generation.id
@@ -260,7 +260,7 @@ def test_tag__after_an_edit_that_was_cut_off(dataset: Dataset) -> None:
     """Uncommitted data of a dead process is invisible, and not part of the next edit."""
     ids = all_ids(dataset)
     dataset.tag(ids[0], "a")
-    with_tag(open_media(dataset._context, dataset.id), np.ones(6, dtype=bool), 0, datetime.now(UTC))
+    with_tag(stored_media(dataset), np.ones(6, dtype=bool), 0, datetime.now(UTC))
     assert tags_of(dataset) == [["a"], [], [], [], [], []]
     dataset.tag(ids[1], "b")
     assert tags_of(dataset) == [["a"], ["b"], [], [], [], []]

@@ -27,7 +27,7 @@ from framedex import (
     Workspace,
     WorkspaceError,
 )
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.jobs.ingest import received
 from framedex.operations import uploads as upload_operations
 from framedex.records import DatasetStatus, TaskStatus, TaskType, UploadState
@@ -41,11 +41,9 @@ Uses = Callable[[Averages], None]
 
 
 @pytest.fixture
-def uses(monkeypatch: pytest.MonkeyPatch) -> Uses:
+def uses() -> Uses:
     """Name the encoder that ``averages`` is from then on."""
-    return lambda encoder: monkeypatch.setitem(
-        registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: encoder)
-    )
+    return lambda encoder: register("averages", lambda _name: encoder)
 
 
 def test_draft__is_an_empty_dataset(workspace: Workspace) -> None:

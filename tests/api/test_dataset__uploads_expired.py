@@ -1,5 +1,6 @@
 """Upload transactions that nobody changes for seven days are removed with their files; the dataset stays."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -7,32 +8,19 @@ from typing import Any
 import pytest
 
 from framedex import Dataset, NotFound, NotRetryable, TaskFailed, UploadTransaction, Workspace
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
-from framedex.storage import datasets, retention, upload_rows
+from tests.clock import Clock, turning
 from tests.gallery import SETTINGS, Averages, Faulty, fill
 from tests.growth import status_of
 from tests.uploading import blobs_of, drafted, lists_of, pairs, paths_of, state_of
 
 
-class Clock:
-    """A clock that a test turns forward."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.ahead = timedelta()
-        real = datasets.now
-        for module in (upload_rows, retention, datasets):
-            monkeypatch.setattr(module, "now", lambda: real() + self.ahead)
-
-    def turn(self, **time: float) -> None:
-        """Turn the clock forward."""
-        self.ahead += timedelta(**time)
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock() -> Iterator[Clock]:
     """The clock of the catalog."""
-    return Clock(monkeypatch)
+    with turning() as turned:
+        yield turned
 
 
 def test_expiry__after_seven_days_without_a_change(workspace: Workspace, clock: Clock) -> None:
@@ -82,12 +70,11 @@ def test_expiry__at_opening(tmp_path: Path, clock: Clock) -> None:
 
 
 @pytest.fixture
-def failed(workspace: Workspace, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> tuple[Dataset, UploadTransaction]:
+def failed(workspace: Workspace, clock: Clock) -> tuple[Dataset, UploadTransaction]:
     """A draft whose creation failed."""
-    assert clock.ahead == timedelta()
+    assert clock.offset == timedelta()
     encoders: list[Any] = [Faulty(), Averages()]
-    scheme = Scheme("averages", lambda _name, _settings: encoders.pop(0) if len(encoders) > 1 else encoders[0])
-    monkeypatch.setitem(registry._SCHEMES, "averages", scheme)
+    register("averages", lambda _name: encoders.pop(0) if len(encoders) > 1 else encoders[0])
     dataset, transaction = drafted(workspace, 1, 2)
     with pytest.raises(TaskFailed):
         transaction.process(encoder="averages", wait=False).wait(60)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from framedex import Dataset, NotFound, UploadTransaction, Workspace
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.records import DatasetStatus, TaskStatus, UploadState
 from tests.gallery import SETTINGS, Averages, fill
 from tests.growth import columns_of, status_of
@@ -111,9 +111,9 @@ DIES_IN_A_DISCARD = """
 
 
 @pytest.fixture(autouse=True)
-def _averages(monkeypatch: pytest.MonkeyPatch) -> None:
+def _averages() -> None:
     """The encoder of the killed processes, whole, by the same name."""
-    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
+    register("averages", lambda _name: Averages())
 
 
 def killed(code: str, *arguments: object) -> None:

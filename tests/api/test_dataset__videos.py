@@ -15,9 +15,7 @@ import pytest
 
 from framedex import Aborted, CannotDecode, Dataset, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.core.ids import frame_id, media_id
-from framedex.encoders import Scheme, registry
-from framedex.jobs.ingest import ingest
-from framedex.operations.context import open_media
+from framedex.encoders import register
 from framedex.records import CleanupResult
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import OF_VIDEOS
@@ -26,7 +24,9 @@ from framedex.storage.videos import SCHEMA, open_videos
 from tests.buckets import Service
 from tests.gallery import Averages, fill
 from tests.image_files import photo
+from tests.inside import catalog_of, layout_of, stored_media
 from tests.prepared import prepared
+from tests.tuning import Tuning
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
 
 SHOWN = ["image_filename", "media_type", "video_name", "frame_number", "frame_timestamp"]
@@ -56,7 +56,7 @@ def rows(dataset: Dataset, **where: Any) -> list[dict[str, Any]]:
 
 
 def videos(dataset: Dataset) -> list[dict[str, Any]]:
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     table = open_videos(media.table.path, media.generation.tables)
     found: list[dict[str, Any]] = [] if table is None else table.scan(SCHEMA.names).read_all().to_pylist()
     return found
@@ -177,9 +177,9 @@ class TestAddition:
     def test_older__dataset_gets_the_columns(self, workspace: Workspace, folder: Path, films: Path) -> None:
         """A dataset whose tables are older than videos takes them; until then it is read as it is."""
         dataset = workspace.create_dataset("old", folder, "gist")
-        path, head = dataset._context.layout.media(dataset.id), open_media(dataset._context, dataset.id).generation
+        path, head = layout_of(dataset).media(dataset.id), stored_media(dataset).generation
         version = tables.drop_columns(Table(path, head.tables["media"]), OF_VIDEOS.names)
-        with dataset._context.catalog.write() as connection:
+        with catalog_of(dataset).write() as connection:
             datasets.commit_generation(
                 connection, dataset.id, tables=head.tables | {"media": version}, n_images=head.n_images,
                 config=dataset.embedding_config, summary=head.summary,
@@ -187,7 +187,7 @@ class TestAddition:
         before = rows(dataset)
         assert dataset.where([{"media": {"op": "is", "value": "image"}}]).count() == 6
         dataset.add_media(films / "0.png")
-        assert "kind" not in open_media(dataset._context, dataset.id).table.schema.names
+        assert "kind" not in stored_media(dataset).table.schema.names
         dataset.add_media(films, auto_reindex=True)
         assert rows(dataset)[: len(before)] == before
         assert frames_of(dataset, "clip.mp4") == [0, 10, 20, 30]
@@ -516,16 +516,16 @@ class TestStopping:
     @pytest.mark.slow
     @pytest.mark.parametrize("adding", [False, True])
     def test_resume__within_a_video(
-        self, workspace: Workspace, folder: Path, films: Path, monkeypatch: pytest.MonkeyPatch, *, adding: bool
+        self, workspace: Workspace, folder: Path, films: Path, tuning: Tuning, *, adding: bool
     ) -> None:
         """A task that was stopped within a video goes on there: no frame is encoded twice, none is missing."""
 
         class Stops(Counting):
             left = 4
 
-        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Stops()))
-        for name, value in (("_ENCODED", 1), ("_COMMITTED", 1)):
-            monkeypatch.setattr(ingest, name, value)
+        register("averages", lambda _name: Stops())
+        tuning.encoded_images = 1
+        tuning.committed_rows = 1
         if adding:
             Counting.left = Stops.left = 100
             dataset = workspace.create_dataset("films", folder, "averages")

@@ -11,9 +11,9 @@ import pytest
 
 import framedex
 from framedex import InvalidFilter, InvalidInput, Workspace, vql
-from framedex.operations.context import open_media
 from tests.gallery import ANIMALS, BAD, BROKEN, COPIES, FURRY, NAMES, NEAR, SETTINGS, TOWNS, Gallery, make_gallery
 from tests.image_files import photo, write
+from tests.inside import stored_media
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_where__near_duplicates(edited: Gallery) -> None:
 
 def test_where__date_added(edited: Gallery) -> None:
     """Each addition has its time; a time between the two parts them."""
-    times = open_media(edited.dataset._context, edited.dataset.id).generation.summary.added_at
+    times = stored_media(edited.dataset).generation.summary.added_at
     first, second = (datetime.fromisoformat(times[batch]) for batch in ("0", "1"))
     assert datetime.now(UTC) - timedelta(hours=1) < first < second < datetime.now(UTC)
     between = first + (second - first) / 2
@@ -154,7 +154,7 @@ def test_date_added__of_changed_files(workspace: Workspace, folder: Path) -> Non
     dataset.add_media(folder, auto_reindex=True)
     ids = dataset.where(vql.batch(1) & vql.file_name("is", "000.png")).media_ids()
     assert len(ids) == 1
-    times = open_media(dataset._context, dataset.id).generation.summary.added_at
+    times = stored_media(dataset).generation.summary.added_at
     assert dataset.where(vql.date_added("ge", datetime.fromisoformat(times["1"]))).media_ids() == ids
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -52,16 +53,14 @@ def test_open__a_new_folder_then_what_is_new(workspace: Workspace, folder: Path)
 
 
 @pytest.mark.slow
-def test_open__the_same_folder_by_other_paths(
-    workspace: Workspace, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_open__the_same_folder_by_other_paths(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A link, a slash at the end, a dot and a path with `..` lead to the dataset of the folder."""
     first = ended(open_folder(workspace, folder))
     (tmp_path / "link").symlink_to(folder)
-    monkeypatch.chdir(folder)
     others = [Path(f"{folder}/"), Path(), tmp_path / "link", folder / "cats" / "..", tmp_path / "link" / "."]
     for other in others:
-        opened = ended(open_folder(workspace, other))
+        with chdir(folder):
+            opened = ended(open_folder(workspace, other))
         assert (opened.dataset.id, opened.folder, opened.below) == (first.dataset.id, folder, "")
         assert opened.dataset.count() == 5
     assert len(workspace.datasets()) == 1

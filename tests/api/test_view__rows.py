@@ -12,15 +12,16 @@ import pytest
 from framedex import DuplicateGroups, InvalidInput, NotFound, OutOfRange, RankedView, Workspace, vql
 from framedex.api.ids import Ids
 from framedex.api.view import reading
-from framedex.browse import duplicates
 from framedex.browse.duplicates import Kept, kept_ids
 from framedex.browse.embeddings import selected_vectors
 from framedex.operations.sorting import sorted_rows
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from tests.gallery import BROKEN, COPIES, FURRY, NAMES, SETTINGS, Gallery, embedded, grouped
+from tests.inside import context_of, without_reserved_names
 from tests.objects import scenes
 from tests.prepared import prepared
+from tests.tuning import Tuning
 
 
 def test_row__by_position(gallery: Gallery) -> None:
@@ -234,7 +235,9 @@ def test_keep__is_that_of_the_groups(gallery: Gallery) -> None:
 
 
 @pytest.mark.parametrize("few", [0, 1000], ids=["by the column", "by the rows"])
-def test_keep__of_pages_of_a_large_table(gallery: Gallery, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+def test_keep__of_pages_of_a_large_table(
+    gallery: Gallery, tuning: Tuning, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
     """The first pages find the members to keep of their own groups alone, and later ones those of all."""
     asked: list[int | None] = []
 
@@ -244,10 +247,10 @@ def test_keep__of_pages_of_a_large_table(gallery: Gallery, monkeypatch: pytest.M
 
     dataset = gallery.dataset
     expected = {row["media_id"]: row["keep"] for row in dataset.to_arrow(["media_id", "keep"]).to_pylist()}
-    dataset._context.selections.clear()
-    monkeypatch.setattr(reading, "_MANY_ROWS", 0)
+    context_of(dataset).selections.clear()
+    tuning.many_rows = 0
     monkeypatch.setattr(reading, "kept_ids", noted)
-    monkeypatch.setattr(duplicates, "_FEW", few)
+    tuning.rows_for_one = few
     found: dict[str, bool | None] = {}
     for start in range(0, len(expected), 3):
         table = dataset.view[start : start + 3].to_arrow(["media_id", "keep"])
@@ -280,14 +283,13 @@ def test_to_arrow__has_custom_fields(workspace: Workspace) -> None:
             dataset.add_field(name, "float")
 
 
-def test_to_arrow__beside_an_older_field(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_arrow__beside_an_older_field(workspace: Workspace) -> None:
     """A custom field that had the name of a new column before stays what it is."""
     dataset = workspace.create_dataset("d", grouped([2, 1]))
-    monkeypatch.setattr("framedex.jobs.edits.fields.reserved_names", frozenset)
     first = dataset.view.ids[0]
-    dataset.add_field("keep", "string", values={first: "yes"})
-    dataset.add_field("relevance", "string", values={first: "no"})
-    monkeypatch.undo()
+    with without_reserved_names():
+        dataset.add_field("keep", "string", values={first: "yes"})
+        dataset.add_field("relevance", "string", values={first: "no"})
     assert dataset.to_arrow()["keep"].to_pylist() == ["yes", None, None]
     assert dataset.to_arrow()["keep"].equals(dataset.to_arrow(["keep"])["keep"])
     assert dataset.view.sort_by("keep").ids[0] == first
@@ -445,7 +447,7 @@ def test_order__is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         other.dataset("d").set_field("rank", {ids[0]: -1000.0})
         assert dataset.view.sort_by("rank")[:2].ids == [ids[0], ids[-1]]
         assert sorted_by == ["rank"] * 2
-        selections = one._context.selections
+        selections = context_of(one).selections
         monkeypatch.setattr(selections, "max_weight", 3 * 300 * 8)
         for column in ("width", "file_name", "path", "outliers", "blur"):
             dataset.view.sort_by(column)[0:1].count()

@@ -64,10 +64,7 @@ class AnyEdits(EditRules):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patches = pytest.MonkeyPatch()
-        for patched in compared.patched():
-            self.patches.setattr(*patched)
-        compared.prepare()
+        self.tuning = compared.prepare()
         self.home = law_folder("any-edits")
         first = ThisProcess(self.home / "ws", self.options)
         self.second = SecondProcess(self.home / "ws", self.options, compared.prepare) if self.has_second else None
@@ -374,7 +371,7 @@ class AnyEdits(EditRules):
             for process in self.processes:
                 process.close()
             shutil.rmtree(self.home)
-            self.patches.undo()
+            self.tuning.restore()
 
 
 def fresh(label: str | None) -> Row:
@@ -394,12 +391,10 @@ FEW_STEPS = 8
 """The number of steps of each sequence in ``make test``."""
 
 
-def run(case: str, most: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+def run(case: str, most: int, steps: int) -> tuple[int, int]:
     """Run a case; return the number of steps, and of those that were refused."""
-    options, has_second = CASES[case]
-    monkeypatch.setattr(AnyEdits, "options", options)
-    monkeypatch.setattr(AnyEdits, "has_second", has_second)
-    monkeypatch.setattr(AnyEdits, "done", Counter())
+    AnyEdits.options, AnyEdits.has_second = CASES[case]
+    AnyEdits.done = Counter()
     run_state_machine_as_test(AnyEdits, settings=examples(most, stateful_step_count=steps))
     all_steps = sum(AnyEdits.done.values())
     refused = sum(number for step, number in AnyEdits.done.items() if step.endswith(", refused"))
@@ -407,19 +402,19 @@ def run(case: str, most: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> tu
     return all_steps, refused
 
 
-def test_workspace__any_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspace__any_edits() -> None:
     """Whatever few things are done, whoever does them and wherever: datasets are as the model says."""
-    run("two processes", 3, FEW_STEPS, monkeypatch)
+    run("two processes", 3, FEW_STEPS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("case", CASES)
-def test_workspace__any_edits_of_many(case: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspace__any_edits_of_many(case: str, part: int) -> None:
     """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots.
 
     In parts, so that none takes as long as a test may.
     """
-    all_steps, refused = run(case, EXAMPLES, STEPS, monkeypatch)
+    all_steps, refused = run(case, EXAMPLES, STEPS)
     assert all_steps > EXAMPLES * STEPS / 2
     assert refused < 0.6 * all_steps

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from framedex import Dataset, Workspace
-from framedex.operations.context import open_media
 from tests.gallery import SETTINGS
 from tests.growth import families, part
+from tests.inside import stored_media
 from tests.laws import examples, law_folder
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ class AnyUpkeep(RuleBasedStateMachine):
         return self.workspace.dataset(sorted(self.now)[choice % len(self.now)])
 
     def seen(self, dataset: Dataset) -> State:
-        media = open_media(self.workspace._context, dataset.id)
+        media = stored_media(dataset)
         paths = media.table.scan(["path"]).read_all()["path"].to_pylist()
         tags = dataset.to_arrow(["tags"])["tags"].to_pylist()
         dataset.embeddings()

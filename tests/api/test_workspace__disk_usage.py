@@ -13,6 +13,7 @@ from framedex.render.sizes import bytes_text
 from tests.gallery import SETTINGS, Gate
 from tests.growth import THRESHOLDS, families, part
 from tests.image_files import encode, photo
+from tests.inside import catalog_of
 from tests.prepared import prepared
 
 ROWS = families(400, dimension=64)
@@ -62,7 +63,7 @@ def test_disk_usage__says_what_vacuum_frees(workspace: Workspace, dataset: Datas
     assert parts["old versions"] >= before.freeable_bytes
     assert parts["deleted rows"] > 30 * 4 * 64 / 2
     assert parts["snapshots"] > 300 * 20 * 8, "the first index, which only the snapshot of the creation has"
-    workspace._context.catalog.shrink()
+    catalog_of(workspace).shrink()
     freed = workspace.vacuum(older_than_s=0).freed_bytes
     after = workspace.disk_usage()
     assert freed == pytest.approx(before.freeable_bytes, rel=0.05)

@@ -13,6 +13,7 @@ from framedex import Error, InvalidEmbedding, InvalidInput, Workspace, Workspace
 from framedex.operations.starting import delete_if_stopped
 from framedex.records import TaskStatus
 from tests.image_files import photo, write
+from tests.inside import context_of
 
 
 class Careless:
@@ -67,7 +68,7 @@ def test_create__what_was_committed_stays(workspace: Workspace, tmp_path: Path) 
     assert dataset.task is not None
     dataset.task.wait(60)
 
-    stopped = delete_if_stopped(workspace._context, dataset.id, dataset.task.id)
+    stopped = delete_if_stopped(context_of(workspace), dataset.id, dataset.task.id)
     with pytest.raises(BrokenPipeError), stopped, Broken():
         dataset.task.wait()
     assert dataset.task.status is TaskStatus.COMPLETED

@@ -13,6 +13,7 @@ from framedex.cli.program import app
 from framedex.storage.manifest import read_manifest
 from tests.enrichments import TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS, embedded
+from tests.inside import catalog_of
 from tests.prepared import prepared
 
 
@@ -92,7 +93,7 @@ def test_namespaces__survive_the_catalog(tmp_path: Path) -> None:
     assert Workspace.recover(tmp_path / "ws").datasets == ["pets", "pets", "pets"]
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         assert {name: workspace.in_namespace(name).dataset("pets").id for name in ids} == ids
-        with workspace._context.catalog.write() as connection:
+        with catalog_of(workspace).write() as connection:
             connection.exec_driver_sql("DELETE FROM datasets WHERE id = ?", (ids["b"],))
         assert workspace.check(repair=True).findings[0].repaired
         assert workspace.in_namespace("b").dataset("pets").id == ids["b"]

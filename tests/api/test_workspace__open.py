@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from framedex import FormatTooNew, InvalidInput, ReadOnly, Workspace, WorkspaceError
+from tests.environment import Environment
 from tests.gallery import SETTINGS, Gallery, embedded
 from tests.processes import run
 
@@ -33,13 +34,12 @@ def test_open__again(tmp_path: Path) -> None:
         assert workspace.dataset("d").explore() == clusters
 
 
-def test_open__relative_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open__relative_and_home(in_tmp_path: Path, environment: Environment) -> None:
     """The folder may be relative to the working folder or to the home folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    environment["HOME"] = str(in_tmp_path / "home")
     with Workspace("here") as here, Workspace("~/there") as there:
-        assert here.path == tmp_path / "here"
-        assert there.path == tmp_path / "home" / "there"
+        assert here.path == in_tmp_path / "here"
+        assert there.path == in_tmp_path / "home" / "there"
 
 
 def test_open__file(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from framedex.core.ids import objects_dataset
 from framedex.core.stages import Stages
 from framedex.operations.orphans import remove_remains
 from framedex.storage.manifest import TransactionManifests
+from tests.inside import catalog_of, context_of, layout_of
 from tests.processes import start
 
 _KILLED = """
@@ -51,7 +52,7 @@ def test_opening__removes_what_a_killed_creation_left(workspace: Workspace, plac
 def test_opening__keeps_what_the_catalog_has_lost(workspace: Workspace) -> None:
     """The folder of a dataset with a manifest stays, also if the catalog does not know it."""
     dataset = workspace.create_draft("pets")
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM datasets")
     with Workspace(workspace.path):
         assert [path.name for path in (workspace.path / "datasets").iterdir()] == [dataset.id]
@@ -60,7 +61,7 @@ def test_opening__keeps_what_the_catalog_has_lost(workspace: Workspace) -> None:
 def test_orphans__of_a_creation_under_way(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder of a draft is kept while its row is not committed yet."""
     write, made = TransactionManifests.write, list[str]()
-    remover = threading.Thread(target=remove_remains, args=(workspace._context,))
+    remover = threading.Thread(target=remove_remains, args=(context_of(workspace),))
 
     def write_slowly(self: TransactionManifests) -> None:
         write(self)
@@ -79,7 +80,7 @@ def test_orphans__of_a_creation_under_way(workspace: Workspace, monkeypatch: pyt
 def test_opening__keeps_stages_for_a_retry(workspace: Workspace) -> None:
     """Temporary files of a killed task stay until vacuum, if a stage was complete and the dataset exists."""
     dataset = workspace.create_draft("draft")
-    spill = workspace._context.layout.spill
+    spill = layout_of(workspace).spill
     objects = objects_dataset(dataset.id)
     for name, stage in ((dataset.id, "first"), (objects, "first"), (dataset.id, ""), ("0" * len(objects), "first")):
         folder = spill / name / f"left {stage}"
@@ -96,7 +97,7 @@ def test_opening__keeps_stages_for_a_retry(workspace: Workspace) -> None:
 
 def test_opening__does_not_keep_old_stages(workspace: Workspace) -> None:
     """After a day the next opening removes them."""
-    folder = workspace._context.layout.spill / workspace.create_draft("draft").id / "left"
+    folder = layout_of(workspace).spill / workspace.create_draft("draft").id / "left"
     folder.mkdir(parents=True)
     Stages(folder).put("first", 1)
     for each in folder.iterdir():
@@ -108,7 +109,7 @@ def test_opening__does_not_keep_old_stages(workspace: Workspace) -> None:
 def test_deletion__removes_stages(workspace: Workspace) -> None:
     """Temporary files that wait for a retry go with their dataset."""
     dataset = workspace.create_draft("draft")
-    folder = workspace._context.layout.spill / dataset.id / "left"
+    folder = layout_of(workspace).spill / dataset.id / "left"
     folder.mkdir(parents=True)
     Stages(folder).put("first", 1)
     workspace.delete_dataset("draft")

@@ -11,6 +11,7 @@ from framedex.storage import datasets
 from framedex.storage.manifest import read_manifest
 from tests.gallery import SETTINGS, embedded, fill
 from tests.growth import part
+from tests.inside import catalog_of
 from tests.laws import rest_slow
 from tests.manifests import contents_of_all
 from tests.processes import start
@@ -185,7 +186,7 @@ def test_recover__after_a_kill(home: Path, lines: int) -> None:
 
 def head_of(dataset: Dataset) -> Any:
     """Return the generation that readers see."""
-    with dataset._context.catalog.read() as connection:
+    with catalog_of(dataset).read() as connection:
         return datasets.head(connection, dataset.id)
 
 

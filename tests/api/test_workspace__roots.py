@@ -21,8 +21,10 @@ from framedex.settings import Settings, load_settings
 from framedex.storage import datasets
 from framedex.storage.table_versions import Table
 from tests.buckets import Service
+from tests.environment import Environment
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write
+from tests.inside import context_of
 from tests.videos import numbered, write_video
 
 
@@ -48,7 +50,7 @@ def workspace(tmp_path: Path, root: Path) -> Iterator[Workspace]:
 
 def errors(dataset: Dataset) -> dict[str, str | None]:
     """Return the reason why an image could not be read, by file name; None for images that could."""
-    context = dataset._context
+    context = context_of(dataset)
     with context.catalog.read() as connection:
         head = datasets.head(connection, dataset.id)
     assert head is not None
@@ -317,25 +319,25 @@ def test_buckets__only_the_allowed(service: Service, tmp_path: Path) -> None:
             vectors.read(vectors.where([]).media_ids()[0])
 
 
-def test_settings__of_roots_and_buckets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_settings__of_roots_and_buckets(environment: Environment, tmp_path: Path) -> None:
     """Variables hold lists; an empty one allows nothing, and wrong entries are refused by name."""
     assert (load_settings().media_roots, load_settings().s3_allowed) == (None, None)
-    monkeypatch.setenv("FRAMEDEX_MEDIA_ROOTS", os.pathsep.join([str(tmp_path), "~/photos", "/b,c"]))
-    monkeypatch.setenv("FRAMEDEX_S3_ALLOWED", "a-bucket,b-bucket/folder/ ,")
+    environment["FRAMEDEX_MEDIA_ROOTS"] = os.pathsep.join([str(tmp_path), "~/photos", "/b,c"])
+    environment["FRAMEDEX_S3_ALLOWED"] = "a-bucket,b-bucket/folder/ ,"
     settings = load_settings()
     assert settings.media_roots == (tmp_path, Path("~/photos").expanduser(), Path("/b,c"))
     assert settings.s3_allowed == ("a-bucket", "b-bucket/folder")
-    monkeypatch.setenv("FRAMEDEX_MEDIA_ROOTS", "")
-    monkeypatch.setenv("FRAMEDEX_S3_ALLOWED", "")
+    environment["FRAMEDEX_MEDIA_ROOTS"] = ""
+    environment["FRAMEDEX_S3_ALLOWED"] = ""
     assert (load_settings().media_roots, load_settings().s3_allowed) == ((), ())
     for name, value in (
         ("FRAMEDEX_MEDIA_ROOTS", "photos"), ("FRAMEDEX_S3_ALLOWED", "a/../b"), ("FRAMEDEX_S3_ALLOWED", "https://a"),
         ("FRAMEDEX_S3_ALLOWED", "a bucket"),
     ):  # fmt: skip
-        with monkeypatch.context() as patched:
-            patched.setenv(name, value)
-            with pytest.raises(InvalidInput, match=f"^{name} is '{value}'"):
-                load_settings()
+        environment[name] = value
+        with pytest.raises(InvalidInput, match=f"^{name} is '{value}'"):
+            load_settings()
+        del environment[name]
 
 
 @pytest.mark.parametrize("name", ["media_roots", "s3_allowed"])

@@ -9,6 +9,7 @@ import pytest
 
 from framedex import Forbidden, InvalidInput, Workspace
 from framedex.settings import CHANGEABLE
+from tests.environment import Environment
 from tests.gallery import SETTINGS, embedded
 
 
@@ -94,14 +95,12 @@ def test_change_settings__refuses(workspace: Workspace, values: dict[str, Any], 
 
 @pytest.mark.parametrize("prefix", ["", "FRAMEDEX_"])
 @pytest.mark.parametrize("name", CHANGEABLE)
-def test_settings__names_of_the_interface(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prefix: str, name: str
-) -> None:
+def test_settings__names_of_the_interface(environment: Environment, tmp_path: Path, prefix: str, name: str) -> None:
     """The variables have the interface's names, with or without prefix; an error has the name that was set."""
     variable = f"{prefix}{name.upper()}"
-    monkeypatch.setenv(variable, "error" if name == "log_level" else "false")
+    environment[variable] = "error" if name == "log_level" else "false"
     with Workspace(tmp_path / "ws") as workspace:
         assert getattr(workspace.settings, name) in (False, "ERROR")
-    monkeypatch.setenv(variable, "nonsense")
+    environment[variable] = "nonsense"
     with pytest.raises(InvalidInput, match=f"^{variable} is 'nonsense'"):
         Workspace(tmp_path / "ws")

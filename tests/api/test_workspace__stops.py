@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from framedex import Aborted, Dataset, InvalidInput, TaskFailed, Workspace
 from framedex.cli.program import app
 from framedex.encoders import registry
-from framedex.jobs.ingest import ingest
 from framedex.records import DatasetStatus, ExportResult, ExportStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, Gate, embedded, fill
+from tests.inside import catalog_of, context_of
 from tests.pauses import run_of
+from tests.tuning import Tuning
 
 REASON = "the service stopped"
 COUNT = 32
@@ -65,10 +66,10 @@ def opening_when_stopped(gate: Gate | Stops, dataset: Dataset) -> Iterator[None]
     opening.join(60)
 
 
-def stopped(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, reason: str | None = REASON) -> Dataset:
+def stopped(home: Path, folder: Path, tuning: Tuning, reason: str | None = REASON) -> Dataset:
     """Return a dataset whose creation was stopped by the end of its workspace, after a checkpoint."""
-    monkeypatch.setattr(ingest, "_ENCODED", 4)
-    monkeypatch.setattr(ingest, "_COMMITTED", 8)
+    tuning.encoded_images = 4
+    tuning.committed_rows = 8
     encoder = Stops()
     registry.register("averages", lambda _name: encoder)
     workspace = Workspace(home, settings=SETTINGS)
@@ -82,12 +83,10 @@ def stopped(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, reason: s
 
 
 @pytest.mark.slow
-def test_close__with_a_reason__tasks_continue_in_the_next_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_close__with_a_reason__tasks_continue_in_the_next_process(tmp_path: Path, tuning: Tuning) -> None:
     """The task is FAILED with the reason, is listed as interrupted, and resumes from its checkpoint."""
     folder = fill(tmp_path / "images", COUNT)
-    dataset = stopped(tmp_path / "ws", folder, monkeypatch)
+    dataset = stopped(tmp_path / "ws", folder, tuning)
     counts = Counts()
     registry.register("averages", lambda _name: counts)
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
@@ -107,9 +106,9 @@ def test_close__with_a_reason__tasks_continue_in_the_next_process(
 
 
 @pytest.mark.slow
-def test_close__without_a_reason__aborts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close__without_a_reason__aborts(tmp_path: Path, tuning: Tuning) -> None:
     """An abort is no interruption: nothing runs again by itself."""
-    stopped(tmp_path / "ws", fill(tmp_path / "images", COUNT), monkeypatch, reason=None)
+    stopped(tmp_path / "ws", fill(tmp_path / "images", COUNT), tuning, reason=None)
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         assert (workspace.interrupted_tasks(), workspace.retry_interrupted()) == ([], [])
         assert workspace.tasks().tasks[0].status is TaskStatus.ABORTED
@@ -140,7 +139,7 @@ def test_close__after_an_abort_by_another_process(tmp_path: Path, folder: Path) 
     dataset = workspace.create_dataset("pets", folder, gate, wait=False)
     assert gate.reached.wait(60)
     assert dataset.task is not None
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE tasks SET abort_requested = 1")
     with opening_when_stopped(gate, dataset):
         workspace.close(REASON)
@@ -163,7 +162,7 @@ def test_close__tells_who_waits(tmp_path: Path, folder: Path) -> None:
     creation.start()
     assert gate.reached.wait(60)
     (record,) = workspace.tasks().tasks
-    dataset = Dataset(workspace._context, record.dataset_id, workspace.task(record.task_id))
+    dataset = Dataset(context_of(workspace), record.dataset_id, workspace.task(record.task_id))
     with opening_when_stopped(gate, dataset):
         workspace.close(REASON)
     creation.join(60)
@@ -188,7 +187,7 @@ def test_close__exports_end_with_the_reason(tmp_path: Path) -> None:
         while True:
             progress(0.5)
 
-    task = workspace._context.exports.start(dataset.id, tmp_path / "out.zip", job, created_by="ann")
+    task = context_of(workspace).exports.start(dataset.id, tmp_path / "out.zip", job, created_by="ann")
     assert began.wait(60)
     workspace.close(REASON)
     with Workspace(tmp_path / "ws", settings=SETTINGS) as again:
@@ -207,7 +206,7 @@ def test_close__refuses_a_reason_that_says_nothing(workspace: Workspace, reason:
 def test_interrupted_tasks__only_the_last_of_existing_datasets(workspace: Workspace) -> None:
     """What a later task followed, or what was deleted, is not run again."""
     first, second = (workspace.create_dataset(name, embedded([[1, 0], [0, 1]])) for name in ("first", "second"))
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE tasks SET status = 'FAILED', status_message = 'interrupted'")
     assert len(workspace.interrupted_tasks()) == 2
     first.add_media(embedded([[1, 1]]), auto_reindex=True)
@@ -217,10 +216,10 @@ def test_interrupted_tasks__only_the_last_of_existing_datasets(workspace: Worksp
 
 
 @pytest.mark.slow
-def test_retry__interrupted_tasks_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry__interrupted_tasks_on_the_command_line(tmp_path: Path, tuning: Tuning) -> None:
     """An option retries all of them and waits."""
     home = ["--workspace", str(tmp_path / "ws")]
-    stopped(tmp_path / "ws", fill(tmp_path / "images", COUNT), monkeypatch)
+    stopped(tmp_path / "ws", fill(tmp_path / "images", COUNT), tuning)
     registry.register("averages", lambda _name: Averages())
     shown = CliRunner().invoke(app, ["retry", "--interrupted", *home])
     assert "DATASET_CREATION task" in shown.output

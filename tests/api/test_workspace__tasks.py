@@ -12,6 +12,7 @@ from framedex.storage import datasets, task_rows
 from framedex.storage.schema import tasks
 from tests.gallery import SETTINGS, embedded, fill
 from tests.growth import part, status_of
+from tests.inside import catalog_of
 from tests.processes import finish, start
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -20,7 +21,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 @pytest.fixture
 def busy(workspace: Workspace) -> Workspace:
     """A workspace with 24 tasks of three datasets, an hour apart."""
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         for number, name in enumerate(["ants", "bees", "cats"]):
             record = datasets.find_dataset(connection, datasets.insert_dataset(connection, name, owned_by="me"))
             for turn in range(8):

@@ -13,6 +13,7 @@ import pytest
 from framedex import InvalidInput, Workspace
 from framedex.records import TaskStatus
 from tests.gallery import SETTINGS, Gate, embedded, fill
+from tests.inside import catalog_of
 from tests.pauses import run_of
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -74,7 +75,7 @@ def test_acting_as__a_task_that_another_process_retries(tmp_path: Path, folder: 
         copy = made.clone(wait=False)
         assert copy.task is not None
         copy.task.wait(60)
-        with first._context.catalog.write() as connection:
+        with catalog_of(first).write() as connection:
             connection.exec_driver_sql("UPDATE tasks SET status = 'FAILED' WHERE id = ?", (copy.task.id,))
             connection.exec_driver_sql("DELETE FROM snapshots WHERE dataset_id = ?", (copy.id,))
     with Workspace(tmp_path / "ws", settings=SETTINGS) as second:

@@ -12,15 +12,16 @@ import pyarrow as pa
 import pytest
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, ReadOnly, Workspace
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, SnapshotReason, TaskStatus
 from framedex.storage import schema
 from framedex.storage.blobs import Upload
 from framedex.storage.datasets import now
 from framedex.storage.table_versions import Table
+from tests.failures import failing
 from tests.gallery import SETTINGS, Faulty, Gate, fill
 from tests.growth import THRESHOLDS, columns_of, families, part
 from tests.image_files import encode, photo
+from tests.inside import catalog_of, stored_media
 from tests.pauses import Pause, all_threads_busy, run_of, watched
 from tests.prepared import prepared
 from tests.processes import finish, start
@@ -58,7 +59,7 @@ def home_of(workspace: Workspace, dataset: Dataset) -> Path:
 
 def generations_of(workspace: Workspace) -> int:
     """Return the number of generations of all datasets; a creation that takes long has shown early ones."""
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         return len(connection.execute(schema.generations.select()).all())
 
 
@@ -101,9 +102,9 @@ def test_vacuum__frees_what_rounds_of_changes_left(workspace: Workspace) -> None
 
 def test_vacuum__keeps_what_was_superseded_lately(workspace: Workspace, dataset: Dataset) -> None:
     """A state that was the head a moment ago stays for those who read it, however long ago it was written."""
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.execute(schema.generations.update().values(created_at=now() - timedelta(days=3)))
-    media = open_media(workspace._context, dataset.id)
+    media = stored_media(dataset)
     dataset.reindex(thresholds=THRESHOLDS)
     dataset.snapshot()
     dataset.delete_snapshot(dataset.snapshots()[1])
@@ -139,7 +140,7 @@ def test_vacuum__after_a_restore(workspace: Workspace, dataset: Dataset) -> None
     dataset.tag(dataset.where([]), "x")
     dataset.add_media(part(ROWS[200:], 200), auto_reindex=True)
     dataset.restore(first)
-    there, named = tables_of(workspace, dataset), {*open_media(workspace._context, dataset.id).generation.tables}
+    there, named = tables_of(workspace, dataset), {*stored_media(dataset).generation.tables}
     assert "tags" in there - named
     result = workspace.vacuum(older_than_s=0)
     assert (result.tables, tables_of(workspace, dataset)) == (len(there - named), named)
@@ -160,7 +161,7 @@ def test_vacuum__clones_stand_alone(workspace: Workspace, dataset: Dataset, gone
     """A clone and its source share files; whichever is changed, cleaned up or deleted, the other stays whole."""
     clone = dataset.clone()
     before = clone.to_arrow()
-    workspace._context.catalog.shrink()
+    catalog_of(workspace).shrink()
     assert workspace.vacuum(older_than_s=0).freed_bytes < 10_000
     stays, goes = (clone, dataset) if gone == "source" else (dataset, clone)
     churn(goes, 2)
@@ -182,7 +183,7 @@ def test_vacuum__says_what_the_disk_has_more(workspace: Workspace, dataset: Data
     dataset.snapshot()
     for snapshot in dataset.snapshots()[1:]:
         dataset.delete_snapshot(snapshot)
-    workspace._context.catalog.shrink()
+    catalog_of(workspace).shrink()
     before = size_of(workspace.path)
     assert workspace.vacuum(older_than_s=0).freed_bytes == pytest.approx(before - size_of(workspace.path), abs=20_000)
 
@@ -256,7 +257,7 @@ def stopped_addition(workspace: Workspace, dataset: Dataset) -> str:
 
 def resume_of(workspace: Workspace, task_id: str) -> object:
     """Return what a task can go on from."""
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         query = schema.tasks.select().where(schema.tasks.c.id == task_id)
         return connection.execute(query).one().resume
 
@@ -282,7 +283,7 @@ def test_vacuum__work_of_a_stopped_task(workspace: Workspace, dataset: Dataset) 
 def test_vacuum__work_that_nobody_can_go_on_from(workspace: Workspace, dataset: Dataset) -> None:
     """Once the dataset has changed, or after a week, a stopped addition would begin anew, so its rows go."""
     old = stopped_addition(workspace, dataset)
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.execute(
             schema.tasks.update().where(schema.tasks.c.id == old).values(end_time=now() - timedelta(days=8))
         )
@@ -367,7 +368,7 @@ def test_vacuum__uploads(workspace: Workspace, folder: Path) -> None:
     snapshot = dataset.snapshot()
     names = {
         row["path"]: row["media_id"]
-        for row in open_media(workspace._context, dataset.id).table.scan(["path", "media_id"]).read_all().to_pylist()
+        for row in stored_media(dataset).table.scan(["path", "media_id"]).read_all().to_pylist()
     }
     dataset.delete_media([names["0.png"], names["1.png"]])
     with Upload(workspace.path / "datasets" / dataset.id) as upload:  # whose task has not begun yet
@@ -420,7 +421,7 @@ def test_vacuum__catalog(workspace: Workspace, dataset: Dataset) -> None:
     before = size_of(workspace.path)
     workspace.vacuum(older_than_s=0)
     assert generations_of(workspace) == 2
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         assert all(not row.config for row in connection.execute(schema.tasks.select()).all() if row.config is not None)
     assert size_of(workspace.path) < before
 
@@ -473,18 +474,18 @@ def test_vacuum__before_a_restore_is_tried_again(workspace: Workspace, dataset: 
 
 def test_vacuum__while_an_export_runs(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """An export that is under way tells that it reads: the state that it began with stays until it ends."""
-    media = open_media(workspace._context, dataset.id)
-    with workspace._context.catalog.write() as connection:
+    media = stored_media(dataset)
+    with catalog_of(workspace).write() as connection:
         connection.execute(schema.generations.update().values(created_at=now() - timedelta(hours=1)))
     dataset.export(tmp_path / "out.zip", format="parquet")
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.execute(schema.exports.update().values(status="RUNNING", heartbeat_at=now()))
     dataset.reindex(thresholds=THRESHOLDS)
     dataset.snapshot()
     dataset.delete_snapshot(dataset.snapshots()[1])
     workspace.vacuum(older_than_s=0)
     assert Table(media.table.path, media.table.version).count() == 200
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.execute(schema.exports.update().values(status="COMPLETED"))
     workspace.vacuum(older_than_s=0)
     with pytest.raises(NotFound):
@@ -516,23 +517,19 @@ def test_changes__leave_what_may_still_be_read(tmp_path: Path) -> None:
         for number in range(5):
             dataset.tag(dataset.where([]), f"tag {number}")
         assert generations_of(workspace) == created + 5
-        with workspace._context.catalog.write() as connection:
+        with catalog_of(workspace).write() as connection:
             connection.execute(schema.generations.update().values(created_at=now() - timedelta(hours=1)))
         dataset.tag(dataset.where([]), "once more")
         assert generations_of(workspace) == created + 6, "a minute is not over"
 
 
-def test_changes__a_clean_up_that_fails_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes__a_clean_up_that_fails_fails_nothing(tmp_path: Path) -> None:
     """If old states cannot be freed, the change is made all the same."""
-
-    def refuse(*_args: object) -> None:
-        raise OSError("the disk does not answer")
-
     with Workspace(tmp_path / "ws", settings=AT_ONCE) as workspace:
         dataset = workspace.create_dataset("pets", part(ROWS[:50]))
-        monkeypatch.setattr("framedex.operations.vacuum.old_versions", refuse)
-        dataset.tag(dataset.where([]), "a")
-        assert dataset.add_media(part(ROWS[50:60], 50)).status is TaskStatus.COMPLETED
+        with failing("framedex.operations.vacuum.old_versions", error=OSError("the disk does not answer")):
+            dataset.tag(dataset.where([]), "a")
+            assert dataset.add_media(part(ROWS[50:60], 50)).status is TaskStatus.COMPLETED
         assert dataset.count() == 60
 
 
@@ -555,11 +552,11 @@ def test_reader__of_another_process_keeps_its_state(tmp_path: Path) -> None:
     """A reader of an old state in another process can finish, while changes here free superseded data."""
     code = """
         import sys, framedex
-        from framedex.operations.context import open_media
+        from tests.inside import stored_media
 
         with framedex.Workspace(sys.argv[1], read_only=True) as workspace:
             dataset = workspace.dataset("pets")
-            media = open_media(workspace._context, dataset.id)
+            media = stored_media(dataset)
             print("holds", flush=True)
             sys.stdin.readline()
             print(media.table.vectors()[1].shape[0], len(set(media.table.scan(["media_id"]).read_all()[0].to_pylist())))
@@ -572,9 +569,9 @@ def test_reader__of_another_process_keeps_its_state(tmp_path: Path) -> None:
         assert reader.stdout is not None
         assert reader.stdin is not None
         assert reader.stdout.readline() == "holds\n"
-        with workspace._context.catalog.write() as connection:  # it was written long ago, but was the head until now
+        with catalog_of(workspace).write() as connection:  # it was written long ago, but was the head until now
             connection.execute(schema.generations.update().values(created_at=now() - timedelta(days=1)))
-        held = open_media(workspace._context, dataset.id).table
+        held = stored_media(dataset).table
         churn(dataset, 3)
         workspace.vacuum()
         reader.stdin.write("\n")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from framedex import Histogram, InvalidInput, Workspace, vql
 from framedex.browse.histograms import value_histogram
-from framedex.operations.context import open_media
 from framedex.storage.media import EVERYTHING
 from tests.browse.test_issues import rewritten
 from tests.gallery import BROKEN, Gallery, embedded
+from tests.inside import stored_media
 from tests.laws import examples
 
 
@@ -125,4 +125,4 @@ def test_histogram__in_a_notebook(gallery: Gallery) -> None:
     assert f"{len(BROKEN)} without a value" in shown
     assert shown.count("class='bar'") == 8
     assert repr(histogram).startswith(f"<framedex.Histogram of 'blur': {histogram.total} values in 8 bins, limit ")
-    assert open_media(gallery.workspace._context, gallery.dataset.id).generation.summary.limits == {}
+    assert stored_media(gallery.dataset).generation.summary.limits == {}

@@ -11,18 +11,18 @@ import pytest
 from framedex import InvalidInput
 from framedex.browse.issues import issue_summaries, issues
 from framedex.issue_types import find_issue_type, issue_types
-from framedex.operations.context import open_media
 from framedex.storage import tables
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.table_versions import Table
 from tests.gallery import BROKEN, COPIES, NAMES, NEAR, Gallery
+from tests.inside import stored_media
 
 ISSUE_NAMES = sorted(issue_types())
 
 
 def rewritten(gallery: Gallery, folder: Path, change: Callable[[pa.Table], pa.Table]) -> Media:
     """Return the gallery's media from a changed copy of its table."""
-    media = open_media(gallery.workspace._context, gallery.dataset.id)
+    media = stored_media(gallery.dataset)
     rows = change(media.table.scan(media.table.schema.names).read_all())
     version = tables.append(folder / "media.lance", rows.to_batches(), rows.schema)
     return replace(media, table=Table(folder / "media.lance", version))

@@ -13,7 +13,6 @@ from playwright.sync_api import Page, Route, expect
 
 from framedex import Workspace, vql
 from framedex.hub import Hub
-from framedex.jobs.ingest import ingest
 from framedex.service.settings import ServiceSettings
 from tests.api.test_dataset__early import ROWS, GateAfter
 from tests.browser.site import Site, all_saved, first_image
@@ -22,6 +21,7 @@ from tests.gallery import ANIMALS, BROKEN, NAMES, SETTINGS, TOWNS
 from tests.image_files import flat, photo, write
 from tests.pauses import PATIENCE_S, all_threads_busy, wait_until
 from tests.service.live import live_service
+from tests.tuning import Tuning
 
 Open = Callable[..., Page]
 STOPPED = "The server has stopped. Start it again with:"
@@ -395,9 +395,9 @@ def test_tasks__that_failed(own_site: Site, open_page: Open, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_creation__is_looked_at_early(own_site: Site, open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creation__is_looked_at_early(own_site: Site, open_page: Open, tuning: Tuning) -> None:
     """While a dataset is created its first images are shown with the progress; the page says what has to wait."""
-    monkeypatch.setattr(ingest, "_COMMITTED", ROWS)
+    tuning.committed_rows = ROWS
     page = open_page(own_site, "/", allowed=("409",))
     first, second = GateAfter(0), GateAfter(2)
     bar = page.get_by_text("Being created: images that were read can be looked at and filtered.")

@@ -13,6 +13,7 @@ from framedex.operations import starting
 from framedex.records import CleanupResult, DatasetStatus, TaskRecord, TaskStatus
 from tests.gallery import SETTINGS, Gate, fill
 from tests.image_files import encode, photo, write
+from tests.inside import catalog_of
 from tests.pauses import Pause, all_threads_busy, run_of
 from tests.processes import start
 
@@ -407,7 +408,7 @@ def killed_while_deleting(workspace: Workspace, folder: Path) -> tuple[TaskRecor
     assert int(process.stdout.readline()) == COPIES
     while names_in(folder) == everything:
         assert process.poll() is None
-    with workspace._context.catalog.write():
+    with catalog_of(workspace).write():
         process.kill()
         process.communicate()
     left = names_in(folder)

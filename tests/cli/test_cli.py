@@ -18,6 +18,8 @@ import framedex
 from framedex import NotFound, Workspace
 from framedex.cli import main, printable
 from tests.buckets import Service
+from tests.environment import Environment
+from tests.failures import failing
 from tests.growth import part
 
 Run = Callable[..., tuple[int, str, str]]
@@ -106,17 +108,13 @@ def test_duplicates__says_what_to_keep(run: Run) -> None:
         assert group["confidence"] == 1
 
 
-def test_interrupt__says_what_was_done(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt__says_what_was_done(run: Run) -> None:
     """Ctrl-C ends a command with one line, which says what became of its task, and the status of interrupts."""
-
-    def interrupted(*_: Any, **__: Any) -> None:
-        interrupt = KeyboardInterrupt()
-        interrupt.add_note("The REINDEX of 'pets' was aborted: it has changed nothing.")
-        raise interrupt
-
-    monkeypatch.setattr(framedex.Dataset, "reindex", interrupted)
+    interrupt = KeyboardInterrupt()
+    interrupt.add_note("The REINDEX of 'pets' was aborted: it has changed nothing.")
     told = "error: interrupted (The REINDEX of 'pets' was aborted: it has changed nothing.)\n"
-    assert run("reindex", "pets") == (130, "", told)
+    with failing("framedex.Dataset.reindex", error=interrupt):
+        assert run("reindex", "pets") == (130, "", told)
 
 
 def test_issues__prints_no_control_characters(run: Run) -> None:
@@ -278,11 +276,9 @@ def test_card__is_markdown(run: Run, tmp_path: Path) -> None:
         (("histogram", "pets", "blur", "--bins", "0"), "bins must be a whole number from 1 to 1000, not 0"),
     ],
 )
-def test_errors__are_one_line_and_a_status(
-    run: Run, arguments: tuple[str, ...], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("in_tmp_path")
+def test_errors__are_one_line_and_a_status(run: Run, arguments: tuple[str, ...], expected: str) -> None:
     """What goes wrong is said in one line that names the value, without a traceback."""
-    monkeypatch.chdir(tmp_path)
     status, out, err = run(*arguments)
     assert (status, out) == (1, "")
     assert err.count("\n") == 1
@@ -358,14 +354,14 @@ def test_create_and_add__say_what_is_corrupted(run: Run, tmp_path: Path) -> None
     assert run("rm", "my pets", "--yes")[0] == 0
 
 
-def test_rm__switched_off(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rm__switched_off(run: Run, tmp_path: Path, environment: Environment) -> None:
     """Where the environment forbids it, a dataset stays, and the command says why."""
     Image.new("RGB", (20, 10), "red").save(tmp_path / "one.png")
     _json(run, "create", "kept", str(tmp_path))
-    monkeypatch.setenv("DELETE_DATASET_ENABLED", "false")
+    environment["DELETE_DATASET_ENABLED"] = "false"
     status, _, err = run("rm", "kept", "--yes")
     assert (status, err.strip()) == (1, "error: Delete dataset feature is not enabled")
-    monkeypatch.delenv("DELETE_DATASET_ENABLED")
+    del environment["DELETE_DATASET_ENABLED"]
     assert run("rm", "kept", "--yes")[0] == 0
 
 
@@ -425,10 +421,10 @@ def test_add__and_reindex_at_once(run: Run, growing: Path) -> None:
 
 
 @pytest.mark.slow
-def test_add__from_elsewhere(run: Run, growing: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_add__from_elsewhere(run: Run, growing: Path, service: Service, environment: Environment) -> None:
     """Archives and folders in buckets are added by their options; exactly one source is taken."""
-    monkeypatch.setenv("FRAMEDEX_S3_ENDPOINT", service.address)
-    monkeypatch.setenv("FRAMEDEX_S3_ATTEMPTS", "1")
+    environment["FRAMEDEX_S3_ENDPOINT"] = service.address
+    environment["FRAMEDEX_S3_ATTEMPTS"] = "1"
     with zipfile.ZipFile(growing / "blue.zip", "w") as archive:
         archive.write(growing / "blue.png", "sky/blue.png")
     assert _json(run, "add", "growing", "--archive", str(growing / "blue.zip"))["added"] == 1

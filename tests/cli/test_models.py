@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +14,10 @@ from framedex import Workspace
 from framedex.cli import main
 from framedex.settings import Settings
 from tests.enrichments import paint
+from tests.environment import Environment
 from tests.extras import need
+from tests.pauses import wait_until
+from tests.processes import is_blocked
 from tests.publisher import Publisher, publish
 
 need("onnx", "onnx", "onnxruntime")
@@ -26,12 +28,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def publisher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+def publisher(tmp_path: Path, environment: Environment) -> Iterator[Publisher]:
     """A publisher of one model in ONNX, which the settings list."""
     with publish(classifier(tmp_path / "original.onnx").read_bytes()) as server:
         listed = server.list_file(tmp_path / "list.toml", "tiny", file="tiny.onnx", kind="onnx")
-        monkeypatch.setenv("FRAMEDEX_MODEL_LIST", str(listed))
-        monkeypatch.setenv("FRAMEDEX_MODELS", str(tmp_path / "models"))
+        environment["FRAMEDEX_MODEL_LIST"] = str(listed)
+        environment["FRAMEDEX_MODELS"] = str(tmp_path / "models")
         yield server
 
 
@@ -122,9 +124,9 @@ def test_fetch__is_interrupted(publisher: Publisher, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "framedex", "models", "fetch", "tiny", "--yes"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     partial, half = tmp_path / "models" / "tiny.onnx.partial", len(publisher.content) // 2
-    while not partial.exists() or partial.stat().st_size < half:
-        assert process.poll() is None
-    time.sleep(0.3)  # Python loses an interrupt that comes between its last look for one and the wait for more bytes
+    wait_until(lambda: process.poll() is not None or (partial.exists() and partial.stat().st_size >= half))
+    # Python loses an interrupt that comes between its last look for one and the wait for more bytes.
+    wait_until(lambda: is_blocked(process.pid))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130

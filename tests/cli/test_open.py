@@ -34,12 +34,15 @@ ENVIRONMENT = {
 # Runs the command. With a first argument reading waits after two steps of eight images, until a file of that name is
 # there, or the process is to stop. At the end it prints how many images it read.
 PROGRAM = f"""
-import sys, time
+import sys
 from pathlib import Path
 from framedex.cli import main
 from framedex.jobs.ingest import encoding, ingest
+from tests.pauses import wait_until
+from tests.tuning import Tuning
 
-ingest._ENCODED = ingest._COMMITTED = {STEP}
+tuning = Tuning()
+tuning.encoded_images = tuning.committed_rows = {STEP}
 gate, report, encode = sys.argv.pop(1), ingest._Meter.report, encoding.file_vectors
 read = []
 
@@ -49,9 +52,8 @@ def count(files, encoder, vectors):
 
 def report_and_wait(meter):
     report(meter)
-    while gate and len(read) >= {2 * STEP} and not Path(gate).exists():
-        report(meter)  # raises once the task is to stop
-        time.sleep(0.01)
+    if gate and len(read) >= {2 * STEP}:
+        wait_until(lambda: report(meter) or Path(gate).exists())  # a report raises once the task is to stop
 
 encoding.file_vectors, ingest._Meter.report = count, report_and_wait
 try:
@@ -80,7 +82,12 @@ class Opened:
         self.errors = home.parent / "errors.txt"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**ENVIRONMENT, **environment}
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**ENVIRONMENT, **environment},
+                cwd=Path(__file__).parents[2],  # so that it can import from tests
             )
         assert self.process.stdout is not None
         self.lines = [self.process.stdout.readline(), self.process.stdout.readline()]

@@ -13,6 +13,7 @@ import pytest
 from framedex import Workspace
 from framedex.cli import main
 from framedex.hub import Hub
+from tests.environment import Environment
 from tests.hub.people import OPERATOR
 from tests.processes import start
 
@@ -196,13 +197,13 @@ def test_workspaces__names_of_several(run: Run) -> None:
         assert run("workspaces", *arguments)[0] == 1, arguments
 
 
-def test_multi_workspace__is_a_setting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_multi_workspace__is_a_setting(run: Run, environment: Environment) -> None:
     """With FRAMEDEX_MULTI_WORKSPACE a new admin leaves the others as they are."""
-    monkeypatch.setenv("FRAMEDEX_MULTI_WORKSPACE", "true")
+    environment["FRAMEDEX_MULTI_WORKSPACE"] = "true"
     create(run, "ann", "--admin")
     assert create(run, "bob", "--admin")[1] == "created bob, admin of 'Default Workspace'\n"
     assert run("users", "list")[1].count(": admin") == 2
-    monkeypatch.setenv("FRAMEDEX_MULTI_WORKSPACE", "perhaps")
+    environment["FRAMEDEX_MULTI_WORKSPACE"] = "perhaps"
     assert "FRAMEDEX_MULTI_WORKSPACE is 'perhaps': it must be true or false" in run("users", "list")[2]
 
 

@@ -10,6 +10,7 @@ from framedex.access import operator_actor
 from framedex.cli import main
 from framedex.hub import Hub
 from framedex.storage.service_db.setting_rows import put_setting
+from tests.environment import Environment
 from tests.gallery import SETTINGS
 
 
@@ -23,11 +24,11 @@ def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, t
 
 
 def test_settings__are_shown_with_their_sources(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], environment: Environment
 ) -> None:
     """Each setting has a line with its value and source; a workspace need not exist, and none is created."""
-    monkeypatch.setenv("FRAMEDEX_THREADS", "3")
-    monkeypatch.setenv("FRAMEDEX_SECRET_KEY", "planted secret of the service, long")
+    environment["FRAMEDEX_THREADS"] = "3"
+    environment["FRAMEDEX_SECRET_KEY"] = "planted secret of the service, long"
     shown = []
     for more in ([], ["--json"]):
         with pytest.raises(SystemExit) as exit_:
@@ -44,11 +45,11 @@ def test_settings__are_shown_with_their_sources(
 
 
 def test_settings__that_administrators_have_changed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], environment: Environment
 ) -> None:
     """What is stored takes precedence over the environment, as in the service; what it ignores there is not shown."""
-    monkeypatch.setenv("DATASET_SHARE_ENABLED", "true")
-    monkeypatch.setenv("DELETE_DATASET_ENABLED", "false")
+    environment["DATASET_SHARE_ENABLED"] = "true"
+    environment["DELETE_DATASET_ENABLED"] = "false"
     folder = tmp_path / "ws"
     with Workspace(folder, settings=SETTINGS) as workspace, Hub(workspace) as hub:
         hub.admin_settings.change(operator_actor("me"), "DATASET_SHARE_ENABLED", False)

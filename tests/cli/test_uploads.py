@@ -9,6 +9,7 @@ import pytest
 
 from framedex import Workspace
 from framedex.cli import main
+from tests.environment import Environment
 from tests.gallery import fill
 from tests.uploading import paths_of
 
@@ -83,10 +84,10 @@ def test_upload__discard(run: Run, files: list[Path]) -> None:
     assert result(run, "ls")[0]["status_new"] == "DRAFT"
 
 
-def test_upload__more_files_than_a_call_takes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload__more_files_than_a_call_takes(run: Run, tmp_path: Path, environment: Environment) -> None:
     """Many files are sent in several calls; if one fails, the message says how to go on."""
-    monkeypatch.setenv("FRAMEDEX_MAX_UPLOAD_FILES", "2")
-    monkeypatch.setenv("FRAMEDEX_MAX_TRANSACTION_FILES", "5")
+    environment["FRAMEDEX_MAX_UPLOAD_FILES"] = "2"
+    environment["FRAMEDEX_MAX_TRANSACTION_FILES"] = "5"
     files = sorted(fill(tmp_path / "images", 7).iterdir())
     status, _, error = run("upload", "pets", *files)
     assert status == 1

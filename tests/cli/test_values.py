@@ -8,6 +8,7 @@ import pytest
 
 from framedex import Dataset, Workspace, vql
 from tests.cli.running import Run, runner
+from tests.environment import Environment
 from tests.gallery import SETTINGS, embedded
 from tests.prepared import prepared
 
@@ -123,25 +124,25 @@ def test_tasks(pets: Dataset, run: Run) -> None:
     assert run("wait", "nothing")[0] == 1
 
 
-def test_completion(pets: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Run) -> None:
+def test_completion(pets: Dataset, environment: Environment, tmp_path: Path, run: Run) -> None:
     """A shell completes names of datasets; without a workspace there are none, and no error."""
     from framedex.cli.options import _dataset_names
 
-    monkeypatch.setenv("FRAMEDEX_WORKSPACE", str(tmp_path / "w"))
+    environment["FRAMEDEX_WORKSPACE"] = str(tmp_path / "w")
     assert _dataset_names("p") == ["pets"]
     assert _dataset_names("x") == []
-    monkeypatch.setenv("FRAMEDEX_WORKSPACE", str(tmp_path / "elsewhere"))
+    environment["FRAMEDEX_WORKSPACE"] = str(tmp_path / "elsewhere")
     assert _dataset_names("") == []
 
 
 def test_tables__have_whole_ids(
-    pets: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pets: Dataset, environment: Environment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a narrow terminal an id stays in one piece, so that it can be copied; other columns are folded."""
     from framedex.cli.output import print_table
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "60")
+    environment["COLUMNS"] = "60"
     media_id = pets.view.media_ids()[0]
     print_table(("image", "remark", "id"), [("a" * 50, "b" * 50, media_id)])
     shown = capsys.readouterr().out

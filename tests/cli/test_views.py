@@ -11,6 +11,7 @@ from framedex import Workspace
 from framedex.cli import main
 from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
+from tests.inside import runner_of
 from tests.prepared import prepared
 
 Run = Callable[..., tuple[int, str, str]]
@@ -70,7 +71,7 @@ def test_trend__plot(run: Run, tmp_path: Path) -> None:
     run("views", "pets", "--save", "good", "--vql", A)
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
         workspace.dataset("pets").add_media(labelled(10, "aaab"))
-        workspace._context.runner.after_commit = None
+        runner_of(workspace).after_commit = None
         workspace.dataset("pets").add_media(labelled(20, "bab"))
     status, out, _ = run("trend", "pets", "GOOD")
     assert status == 0

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from framedex import Client, Dataset, Workspace
-from framedex.client import ClientDataset, calls, comparison
+from framedex.client import ClientDataset, calls
 from framedex.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, WorkspaceError
 from framedex.hub import Hub
 from tests.gallery import SETTINGS
 from tests.service.client import BASE, LOCAL, client_of
 from tests.service.users import OPERATOR
+from tests.tuning import Tuning
 
 Keys = tuple[object, dict[str, tuple[str, str]]]
 
@@ -45,9 +46,9 @@ def test_report__is_that_of_the_library(client: Client, dataset: Dataset, tmp_pa
 
 
 @pytest.mark.slow
-def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, tuning: Tuning) -> None:
     """Rows that come in several pages are those of the library, from any offset and up to any limit."""
-    monkeypatch.setattr(comparison, "_PAGE_ROWS", 7)
+    tuning.client_page_rows = 7
     found, own = pets.compare("before"), dataset.compare("before")
     for offset, limit in ((0, None), (3, None), (0, 14), (5, 9), (19, 5), (20, None), (50, 3), (0, 0)):
         pages = found.to_arrow("retagged", offset=offset, limit=limit)
@@ -66,7 +67,7 @@ def test_compare__stays_as_it_is(pets: ClientDataset) -> None:
     assert pets.compare("before").counts["retagged"] == 30
 
 
-def test_compare__refuses(pets: ClientDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare__refuses(pets: ClientDataset, tuning: Tuning) -> None:
     """States and changes that do not exist are refused, and what no view of a service can hold."""
     for before, after in (("never", "head"), ("before", "never")):
         with pytest.raises(NotFound, match="'never'"):
@@ -79,7 +80,7 @@ def test_compare__refuses(pets: ClientDataset, monkeypatch: pytest.MonkeyPatch) 
         found.view("removed")
     with pytest.raises(InvalidInput, match="offset"):
         found.to_arrow("added", offset=-1)
-    monkeypatch.setattr(comparison, "MOST_IDS", 19)
+    tuning.client_ids = 19
     with pytest.raises(InvalidInput, match="up to 19 rows, not 20"):
         found.view("retagged")
 

@@ -3,12 +3,13 @@
 import pytest
 
 from framedex import Client, Dataset, InvalidInput, NotFound, Workspace, vql
-from framedex.client import notifications
 from framedex.errors import Conflict, Unavailable
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
+from tests.inside import layout_of
 from tests.service.live import live_service
+from tests.tuning import Tuning
 
 
 @pytest.mark.slow
@@ -24,7 +25,7 @@ def test_saved_views__are_those_of_the_library(client: Client, dataset: Dataset)
     assert pets.save_view("words", caption="dog", threshold=0.5).record.filters.threshold == "0.5"
     assert [each.name for each in pets.views()] == ["words", "Sharp"]
     assert pets.saved_view("SHARP").id == pets.saved_view(saved.id).id == saved.id
-    dataset.add_media(fill(dataset._context.layout.root.parent / "more", 2))
+    dataset.add_media(fill(layout_of(dataset).root.parent / "more", 2))
     assert saved.trend().model_dump() == own.trend().model_dump()
     assert repr(saved).startswith("<framedex.ClientSavedView 'Sharp': ")
     saved.set_alerting(enabled=False)
@@ -55,7 +56,7 @@ def test_notifications__are_listed_and_read(client: Client, hub: Hub, dataset: D
     """Notifications are listed, counted and marked."""
     for name in ("one", "two"):
         dataset.save_view(name)
-    dataset.add_media(fill(dataset._context.layout.root.parent / "more", 1))
+    dataset.add_media(fill(layout_of(dataset).root.parent / "more", 1))
     hub.notifications.deliver()
     page = client.notifications.list(limit=1)
     assert (page.notifications[0].metadata.view_name, page.total, page.has_more) == ("two", 2, True)
@@ -68,11 +69,9 @@ def test_notifications__are_listed_and_read(client: Client, hub: Hub, dataset: D
 
 
 @pytest.mark.slow
-def test_stream__continues_after_a_break(
-    workspace: Workspace, hub: Hub, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stream__continues_after_a_break(workspace: Workspace, hub: Hub, dataset: Dataset, tuning: Tuning) -> None:
     """The stream of a client yields each notification once, also after the service was stopped and started again."""
-    monkeypatch.setattr(notifications, "_PAUSE_S", 0.05)
+    tuning.client_pause_s = 0.05
     dataset.save_view("all")
     folder = workspace.path.parent
     dataset.add_media(fill(folder / "0", 1, first_seed=100))

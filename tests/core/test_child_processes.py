@@ -19,6 +19,6 @@ def test_process__that_ends() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_process__that_does_not_end() -> None:
     """One that goes on is killed."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     wait_or_kill(process, 0.01)
     assert process.returncode == -signal.SIGKILL

@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from framedex.core import gpus
+from tests.environment import Environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drivers have files on Linux")
 
 
 @pytest.fixture
-def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def devices(tmp_path: Path, environment: Environment, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without GPUs."""
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
+        environment.pop(name, None)
     monkeypatch.setattr(gpus, "_DEVICES", tmp_path / "dev")
     monkeypatch.setattr(gpus, "_AMD", tmp_path / "nodes")
     (tmp_path / "dev").mkdir()
@@ -30,12 +31,12 @@ def test_gpus__none(devices: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "count"), [(None, 3), ("", 0), ("-1", 0), ("1", 1), ("0,2", 2), ("0,-1,2", 1), ("0,1,2,3,4", 3)]
 )
-def test_gpus__of_nvidia(devices: Path, monkeypatch: pytest.MonkeyPatch, chosen: str | None, count: int) -> None:
+def test_gpus__of_nvidia(devices: Path, environment: Environment, chosen: str | None, count: int) -> None:
     """Each device has a file; a variable restricts a process to some of them."""
     for name in ("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1", "nvidia2"):
         (devices / name).touch()
     if chosen is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+        environment["CUDA_VISIBLE_DEVICES"] = chosen
     assert (gpus.may_have_gpu(), gpus.gpu_count()) == (True, count)
 
 

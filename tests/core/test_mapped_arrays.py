@@ -4,7 +4,6 @@ import ctypes
 import mmap
 import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from framedex.core.mapped_arrays import announce, read_sparsely
+from tests.pauses import wait_until
 
 ROWS, WIDTH = 4096, 1024
 PAGE_ROWS = mmap.PAGESIZE // WIDTH
@@ -56,9 +56,7 @@ def test_announce__reads_the_announced_rows(array: npt.NDArray[np.uint8]) -> Non
     starts, stops = np.array([100, 140, 3000]), np.array([101, 150, 3010])
     announce(array, starts, stops)
     least, most = (150 - 100 + 10) // PAGE_ROWS, (150 - 100 + 10) // PAGE_ROWS + 4
-    end = time.monotonic() + 30
-    while in_memory(array) < least and time.monotonic() < end:
-        time.sleep(0.001)
+    wait_until(lambda: in_memory(array) >= least)
     for start, stop in zip(starts, stops, strict=True):
         assert (array[start:stop, 5] == 5).all()
     assert least <= in_memory(array) <= most

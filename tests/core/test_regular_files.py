@@ -32,12 +32,11 @@ READERS: list[Callable[[Path], object]] = [
 
 
 @pytest.fixture
-def bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def bound(in_tmp_path: Path) -> Iterator[Path]:
     """A socket in the file system."""
-    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     with socket.socket(socket.AF_UNIX) as opened:
-        opened.bind("socket")
-        yield tmp_path / "socket"
+        opened.bind("socket")  # its path must be short
+        yield in_tmp_path / "socket"
 
 
 @pytest.mark.parametrize("read", READERS)

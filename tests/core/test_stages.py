@@ -10,6 +10,7 @@ import pytest
 
 from framedex.core import stages as module
 from framedex.core.stages import Stages, last_stage_time
+from tests.failures import failing
 
 
 def test_stages__keep_results(tmp_path: Path) -> None:
@@ -52,14 +53,9 @@ def test_stages__end_with_the_machine(tmp_path: Path, monkeypatch: pytest.Monkey
     assert last_stage_time(tmp_path) is not None
 
 
-def test_stages__are_not_kept_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages__are_not_kept_on_a_full_disk(tmp_path: Path) -> None:
     """The result is returned all the same; files that a crash of the machine cut off do not count."""
-
-    def fail(_stages: Stages, _name: str, _result: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Stages, "put", fail)
+    with failing("framedex.core.stages.Stages.put", error=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))):
         assert Stages(tmp_path).once("first", lambda: 1) == 1
     for content in (b"", b"\0" * 100, b"another time\n"):
         (tmp_path / "stage-first").write_bytes(content)

@@ -12,6 +12,7 @@ import pytest
 from framedex.core import table_rows
 from framedex.core.table_rows import csv_rows, parquet_rows, python_values
 from framedex.errors import InvalidInput
+from tests.tuning import Tuning
 
 INVALID_UTF8 = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
 
@@ -51,9 +52,9 @@ def test_csv__line_without_an_end() -> None:
     assert file.count < table_rows.MAX_ROW + 2**16
 
 
-def test_csv__row_of_many_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv__row_of_many_lines(tuning: Tuning) -> None:
     """The limit is one for all lines of a quoted cell, and begins again with each row."""
-    monkeypatch.setattr(table_rows, "MAX_ROW", 20)
+    tuning.table_row = 20
     assert len(list(csv_rows(io.StringIO("path/of/an/image\n" * 10)))) == 10
     with pytest.raises(csv.Error, match="line 4: a row may have"):
         list(csv_rows(io.StringIO('a\n"' + "x" * 8 + "\n" + "x" * 8 + "\n" + "x" * 8 + '"\n')))
@@ -78,9 +79,9 @@ def test_parquet__repeated_texts_of_one_row(tmp_path: Path) -> None:
         rows(tmp_path / "a.parquet", path=["a.jpg"], labels=[["x" * 2**16] * 300])
 
 
-def test_parquet__large_batches_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet__large_batches_are_split(tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows within the limit are read, however large all of them are."""
-    monkeypatch.setattr(table_rows, "MAX_ROW", 200)
+    tuning.table_row = 200
     sizes: list[int] = []
     convert = table_rows.python_values
 
@@ -94,9 +95,11 @@ def test_parquet__large_batches_are_split(tmp_path: Path, monkeypatch: pytest.Mo
     assert max(sizes) <= 2
 
 
-def test_parquet__text_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet__text_that_is_too_long_is_not_read(
+    tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The directory of the file tells the size, so that no batch is read."""
-    monkeypatch.setattr(table_rows, "MAX_ROW", 1000)
+    tuning.table_row = 1000
     monkeypatch.delattr(pq.ParquetFile, "iter_batches")
     with pytest.raises(InvalidInput, match="column 'path' has more than 1,000 bytes in a row"):
         rows(tmp_path / "a.parquet", path=["x" * 3000])

@@ -24,7 +24,9 @@ from framedex.encoders import (
 from framedex.encoders.registry import automatic
 from framedex.errors import Conflict, InvalidInput, NotFound, Unavailable
 from framedex.settings import Settings
+from tests.environment import Environment
 from tests.extras import need
+from tests.pauses import wait_until
 from tests.processes import finish, start
 from tests.publisher import Publisher, publish
 
@@ -188,15 +190,14 @@ def test_fetch__into_no_folder(tmp_path: Path, publisher: Publisher) -> None:
 
 
 @pytest.mark.slow
-def test_fetch__after_a_kill(tmp_path: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch__after_a_kill(tmp_path: Path, publisher: Publisher, environment: Environment) -> None:
     """A process that is killed in the middle leaves a part, which the next one continues."""
-    _by_environment(settings_for(publisher, tmp_path), monkeypatch)
+    _by_environment(settings_for(publisher, tmp_path), environment)
     publisher.pause = threading.Event()
     process = start(FETCH)
     partial = tmp_path / "models" / "tiny.onnx.partial"
     half = len(publisher.content) // 2
-    while not partial.exists() or partial.stat().st_size < half:
-        assert process.poll() is None
+    wait_until(lambda: process.poll() is not None or (partial.exists() and partial.stat().st_size >= half))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     publisher.pause.set()
@@ -207,13 +208,12 @@ def test_fetch__after_a_kill(tmp_path: Path, publisher: Publisher, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_fetch__by_two_processes(tmp_path: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch__by_two_processes(tmp_path: Path, publisher: Publisher, environment: Environment) -> None:
     """One downloads; the other waits and uses the file."""
-    _by_environment(settings_for(publisher, tmp_path), monkeypatch)
+    _by_environment(settings_for(publisher, tmp_path), environment)
     publisher.pause = threading.Event()
     first = start(FETCH)
-    while not publisher.requests:
-        assert first.poll() is None
+    wait_until(lambda: publisher.requests or first.poll() is not None)
     second = start(FETCH)
     assert second.stdout is not None
     assert second.stdout.readline() == "waits\n"
@@ -222,9 +222,9 @@ def test_fetch__by_two_processes(tmp_path: Path, publisher: Publisher, monkeypat
     assert len(publisher.requests) == 1
 
 
-def _by_environment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FRAMEDEX_MODELS", str(settings.models))
-    monkeypatch.setenv("FRAMEDEX_MODEL_LIST", str(settings.model_list))
+def _by_environment(settings: Settings, environment: Environment) -> None:
+    environment["FRAMEDEX_MODELS"] = str(settings.models)
+    environment["FRAMEDEX_MODEL_LIST"] = str(settings.model_list)
 
 
 def test_auto__uses_a_fetched_model(tmp_path: Path, publisher: Publisher) -> None:

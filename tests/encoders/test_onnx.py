@@ -1,6 +1,7 @@
 """ONNX models as encoders: their inputs, their vectors, and reproducibility."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -204,12 +205,11 @@ def test_name__leads_to_the_same_encoder(tmp_path: Path) -> None:
     assert bytes.fromhex(out) == vectors(encoder, photo(1)).tobytes()
 
 
-def test_name__is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name__is_absolute(tmp_path: Path) -> None:
     """A relative path becomes absolute, so that the name is valid in any folder."""
     classifier(tmp_path / "small.onnx")
-    monkeypatch.chdir(tmp_path)
-    encoder, _ = choose_encoder("onnx:small.onnx?resize=crop")
-    monkeypatch.chdir("/")
+    with chdir(tmp_path):
+        encoder, _ = choose_encoder("onnx:small.onnx?resize=crop")
     assert encoder.name == f"onnx:{tmp_path}/small.onnx?resize=crop"
     assert choose_encoder(encoder.name)[0] is encoder
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from framedex.encoders.open_clip_names import ModelName
 from framedex.errors import InvalidInput
+from tests.environment import Environment
 
 
 @pytest.mark.parametrize(
@@ -26,19 +27,18 @@ def test_parse__forms(name: str, expected: ModelName) -> None:
     assert str(expected) == name
 
 
-def test_parse__relative_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parse__relative_paths_become_absolute(in_tmp_path: Path) -> None:
     """A relative folder or file becomes absolute."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "open_clip_config.json").touch()
-    monkeypatch.chdir(tmp_path)
+    (in_tmp_path / "mine").mkdir()
+    (in_tmp_path / "mine" / "open_clip_config.json").touch()
     for given_name, path in (("mine", "mine"), ("./other", "other"), ("../other", "../other")):
-        assert ModelName.parse(f"open_clip:{given_name}") == ModelName(path=(tmp_path / path).resolve())
-    assert ModelName.parse("open_clip:RN50/a/b.pt") == ModelName("RN50", path=tmp_path / "a" / "b.pt")
+        assert ModelName.parse(f"open_clip:{given_name}") == ModelName(path=(in_tmp_path / path).resolve())
+    assert ModelName.parse("open_clip:RN50/a/b.pt") == ModelName("RN50", path=in_tmp_path / "a" / "b.pt")
 
 
-def test_parse__home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parse__home_folder(tmp_path: Path, environment: Environment) -> None:
     """A path may begin with the home folder."""
-    monkeypatch.setenv("HOME", str(tmp_path))
+    environment["HOME"] = str(tmp_path)
     assert ModelName.parse("open_clip:~/mine") == ModelName(path=tmp_path / "mine")
     assert ModelName.parse("open_clip:RN50/~/x.pt") == ModelName("RN50", path=tmp_path / "x.pt")
 

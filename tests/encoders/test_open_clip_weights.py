@@ -16,6 +16,7 @@ from framedex.encoders.registry import CLIP, CLIP_ON_HUB
 from framedex.errors import InvalidInput, MissingDependency, NotFound, Unavailable
 from framedex.settings import Settings
 from tests.encoders.clip import random_state, write_folder
+from tests.environment import Environment
 from tests.make_checkpoints import CONFIG
 from tests.processes import run
 
@@ -97,13 +98,12 @@ class Code:
 
 
 @pytest.mark.slow
-def test_weights__with_code(tmp_path: Path, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights__with_code(in_tmp_path: Path, state: dict[str, Any]) -> None:
     """A file that would run code is rejected, and no code runs."""
-    monkeypatch.chdir(tmp_path)
-    write_folder(tmp_path, state, "model.pth")
-    (tmp_path / "model.pth").write_bytes(pickle.dumps({"state_dict": Code()}))
+    write_folder(in_tmp_path, state, "model.pth")
+    (in_tmp_path / "model.pth").write_bytes(pickle.dumps({"state_dict": Code()}))
     with pytest.raises(InvalidInput, match="cannot be loaded"):
-        OpenClipEncoder(tmp_path)
+        OpenClipEncoder(in_tmp_path)
     assert not Path("ran").exists()
 
 
@@ -193,7 +193,7 @@ def test_download__only_with_leave(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_auto__weights_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto__weights_in_the_cache(tmp_path: Path, environment: Environment) -> None:
     """`auto` is CLIP if its weights are in the cache of the hub; the check loads no engine."""
     load_open_clip()
     repository = tmp_path / f"models--{CLIP_ON_HUB.replace('/', '--')}"
@@ -207,9 +207,9 @@ def test_auto__weights_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         from framedex.settings import Settings
         print(*automatic(Settings()), "torch" in sys.modules)
         """
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    environment["HF_HUB_CACHE"] = str(tmp_path)
     assert run(code).startswith(f"{CLIP} auto: open_clip is installed and the weights are on this machine False")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "empty"))
+    environment["HF_HUB_CACHE"] = str(tmp_path / "empty")
     assert run(code).startswith(
         "gist auto: the weights of open_clip:ViT-B-32/laion2b_s34b_b79k are not on this machine"
     )

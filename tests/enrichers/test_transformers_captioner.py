@@ -14,6 +14,7 @@ from framedex.encoders.weights import sha256_of
 from framedex.enrichers import TransformersCaptioner
 from framedex.errors import InvalidInput, NotFound
 from tests.enrichers.captioners import TRAINED, write_tiny
+from tests.environment import Environment
 from tests.make_captioner import exact
 from tests.shapes import Scene, draw
 
@@ -207,13 +208,15 @@ def test_files__that_are_no_json(copied: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_captioner__needs_no_network(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captioner__needs_no_network(
+    tiny: Callable[[str], Path], environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No network is used, even if no variable forbids it."""
     asked: list[object] = []
     monkeypatch.setattr(socket.socket, "connect", lambda _socket, address: asked.append(address))
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_args, **_named: asked.append(host))
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
+        environment.pop(name, None)
     for folder in (TRAINED, tiny("blip"), tiny("llava")):
         TransformersCaptioner(folder, device="cpu")
     assert not asked

@@ -5,10 +5,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+
+from tests.pauses import wait_until
 
 ACCESS = {
     "RAY_AUTH_MODE": "token",
@@ -47,16 +48,18 @@ def client_server(address: str) -> Iterator[str]:
         [sys.executable, "-m", "ray.util.client.server", *options], env=environment(),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            with suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            time.sleep(0.05)
         try:
+            wait_until(lambda: _answers(port))
             yield f"ray://127.0.0.1:{port}"
         finally:
             process.kill()
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
 
 
 def environment() -> dict[str, str]:

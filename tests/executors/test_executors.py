@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,7 +15,9 @@ import pytest
 
 from framedex.errors import Aborted, Unavailable
 from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor, forked, functions
+from tests.environment import Environment
 from tests.executors import work
+from tests.pauses import wait_until
 from tests.processes import is_running
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
@@ -37,17 +38,9 @@ def processes() -> Iterator[ProcessExecutor]:
         yield made
 
 
-def until(happens: Callable[[], bool]) -> None:
-    """Wait until something happens."""
-    end = time.monotonic() + 20
-    while not happens():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-
-
-def test_map__keeps_the_order(executor: Executor) -> None:
+def test_map__keeps_the_order(executor: Executor, tmp_path: Path) -> None:
     """Results come in the order of the items, whichever is done first."""
-    assert list(executor.map(work.slow_square, range(30))) == [number**2 for number in range(30)]
+    assert list(executor.map(partial(work.late_square, tmp_path), range(30))) == [number**2 for number in range(30)]
     assert list(executor.map(partial(pow, 2), [])) == []
 
 
@@ -114,8 +107,8 @@ def test_processes__that_always_end(processes: ProcessExecutor, number: int, nam
 def test_processes__end_with_their_executor(tmp_path: Path) -> None:
     """Leaving an executor ends its processes at once, also those that work."""
     with ProcessExecutor(2) as made:
-        waiting = [made.submit(work.sleep_in, tmp_path) for _ in range(2)]
-        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        waiting = [made.submit(work.wait_in, tmp_path) for _ in range(2)]
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
         pids = made.pids
     assert sorted(pids) == sorted(int(each.name) for each in tmp_path.iterdir())
     assert not any(map(is_running, pids))
@@ -161,8 +154,8 @@ def test_forks__of_a_killed_process(tmp_path: Path) -> None:
     """Workers end with the process that forked them; their items run again, in workers of another one."""
     with ProcessExecutor(2) as made:
         parent = made.call(work.parent_of, None)
-        waiting = [made.submit(work.sleep_once, tmp_path / str(number)) for number in range(2)]
-        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        waiting = [made.submit(work.wait_once, tmp_path / str(number)) for number in range(2)]
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
         first = made.pids
         os.kill(parent, signal.SIGKILL)
         assert [each.result(20) for each in waiting] == ["done", "done"]
@@ -183,7 +176,7 @@ def test_forks__after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
             patched.setattr(Connection, "recv", _interrupt)
             with pytest.raises(KeyboardInterrupt):
                 process.poll()
-        until(lambda: not is_running(process.pid))
+        wait_until(lambda: not is_running(process.pid))
         assert process.wait(5) == process.poll() == -signal.SIGKILL
         other, _ = server.fork()
         assert other.poll() is None
@@ -230,13 +223,13 @@ def test_processes__end_with_a_killed_program(tmp_path: Path) -> None:
     """Workers end at once when their program is killed, in the middle of an item."""
     program = (
         "from pathlib import Path\nfrom framedex.executors import ProcessExecutor\nfrom tests.executors import work\n"
-        f"with ProcessExecutor(2) as made:\n    list(made.map(work.sleep_in, [Path({str(tmp_path)!r})] * 2))\n"
+        f"with ProcessExecutor(2) as made:\n    list(made.map(work.wait_in, [Path({str(tmp_path)!r})] * 2))\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], env=_environment()) as process:
-        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
         process.kill()
     pids = [int(each.name) for each in tmp_path.iterdir()]
-    until(lambda: not any(map(is_running, pids)))
+    wait_until(lambda: not any(map(is_running, pids)))
 
 
 def _environment() -> dict[str, str]:
@@ -244,12 +237,12 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_processes__of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes__of_a_notebook(environment: Environment) -> None:
     """A cell runs functions in processes, which do not run the kernel again."""
     import nbformat
     from nbclient import NotebookClient
 
-    monkeypatch.setenv("PYTHONPATH", _environment()["PYTHONPATH"])
+    environment["PYTHONPATH"] = _environment()["PYTHONPATH"]
     cells = ["import sys; sys.argv = ['', '/dev/null']", SCRIPT]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])  # type: ignore[no-untyped-call] # untyped there
     NotebookClient(notebook, timeout=60, kernel_name="python3").execute()

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
@@ -21,8 +20,10 @@ from framedex.executors import ray as ray_module
 from framedex.settings import PROCESSES, Settings, check_executor
 from tests.analysis.arrays import clustered
 from tests.analysis.grouped.searches import by_row, found
+from tests.environment import Environment, restored
 from tests.executors import work
 from tests.executors.ray_cluster import ACCESS, client_server, environment
+from tests.pauses import wait_until
 from tests.processes import is_running
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
@@ -31,24 +32,15 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are s
 @pytest.fixture(scope="module")
 def executor(ray_address: str) -> Iterator[RayExecutor]:
     """An executor on the cluster."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ACCESS.items():
-            patch.setenv(name, value)
+    with restored() as environment:
+        environment.update(ACCESS)
         made = RayExecutor(ray_address)
     with made:
         yield made
 
 
-def until(happens: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait until something happens."""
-    end = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-
-
 @pytest.mark.slow
-def test_map__is_that_of_threads_and_processes(executor: RayExecutor) -> None:
+def test_map__is_that_of_threads_and_processes(executor: RayExecutor, tmp_path: Path) -> None:
     """Results are equal bit for bit, in the order of the items, and can be written to."""
     items = [np.random.default_rng(number).standard_normal((30 + number, 40), dtype=np.float32) for number in range(12)]
     on_ray = list(executor.map(work.products, items))
@@ -58,7 +50,7 @@ def test_map__is_that_of_threads_and_processes(executor: RayExecutor) -> None:
                 np.testing.assert_array_equal(mine, other, strict=True)
     on_ray[0][:] = 0
     assert "ray" not in sys.modules  # it is loaded in another process
-    assert list(executor.map(work.slow_square, range(30))) == [number**2 for number in range(30)]
+    assert list(executor.map(partial(work.late_square, tmp_path), range(30))) == [number**2 for number in range(30)]
     assert list(executor.map(partial(pow, 2), [])) == []
 
 
@@ -133,9 +125,9 @@ def test_abort__leaves_no_worker_busy(executor: RayExecutor, tmp_path: Path) -> 
             raise Aborted("aborted on request")
 
     with pytest.raises(Aborted):
-        list(executor.map(work.sleep_in, [tmp_path] * 10, check=check))
+        list(executor.map(work.wait_in, [tmp_path] * 10, check=check))
     pids = [int(each.name) for each in tmp_path.iterdir()]
-    until(lambda: not any(map(is_running, pids)))
+    wait_until(lambda: not any(map(is_running, pids)))
     assert executor.call(work.square, 6) == 36  # within the time of a test: the processors are free
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -184,7 +176,7 @@ from framedex.executors import RayExecutor
 from tests.executors import work
 with RayExecutor(workers=2, memory=10**9, gpus=1) as executor:
     assert (executor.workers, executor.capacity.gpus, executor.capacity.memory) == (2, 1, 10**9)
-    list(executor.map(work.sleep_in, [Path(sys.argv[1])] * 2))
+    list(executor.map(work.wait_in, [Path(sys.argv[1])] * 2))
 """
 
 
@@ -210,15 +202,15 @@ def test_cluster__of_its_own(tmp_path: Path) -> None:
     home.mkdir()
     environment_ = {name: value for name, value in environment().items() if not name.startswith("RAY_")}
     with subprocess.Popen([sys.executable, "-c", OWN, tmp_path], env={**environment_, "HOME": str(home)}) as process:
-        until(lambda: len(list(tmp_path.iterdir())) == 3 or process.poll() is not None, 60)
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 3 or process.poll() is not None, 60)
         started = descendants(process.pid)
         names = [Path(f"/proc/{each}/comm").read_text().strip() for each in started]
         assert {"raylet", "gcs_server"} <= set(names)
         [temporary] = {each for each in Path("/tmp").glob("framedex-ray-*") if _is_open_in(each, started)}
         assert _listening(started) <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1
         process.kill()
-    until(lambda: not any(map(is_running, started)))
-    until(lambda: not temporary.exists())
+    wait_until(lambda: not any(map(is_running, started)))
+    wait_until(lambda: not temporary.exists())
     assert list(home.iterdir()) == []
 
 
@@ -233,9 +225,9 @@ def test_cluster__whose_connected_process_is_killed() -> None:
         assert any(b"agent" in Path(f"/proc/{each}/cmdline").read_bytes() for each in started)
         own._process.kill()
         with pytest.raises(Unavailable, match="has ended"):
-            own.call(work.slow_square, 3)
-        until(lambda: not any(map(is_running, started)), 15)
-        until(lambda: not folder.exists())
+            own.call(work.square, 3)
+        wait_until(lambda: not any(map(is_running, started)), 15)
+        wait_until(lambda: not folder.exists())
 
 
 def _is_open_in(folder: Path, pids: list[int]) -> bool:
@@ -260,11 +252,11 @@ def _listening(pids: list[int]) -> set[str]:
     return found
 
 
-def test_address__that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address__that_cannot_be_reached(environment: Environment) -> None:
     """It is named, before Ray starts."""
     with pytest.raises(Unavailable, match=r"the Ray cluster at ray://127\.0\.0\.1:1 cannot be reached: .*refused"):
         RayExecutor("ray://127.0.0.1:1")
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    environment["RAY_ADDRESS"] = "127.0.0.1:1"
     with pytest.raises(Unavailable, match=r"the Ray cluster at 127\.0\.0\.1:1 cannot be reached"):
         open_executor(Settings(executor="ray"))
 

@@ -22,10 +22,10 @@ processes = pytest.mark.skipif(sys.platform == "win32", reason="processes are st
 
 
 @pytest.fixture(scope="module", params=[ThreadExecutor, pytest.param(ProcessExecutor, marks=processes)])
-def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executor]:
     """Each executor of this machine, with three workers, 100 bytes and a GPU."""
     with request.param(3, memory=100, gpus=1) as made:
-        list(made.map(work.pause, [0.05] * 6))  # all workers have started
+        list(made.map(partial(work.meet, tmp_path_factory.mktemp("started"), 3), range(3)))  # all workers have started
         yield made
 
 
@@ -54,7 +54,7 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
 def test_needs__bound_the_items_at_once(executor: Executor, tmp_path: Path, need: dict[str, Any], most: int) -> None:
     """As many items run at the same time as there is room for, and one at least; never more."""
     assert most_at_once(list(executor.map(work.pause, [0.02] * 5, **need))) <= most
-    assert list(executor.map(partial(work.meet, tmp_path, most), range(most), **need)) == [True] * most
+    assert list(executor.map(partial(work.meet, tmp_path, most), range(most), **need)) == [None] * most
 
 
 def test_needs__of_each_item(executor: Executor) -> None:

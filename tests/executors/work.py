@@ -9,6 +9,7 @@ from pathlib import Path
 
 from framedex.core.arrays import Vectors
 from framedex.storage.engine_calls import check_own_engine
+from tests.pauses import wait_until
 
 
 def square(number: int) -> int:
@@ -16,9 +17,12 @@ def square(number: int) -> int:
     return number * number
 
 
-def slow_square(number: int) -> int:
-    """Return the square of a number; small numbers take longer."""
-    time.sleep(max(0, 5 - number) * 0.01)
+def late_square(folder: Path, number: int) -> int:
+    """Return the square of a number; an even one waits for that of the next one, which runs at the same time."""
+    if number % 2:
+        (folder / str(number)).touch()
+    else:
+        wait_until((folder / str(number + 1)).exists)
     return number * number
 
 
@@ -50,11 +54,11 @@ def end_once(marker: Path) -> str:
     return "done"
 
 
-def sleep_once(marker: Path) -> str:
-    """Sleep for long, unless an earlier call did."""
+def wait_once(marker: Path) -> str:
+    """Wait without end, unless an earlier call did."""
     if not marker.exists():
         marker.touch()
-        time.sleep(60)
+        threading.Event().wait()
     return "done"
 
 
@@ -81,10 +85,10 @@ def fail_strangely(item: str) -> None:
     raise Unpicklable(item, "x")
 
 
-def sleep_in(folder: Path) -> None:
-    """Write the id of the process into a folder, and sleep."""
+def wait_in(folder: Path) -> None:
+    """Write the id of the process into a folder, and wait without end."""
     (folder / str(os.getpid())).touch()
-    time.sleep(60)
+    threading.Event().wait()
 
 
 def pause(seconds: float) -> tuple[float, float]:
@@ -94,15 +98,10 @@ def pause(seconds: float) -> tuple[float, float]:
     return start, time.monotonic()
 
 
-def meet(folder: Path, count: int, number: int) -> bool:
-    """Wait until a number of these run at the same time; return whether they do within 20 s."""
+def meet(folder: Path, count: int, number: int) -> None:
+    """Wait until a number of these run at the same time."""
     (folder / str(number)).touch()
-    end = time.monotonic() + 20
-    while len(list(folder.iterdir())) < count:
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.002)
-    return True
+    wait_until(lambda: len(list(folder.iterdir())) >= count)
 
 
 def products(rows: Vectors) -> Vectors:

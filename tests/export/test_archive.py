@@ -25,14 +25,15 @@ from framedex.export.images import _copy
 from framedex.export.items import size_texts
 from framedex.export.zip_writer import ZipWriter
 from framedex.issue_types import valued_types
-from framedex.operations.context import open_media
 from framedex.records import ExportResult
 from framedex.storage.condition import Condition
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 from tests.image_files import encode, photo
+from tests.inside import stored_media
 from tests.laws import rest_slow
 from tests.prepared import prepared
 from tests.processes import run
+from tests.tuning import Tuning
 
 PARQUET_COLUMNS = ["media_id", "image_filename", "file_path", "width", "height", "uniqueness_score", "cluster_id",
                    "caption", "labels", "tags", "issues"]  # fmt: skip
@@ -412,7 +413,7 @@ def export_with(
     dataset: Dataset, path: Path, progress: Callable[[float], None], *, format_: str = "json", images: bool = False
 ) -> ExportResult:
     return export_archive(
-        open_media(dataset._context, dataset.id),
+        stored_media(dataset),
         dataset.info,
         Condition(),
         path,
@@ -523,9 +524,11 @@ def in_arrows_memory(*of: Any) -> Iterator[pa.Table]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", rest_slow(FORMATS, 2))
-def test_export__is_streamed(lengthy: Dataset, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export__is_streamed(
+    lengthy: Dataset, tmp_path: Path, format_: str, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However far one thread is ahead of the other, an export holds a few blocks of what it exports, not all 64."""
-    monkeypatch.setattr("framedex.export.columns._BLOCK_ROWS", 128)
+    tuning.exported_rows = 128
     monkeypatch.setattr("framedex.export.contents.export_batches", in_arrows_memory)
     objects, arrow = peaks_of_export(lengthy, tmp_path / "out.zip", format_)
     whole = lengthy.to_arrow(["caption"]).nbytes

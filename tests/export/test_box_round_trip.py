@@ -18,12 +18,12 @@ from framedex import Dataset, Workspace
 from framedex.annotations import coco_reader, tables, voc
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.problems import Problems
-from framedex.operations.context import open_media
 from framedex.storage.objects import objects_of
 from tests.annotations.test_formats__shared import sizes_of, yolo_boxes
 from tests.boxes import ANNOTATION_EXPORTS, SHARED
 from tests.gallery import Averages
 from tests.image_files import encode, flat
+from tests.inside import stored_media
 from tests.laws import examples, rest_slow
 
 HELD = {
@@ -47,7 +47,7 @@ class Annotated:
 
 def content(dataset: Dataset) -> dict[bytes, Annotated]:
     """Return the content of a dataset by image; boxes are in table order."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     rows = dataset.to_arrow(["media_id", "file_path", "labels"]).to_pylist()
     boxes: dict[str, list[Box]] = {row["media_id"]: [] for row in rows}
     if (objects := objects_of(media)) is not None:

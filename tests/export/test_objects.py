@@ -18,14 +18,15 @@ from framedex.core.ids import Kind, group_id
 from framedex.export.formats import FORMATS
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
 from framedex.issue_types import valued_types
-from framedex.operations.context import open_media
 from framedex.records import ExportStatus
 from framedex.storage.objects import objects_of
 from tests.api.test_dataset__export import names_in, paused
 from tests.export.test_archive import read_json
 from tests.gallery import SETTINGS, Averages, fill
 from tests.image_files import photo, write
+from tests.inside import stored_media
 from tests.prepared import prepared
+from tests.tuning import Tuning
 
 SIZE = (160, 120)
 BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {
@@ -88,7 +89,7 @@ def of_type(item: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 def object_ids(dataset: Dataset) -> dict[tuple[str, str, tuple[float, ...]], str]:
     """Return the ids of objects by image, label and box."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     objects = objects_of(media)
     assert objects is not None
     names = {row["media_id"]: row["path"] for row in media.table.scan(["media_id", "path"]).read_all().to_pylist()}
@@ -344,11 +345,11 @@ def test_objects__either_a_filter_or_a_selection(dataset: Dataset, tmp_path: Pat
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("entity_type", ["IMAGES", "OBJECTS"])
 def test_export__however_objects_are_found(
-    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, entity_type: str
+    dataset: Dataset, tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch, format_: str, entity_type: str
 ) -> None:
     """The output does not depend on the block size, even if all ids have the same hash."""
     before = exported(dataset, tmp_path, format_, entity_type=entity_type)
-    monkeypatch.setattr("framedex.export.objects._MAX_OBJECTS", 1)
+    tuning.exported_objects = 1
     monkeypatch.setattr("framedex.export.objects._HASH", "length")
     after = exported(dataset, tmp_path, format_, entity_type=entity_type)
     if format_ == "json":
@@ -403,7 +404,7 @@ def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, 
 
 def test_url__of_a_frame(tmp_path: Path, dataset: Dataset) -> None:
     """The URL of a frame has its time, followed by the box."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     with_videos = media.generation.model_copy(update={"tables": {**media.generation.tables, "videos": 1}})
     rows = pa.table(
         {

@@ -7,12 +7,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from framedex import Workspace
 from tests.gallery import Averages
 from tests.image_files import photo, write
 from tests.prepared import prepared
+from tests.tuning import Tuning
 
 NAMES = ["a.b/ü 1.v2.jpg", "2.png", "3.png"]
 
@@ -60,9 +59,9 @@ def test_shards__of_parts(workspace: Workspace, tmp_path: Path) -> None:
     assert sum(name.endswith(".json") for members in shards.values() for name, _ in members) == 3
 
 
-def test_shards__are_limited(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards__are_limited(workspace: Workspace, tmp_path: Path, tuning: Tuning) -> None:
     """A shard that has its bytes is followed by another; keys go on."""
-    monkeypatch.setattr("framedex.export.webdataset._SHARD_BYTES", 1)
+    tuning.shard_bytes = 1
     shards = _export(workspace, tmp_path)
     assert list(shards) == [f"data-{number:06}.tar" for number in range(3)]
     assert [members[0][0] for members in shards.values()] == ["000000000.png", "000000001.png", "000000002.jpg"]

@@ -1,6 +1,7 @@
 """Creations of datasets, and deletions of users, whose processes are killed in between: the next opening ends them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from framedex.access import Role
 from framedex.hub import Hub
 from tests.gallery import fill
 from tests.hub.people import OPERATOR, PASSWORD, Clock, Provider, add_user, log_in, roles
+from tests.inside import hub_context
 from tests.processes import start
 
 _KILLED = """
@@ -60,15 +62,23 @@ def _die(*_: object) -> None:
     raise SystemExit
 
 
-def interrupted(hub: Hub, monkeypatch: pytest.MonkeyPatch, name: str) -> str:
+@contextmanager
+def killed_after_failures() -> Iterator[pytest.MonkeyPatch]:
+    """Let deletions of users that fail not be taken back, as if the process was killed then; yield further patches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("framedex.hub.users.Users._keep", lambda *_: None)
+        yield patch
+
+
+def interrupted(hub: Hub, name: str) -> str:
     """Create a dataset of a user whose owner is not stored, as if the process was killed; return its id."""
     actor = log_in(hub, name)
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("framedex.hub.datasets._store_creation", _die)
         patch.setattr("framedex.hub.datasets._discard", lambda *_: None)
         with pytest.raises(SystemExit):
             hub.datasets.create(actor, "new")
-    return hub._context.workspace.dataset("new").id
+    return hub_context(hub).workspace.dataset("new").id
 
 
 def owners(hub: Hub, dataset_id: str) -> list[str]:
@@ -76,10 +86,10 @@ def owners(hub: Hub, dataset_id: str) -> list[str]:
     return [each.email for each in hub.datasets.members(OPERATOR, dataset_id) if each.role == "owner"]
 
 
-def test_creation__is_of_its_user_before_it_is_finished(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creation__is_of_its_user_before_it_is_finished(hub: Hub) -> None:
     """The user owns the dataset for all who ask, also before the owner is stored; a share does not hide it."""
     add_user(hub, "eve", "editor", email="eve@example.org")
-    dataset_id = interrupted(hub, monkeypatch, "eve")
+    dataset_id = interrupted(hub, "eve")
     eve = log_in(hub, "eve")
     assert hub.datasets.record(eve, dataset_id).owned_by == "eve@example.org"
     assert [each.owned_by for each in hub.datasets.visible(eve)] == ["eve@example.org"]
@@ -95,10 +105,10 @@ CHANGES: dict[str, Callable[[Hub, str], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_creation__of_a_user_who_may_no_more(hub: Hub, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+def test_creation__of_a_user_who_may_no_more(hub: Hub, change: str) -> None:
     """A user who may create no datasets any more when the creation is finished does not own one by it."""
     user = add_user(hub, "eve", "editor")
-    dataset_id = interrupted(hub, monkeypatch, "eve")
+    dataset_id = interrupted(hub, "eve")
     CHANGES[change](hub, user.id)
     hub.sweep()
     assert owners(hub, dataset_id) == []
@@ -113,13 +123,11 @@ def test_creation__of_a_name_is_of_no_user(workspace: Workspace, hub: Hub) -> No
         assert owners(hub, dataset.id) == []
 
 
-def test_deletion__killed_is_finished(
-    workspace: Workspace, clock: Clock, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deletion__killed_is_finished(workspace: Workspace, clock: Clock, provider: Provider) -> None:
     """A deletion that ended before, or after, the provider's is finished by the next opening: the user is gone."""
     delete = Provider.delete
     for place in ("before", "after"):
-        with Hub(workspace, provider=provider, clock=clock) as hub, monkeypatch.context() as patch:
+        with Hub(workspace, provider=provider, clock=clock) as hub, killed_after_failures() as patch:
             user = add_user(hub, "ann", "editor")
 
             def killed(self: Provider, identity: str, place: str = place) -> None:
@@ -128,7 +136,6 @@ def test_deletion__killed_is_finished(
                 raise SystemExit
 
             patch.setattr(Provider, "delete", killed)
-            patch.setattr("framedex.hub.users.Users._keep", lambda *_: None)
             with pytest.raises(SystemExit):
                 hub.users.delete(OPERATOR, user.id)
             assert not hub.users.get(OPERATOR, user.id).enabled
@@ -138,13 +145,10 @@ def test_deletion__killed_is_finished(
             assert [each.target for each in entries][:1] == [user.id]
 
 
-def test_deletion__whose_provider_is_down(
-    workspace: Workspace, clock: Clock, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deletion__whose_provider_is_down(workspace: Workspace, clock: Clock, provider: Provider) -> None:
     """While the provider cannot be reached the hub opens all the same; a later sweep finishes the deletion."""
-    with Hub(workspace, provider=provider, clock=clock) as hub, monkeypatch.context() as patch:
+    with Hub(workspace, provider=provider, clock=clock) as hub, killed_after_failures():
         user = add_user(hub, "ann", "editor")
-        patch.setattr("framedex.hub.users.Users._keep", lambda *_: None)
         provider.failing = {"delete"}
         with pytest.raises(Error):
             hub.users.delete(OPERATOR, user.id)
@@ -155,13 +159,10 @@ def test_deletion__whose_provider_is_down(
         assert (again.users.count(), provider.accounts) == (0, {})
 
 
-def test_deletion__that_would_leave_no_admin(
-    workspace: Workspace, clock: Clock, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deletion__that_would_leave_no_admin(workspace: Workspace, clock: Clock, provider: Provider) -> None:
     """A deletion is taken back if the other admin is none any more: the user is there and may log in."""
-    with Hub(workspace, provider=provider, clock=clock, is_multi=True) as hub, monkeypatch.context() as patch:
+    with Hub(workspace, provider=provider, clock=clock, is_multi=True) as hub, killed_after_failures():
         user, other = add_user(hub, "ann", "admin"), add_user(hub, "bob", "admin")
-        patch.setattr("framedex.hub.users.Users._keep", lambda *_: None)
         provider.failing = {"delete"}
         with pytest.raises(Error):
             hub.users.delete(OPERATOR, user.id)
@@ -173,17 +174,13 @@ def test_deletion__that_would_leave_no_admin(
         assert len(provider.accounts) == 2
 
 
-def test_deletion__of_another_attempt(
-    workspace: Workspace, clock: Clock, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deletion__of_another_attempt(workspace: Workspace, clock: Clock, provider: Provider) -> None:
     """A failed attempt after a killed one lets the user log in as before the first."""
     with Hub(workspace, provider=provider, clock=clock) as hub:
         user = add_user(hub, "ann", "editor")
         provider.failing = {"delete"}
-        with monkeypatch.context() as patch:
-            patch.setattr("framedex.hub.users.Users._keep", lambda *_: None)
-            with pytest.raises(Error):
-                hub.users.delete(OPERATOR, user.id)
+        with killed_after_failures(), pytest.raises(Error):
+            hub.users.delete(OPERATOR, user.id)
         with pytest.raises(Error):
             hub.users.delete(OPERATOR, user.id)
         assert hub.users.get(OPERATOR, user.id).enabled

@@ -6,6 +6,8 @@ from framedex import Forbidden, InvalidInput, NotFound, Workspace, WorkspaceErro
 from framedex.access import ANONYMOUS, Via, local_actor
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
+from tests.environment import Environment
+from tests.failures import failing
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
 
 
@@ -91,15 +93,15 @@ def test_get__who_has_none(hub: Hub) -> None:
             hub.credentials.get(actor)
 
 
-def test_master_key__of_a_variable(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_master_key__of_a_variable(workspace: Workspace, environment: Environment) -> None:
     """A key in the environment is used and not stored; one that is too short is refused without being repeated."""
-    monkeypatch.setenv("FRAMEDEX_SECRET_KEY", "s" * 31)
+    environment["FRAMEDEX_SECRET_KEY"] = "s" * 31
     with pytest.raises(InvalidInput, match="has 31 characters") as error:
         Hub(workspace)
     assert "s" * 31 not in str(error.value)
     secrets: list[str] = []
     for text in ("s" * 32, "s" * 32, "t" * 32):
-        monkeypatch.setenv("FRAMEDEX_SECRET_KEY", text)
+        environment["FRAMEDEX_SECRET_KEY"] = text
         with Hub(workspace) as hub:
             if not secrets:
                 add_user(hub, "ann")
@@ -127,13 +129,9 @@ def test_master_key__of_a_file(workspace: Workspace) -> None:
     assert path.read_bytes() == b"short"
 
 
-def test_master_key__without_hard_links(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+@failing("pathlib.Path.hardlink_to", error=OSError("no links here"))
+def test_master_key__without_hard_links(workspace: Workspace) -> None:
     """A file system without hard links serves, too."""
-
-    def refuse(*_: object) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr("pathlib.Path.hardlink_to", refuse)
     Hub(workspace).close()
     assert len((workspace.path / "service.key").read_bytes()) == 32
     assert [path.name for path in workspace.path.glob(".*.partial")] == []

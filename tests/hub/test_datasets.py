@@ -11,7 +11,9 @@ from framedex.core.ids import new_id
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
 from framedex.storage.service_db.database import DEFAULT_ID
+from tests.failures import failing
 from tests.hub.people import OPERATOR, Provider, add_user, log_in
+from tests.inside import catalog_of, context_of, hub_context
 
 
 @pytest.fixture
@@ -112,19 +114,13 @@ def test_create__a_source_that_cannot_be_used(multi: Hub, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("has_source", [False, True])
-def test_create__fails_in_the_middle(
-    multi: Hub, bob: Actor, folder: Path, has_source: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@failing("framedex.storage.service_db.homes.put_home", error=Error("the disk is full"))
+def test_create__fails_in_the_middle(multi: Hub, bob: Actor, folder: Path, has_source: bool) -> None:
     """If the owner cannot be stored, the dataset is deleted again."""
-
-    def fail(*_: object) -> None:
-        raise Error("the disk is full")
-
-    monkeypatch.setattr("framedex.storage.service_db.homes.put_home", fail)
-    with Hub(multi._context.workspace, is_multi=True, ingest_path_role=Role.EDITOR) as hub:
+    with Hub(hub_context(multi).workspace, is_multi=True, ingest_path_role=Role.EDITOR) as hub:
         with pytest.raises(Error, match="the disk is full"):
             hub.datasets.create(bob, "pets", folder if has_source else None)
-        assert hub._context.workspace.datasets(all_namespaces=True) == []
+        assert hub_context(hub).workspace.datasets(all_namespaces=True) == []
 
 
 def test_create__killed_in_the_middle(multi: Hub, workspace: Workspace, ann: Actor, bob: Actor, birds: str) -> None:
@@ -180,7 +176,7 @@ def test_open__hides_datasets_of_others(multi: Hub, ann: Actor, bob: Actor) -> N
 def test_open__acts_as_the_actor(multi: Hub, ann: Actor) -> None:
     """What is made through a dataset names the actor."""
     dataset = multi.datasets.create(ann, "pets")
-    assert multi.datasets.open(ann, dataset.id)._context.settings.user == "ann@example.org"
+    assert context_of(multi.datasets.open(ann, dataset.id)).settings.user == "ann@example.org"
 
 
 def test_owned_by__follows_the_owner(multi: Hub, ann: Actor, workspace: Workspace) -> None:
@@ -334,7 +330,7 @@ def test_sweep__keeps_what_only_the_catalog_has_lost(multi: Hub, ann: Actor, wor
     """While the folder of a dataset is there, `framedex recover` may bring it back: its owner is kept."""
     dataset = multi.datasets.create(ann, "pets")
     (workspace.path / "datasets" / dataset.id).mkdir(parents=True, exist_ok=True)
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM datasets")
     assert multi.datasets.sweep() == 0
 

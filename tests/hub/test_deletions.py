@@ -1,6 +1,5 @@
 """Deletions of datasets that are killed in between, or that fail, and what is left of each."""
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,9 @@ import pytest
 from framedex import Forbidden, Workspace
 from framedex.errors import NotFound, WorkspaceError
 from framedex.hub import Hub
-from framedex.storage.datasets import now
 from framedex.storage.service_db import deletions
+from tests.clock import turning
+from tests.failures import failing
 from tests.gallery import fill
 from tests.hub.people import OPERATOR, add_user, log_in
 from tests.processes import start
@@ -114,27 +114,23 @@ def test_finish__by_another_process_meanwhile(hub: Hub, workspace: Workspace, mo
     assert (noted(hub, dataset.id), stored(hub, dataset.id)) == ([("ann", "done")], [])
 
 
-def test_finish__forgets_what_never_reached_the_catalog(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finish__forgets_what_never_reached_the_catalog(hub: Hub) -> None:
     """An attempt whose dataset is still there after an hour counts no more: a later deletion is not the user's."""
     dataset = hub.datasets.create(OPERATOR, "pets")
-    later = now() + timedelta(minutes=61)
     with hub._database.write() as connection:
         deletions.begin_deletion(connection, dataset.id, "somebody")
     hub.datasets.sweep()
     assert count_begun(hub) == 1
-    monkeypatch.setattr("framedex.hub.deletions.now", lambda: later)
-    hub.datasets.sweep()
+    with turning() as clock:
+        clock.turn(minutes=61)
+        hub.datasets.sweep()
     assert (count_begun(hub), hub.datasets.record(OPERATOR, dataset.id).id) == (0, dataset.id)
 
 
-def test_delete__on_a_full_disk(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+@failing("framedex.hub.deletions.begin_deletion", error=WorkspaceError("the disk is full"))
+def test_delete__on_a_full_disk(hub: Hub) -> None:
     """Where the attempt cannot be noted first, the dataset is deleted all the same, and then noted."""
     dataset = hub.datasets.create(OPERATOR, "pets")
-
-    def full(*_arguments: object) -> None:
-        raise WorkspaceError("the disk is full")
-
-    monkeypatch.setattr("framedex.hub.deletions.begin_deletion", full)
     hub.datasets.delete(OPERATOR, dataset.id)
     assert stored(hub, dataset.id) == []
     assert [outcome for _, outcome in noted(hub, dataset.id)] == ["done"]

@@ -11,6 +11,7 @@ from framedex import Error
 from framedex.errors import NotAuthenticated, TooManyAttempts
 from framedex.hub import Hub
 from tests.hub.people import OPERATOR, PASSWORD, Clock, add_user
+from tests.inside import hub_context
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
@@ -106,7 +107,7 @@ def test_failures__survive_a_restart(hub: Hub, clock: Clock) -> None:
     add_user(hub, "ann")
     for _ in range(5):
         attempt(hub)
-    with Hub(hub._context.workspace, clock=clock) as later:
+    with Hub(hub_context(hub).workspace, clock=clock) as later:
         assert attempt(later, password=PASSWORD) == 30
 
 
@@ -129,7 +130,7 @@ def test_answers__tell_nothing_about_accounts(hub: Hub, monkeypatch: pytest.Monk
     disabled = add_user(hub, "bob")
     hub.users.change(OPERATOR, disabled.id, enabled=False)
     hasher = CountingHasher()
-    monkeypatch.setattr(hub._context.passwords, "_hasher", hasher)
+    monkeypatch.setattr(hub_context(hub).passwords, "_hasher", hasher)
     answers = set()
     for name, password in (("ann", "wrong one"), ("nobody", PASSWORD), ("bob", PASSWORD), ("local", PASSWORD)):
         with pytest.raises(NotAuthenticated) as error:
@@ -176,14 +177,14 @@ def test_parallel__log_ins_all_succeed(hub: Hub) -> None:
 def test_log_in__of_a_password_that_is_reset_meanwhile(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log-in that was verified before a reset does not open a session after it."""
     user = add_user(hub, "ann")
-    matches = hub._context.passwords.matches
+    matches = hub_context(hub).passwords.matches
 
     def slow(password_hash: str | None, password: str) -> bool:
         result = matches(password_hash, password)
         hub.users.reset_password(OPERATOR, user.id, "temporary one")
         return result
 
-    monkeypatch.setattr(hub._context.passwords, "matches", slow)
+    monkeypatch.setattr(hub_context(hub).passwords, "matches", slow)
     with pytest.raises(Error, match="Invalid username or password"):
         hub.sessions.log_in("ann", PASSWORD)
     assert hub.users.sessions(OPERATOR, user.id) == []

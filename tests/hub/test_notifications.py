@@ -15,9 +15,11 @@ from framedex.storage import alert_queue
 from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db.database import DEFAULT_ID
 from tests.api.test_dataset__saved_views import labelled
+from tests.failures import failing
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
+from tests.inside import catalog_of
 from tests.prepared import prepared
 from tests.processes import finish, start
 
@@ -262,11 +264,11 @@ def test_queue__survives_a_repair_of_the_catalog(hub: Hub, workspace: Workspace,
     """Alerts that wait stay when the entry of their dataset is rebuilt; wrong rows are found and removed."""
     dataset.save_view("all")
     dataset.add_media(labelled(10, "a"))
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE datasets SET created_at = 'x'")
     workspace.check(repair=True)
     assert queued(workspace) == 1
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE alert_queue SET queued_at = 'never'")
     assert any("alert_queue" in each.fault for each in workspace.check().findings)
     workspace.check(repair=True)
@@ -276,24 +278,21 @@ def test_queue__survives_a_repair_of_the_catalog(hub: Hub, workspace: Workspace,
 
 def queued(workspace: Workspace) -> int:
     """Return the number of alerts that wait."""
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         return len(alert_queue.queued_alerts(connection, limit=100))
 
 
-def test_deliver__while_the_database_fails(
-    hub: Hub, workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deliver__while_the_database_fails(hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
     """Alerts wait until the notifications can be stored."""
     dataset.save_view("all")
     dataset.add_media(labelled(10, "a"))
 
-    def fail(*_: Any, **__: Any) -> bool:
-        raise WorkspaceError("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("framedex.storage.service_db.notifications.put_notification", fail)
-        with pytest.raises(WorkspaceError, match="the disk is full"):
-            hub.sweep()
+    put = "framedex.storage.service_db.notifications.put_notification"
+    with (
+        failing(put, error=WorkspaceError("the disk is full")),
+        pytest.raises(WorkspaceError, match="the disk is full"),
+    ):
+        hub.sweep()
     assert (hub.notifications.search(LOCAL).total, queued(workspace)) == (0, 1)
     hub.sweep()
     assert (hub.notifications.search(LOCAL).total, queued(workspace)) == (1, 0)

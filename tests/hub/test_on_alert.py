@@ -6,7 +6,6 @@ import socket
 import ssl
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -28,12 +27,15 @@ from framedex.hub.alert_targets import AlertTarget, CommandTarget, UrlTarget, is
 from framedex.service.settings import ServiceSettings, alert_targets
 from framedex.settings.model import load
 from tests.api.test_dataset__saved_views import labelled
+from tests.environment import Environment
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import Clock
+from tests.inside import hub_context
 from tests.pauses import wait_until
 from tests.prepared import prepared
 from tests.processes import start
+from tests.tuning import Tuning
 
 
 class Receiver:
@@ -71,7 +73,7 @@ def alerting(folder: Path, clock: Clock, *targets: AlertTarget) -> Iterator[Hub]
 
 def add(hub: Hub, labels: str) -> None:
     """Add media, and deliver the alert."""
-    dataset = hub._context.workspace.dataset("pets")
+    dataset = hub_context(hub).workspace.dataset("pets")
     dataset.add_media(labelled(dataset.count(), labels))
     hub.notifications.deliver()
 
@@ -200,10 +202,10 @@ def test_calls__of_a_process_that_was_killed(tmp_path: Path, clock: Clock) -> No
     assert receiver.taken == out.split()
 
 
-def test_command__gets_json_and_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command__gets_json_and_no_secrets(tmp_path: Path, environment: Environment) -> None:
     """A command gets the alert on its standard input, without a shell and without the secrets of the service."""
-    monkeypatch.setenv("FRAMEDEX_SECRET_KEY", "planted")
-    monkeypatch.setenv("FRAMEDEX_ON_ALERT_URL", "http://x/planted")
+    environment["FRAMEDEX_SECRET_KEY"] = "planted"
+    environment["FRAMEDEX_ON_ALERT_URL"] = "http://x/planted"
     script = tmp_path / "take it.py"
     script.write_text("import os, sys\nopen(sys.argv[1], 'w').write(sys.stdin.read() + repr(dict(os.environ)))\n")
     command = f"{sys.executable} '{script}' '{tmp_path / 'out; $HOME'}'"
@@ -223,7 +225,7 @@ def test_command__that_fails(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="ended with status 3: 'no luck'"):
         python("import sys; sys.stderr.write('no luck'); sys.exit(3)").send(b"{}", "x")
     with pytest.raises(Unavailable, match=r"did not end within 0\.5 s"):
-        python("import time; time.sleep(60)", limit_s=0.5).send(b"{}", "x")
+        python("import threading; threading.Event().wait()", limit_s=0.5).send(b"{}", "x")
     with pytest.raises(Unavailable, match="cannot be started"):
         CommandTarget(str(tmp_path / "missing")).send(b"{}", "x")
     python("pass").send(b"{}" * 10**6, "x")
@@ -339,16 +341,20 @@ def test_url__of_several_addresses(hook: tuple[str, list[Any]], monkeypatch: pyt
     assert len(got) == 1
 
 
-def test_url__has_its_time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_url__has_its_time_to_answer(tuning: Tuning) -> None:
     """The time for a connection is not that for the answer."""
-    monkeypatch.setattr("framedex.hub.alert_targets._CONNECT_S", 0.2)
+    tuning.alert_connect_s = 0.2
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
             opened, _ = server.accept()
             with opened:
-                opened.recv(2**16)
-                time.sleep(0.5)
+                request = b""
+                while not request.endswith(b"{}"):
+                    request += opened.recv(2**16)
+                opened.settimeout(2.5 * tuning.alert_connect_s)
+                with pytest.raises(TimeoutError):
+                    opened.recv(1)  # the client does not hang up
                 opened.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
         thread = threading.Thread(target=answer)
@@ -380,11 +386,11 @@ def certificate(folder: Path, name: str) -> Path:
     [("localhost", True, ""), ("localhost", False, "CERTIFICATE_VERIFY_FAILED"), ("elsewhere.test", True, "mismatch")],
 )
 def test_url__with_a_certificate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, trusted: bool, refusal: str
+    tmp_path: Path, environment: Environment, host: str, trusted: bool, refusal: str
 ) -> None:
     """With https the certificate must be trusted and name the host of the URL."""
     path = certificate(tmp_path, host)
-    monkeypatch.setenv("SSL_CERT_FILE", str(path if trusted else tmp_path / "none"))
+    environment["SSL_CERT_FILE"] = str(path if trusted else tmp_path / "none")
     server = HTTPServer(("127.0.0.1", 0), _Handler)
     server.got = []  # type: ignore[attr-defined]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -430,15 +436,15 @@ def test_addresses__that_are_public(address: str, public: bool) -> None:
     assert is_public(address) is public
 
 
-def test_settings__of_receivers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings__of_receivers(environment: Environment) -> None:
     """Receivers come from the environment; a URL that is none is an error that does not show it."""
     assert alert_targets(ServiceSettings()) == []
-    monkeypatch.setenv("FRAMEDEX_ON_ALERT_COMMAND", "notify-send 'new images'")
-    monkeypatch.setenv("FRAMEDEX_ON_ALERT_URL", "https://hooks.example.com/planted")
+    environment["FRAMEDEX_ON_ALERT_COMMAND"] = "notify-send 'new images'"
+    environment["FRAMEDEX_ON_ALERT_URL"] = "https://hooks.example.com/planted"
     assert [each.name for each in alert_targets(load(ServiceSettings))] == ["command", "url"]
     assert "planted" not in repr(load(ServiceSettings))
     for wrong in ("ftp://planted", "https://", "https://user:planted@host/"):
-        monkeypatch.setenv("FRAMEDEX_ON_ALERT_URL", wrong)
+        environment["FRAMEDEX_ON_ALERT_URL"] = wrong
         with pytest.raises(InvalidInput, match="FRAMEDEX_ON_ALERT_URL") as caught:
             load(ServiceSettings)
         assert "planted" not in str(caught.value)

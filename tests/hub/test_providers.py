@@ -11,10 +11,12 @@ from framedex import Conflict, Error, InvalidInput
 from framedex.errors import NotAuthenticated
 from framedex.hub import Hub
 from tests.hub.people import OPERATOR, PASSWORD, Provider, add_user, log_in, roles
+from tests.inside import hub_context
 
 
-def fail_commits(hub: Hub, monkeypatch: pytest.MonkeyPatch, *, after: int = 0) -> None:
-    """Let the commits of a hub fail, as on a full disk, after so many that succeed."""
+@contextmanager
+def failing_commits(hub: Hub, *, after: int = 0) -> Iterator[None]:
+    """Let the commits of a hub fail in a block, as on a full disk, after so many that succeed."""
     left = [after]
 
     def fail() -> None:
@@ -25,7 +27,9 @@ def fail_commits(hub: Hub, monkeypatch: pytest.MonkeyPatch, *, after: int = 0) -
         left[0] -= 1
         yield fail if left[0] < 0 else connection.commit
 
-    monkeypatch.setattr(type(hub._database), "_committing", committing)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(hub._database), "_committing", committing)
+        yield
 
 
 def state(hub: Hub, provider: Provider) -> tuple[object, ...]:
@@ -66,10 +70,9 @@ def test_create__fails_at_the_provider(hub_with_provider: Hub, provider: Provide
     add_user(hub_with_provider, "ann", "admin")
 
 
-def test_create__fails_here(hub_with_provider: Hub, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_create__fails_here(hub_with_provider: Hub, provider: Provider) -> None:
     """If the commit fails, the account is deleted there; if that fails, too, the error says so."""
-    with monkeypatch.context() as context:
-        fail_commits(hub_with_provider, context)
+    with failing_commits(hub_with_provider):
         with pytest.raises(Error, match="full"):
             add_user(hub_with_provider, "ann")
         assert (provider.calls, provider.accounts) == (["create", "delete"], {})
@@ -124,26 +127,20 @@ def test_change__fails_at_the_provider(hub_with_provider: Hub, provider: Provide
 
 
 @pytest.mark.parametrize("change", [name for name in CHANGES if name not in ("delete", "set_password")])
-def test_change__fails_here(
-    hub_with_provider: Hub, provider: Provider, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_change__fails_here(hub_with_provider: Hub, provider: Provider, change: str) -> None:
     """If the commit fails, the change is taken back there."""
     user = add_user(hub_with_provider, "ann")
     before = state(hub_with_provider, provider)
-    with monkeypatch.context() as context:
-        fail_commits(hub_with_provider, context)
-        with pytest.raises(Error, match="full"):
-            CHANGES[change](hub_with_provider, user.id)
+    with failing_commits(hub_with_provider), pytest.raises(Error, match="full"):
+        CHANGES[change](hub_with_provider, user.id)
     assert state(hub_with_provider, provider) == before
 
 
-def test_delete__fails_here(hub_with_provider: Hub, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete__fails_here(hub_with_provider: Hub, provider: Provider) -> None:
     """A deletion there cannot be taken back: the user stays, cannot log in, and can be deleted again."""
     user = add_user(hub_with_provider, "ann")
-    with monkeypatch.context() as context:
-        fail_commits(hub_with_provider, context, after=1)
-        with pytest.raises(Error, match="full"):
-            hub_with_provider.users.delete(OPERATOR, user.id)
+    with failing_commits(hub_with_provider, after=1), pytest.raises(Error, match="full"):
+        hub_with_provider.users.delete(OPERATOR, user.id)
     assert provider.accounts == {}
     assert not hub_with_provider.users.get(OPERATOR, user.id).enabled
     hub_with_provider.users.delete(OPERATOR, user.id)
@@ -184,7 +181,7 @@ def test_provider__is_called_in_no_transaction(hub_with_provider: Hub, provider:
 def test_accounts__of_before_the_provider(hub: Hub, provider: Provider) -> None:
     """Users who were created without the provider are none of its business."""
     user = add_user(hub, "ann")
-    with Hub(hub._context.workspace, provider=provider) as later:
+    with Hub(hub_context(hub).workspace, provider=provider) as later:
         for change in CHANGES.values():
             change(later, user.id)
     assert provider.calls == []

@@ -7,10 +7,10 @@ import pytest
 
 from framedex import Workspace
 from framedex.errors import NotFound
-from framedex.hub import recent
 from framedex.hub.recent import Recent
-from framedex.storage.catalog import Catalog
 from tests.gallery import SETTINGS
+from tests.inside import catalog_of
+from tests.tuning import Tuning
 
 
 @pytest.fixture
@@ -18,10 +18,6 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     """An empty workspace."""
     with Workspace(tmp_path / "workspace", settings=SETTINGS) as opened:
         yield opened
-
-
-def catalog_of(workspace: Workspace) -> Catalog:
-    return workspace._context.catalog
 
 
 class Names:
@@ -53,9 +49,9 @@ def test_recent__until_a_commit(workspace: Workspace) -> None:
     values.close()
 
 
-def test_recent__ends_with_its_age(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recent__ends_with_its_age(workspace: Workspace, tuning: Tuning) -> None:
     """What no commit tells, such as the death of a process, is seen within the age."""
-    monkeypatch.setattr(recent, "_AGE_S", 0.0)
+    tuning.recent_s = 0.0
     values, read = Recent[list[str]](catalog_of(workspace)), Names(workspace)
     assert [values.get("names", read) for _ in range(3)] == [[]] * 3
     assert read.times == 3

@@ -11,7 +11,9 @@ from framedex import Forbidden, InvalidInput, Workspace
 from framedex.access import ANONYMOUS, Via, local_actor
 from framedex.errors import NotAuthenticated, ReadOnly, TooManyAttempts, WorkspaceError
 from framedex.hub import Hub
+from tests.failures import failing
 from tests.hub.people import OPERATOR, PASSWORD, Clock, add_user, log_in
+from tests.inside import hub_context
 
 
 def test_log_in__each_gets_a_token_of_its_own(hub: Hub) -> None:
@@ -81,17 +83,14 @@ def test_log_out__ends_one_session(hub: Hub) -> None:
     hub.sessions.actor(second)
 
 
-def test_actor__is_served_on_a_full_disk(hub: Hub, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actor__is_served_on_a_full_disk(hub: Hub, clock: Clock) -> None:
     """A session goes on if the time of its last use cannot be written."""
     add_user(hub, "ann")
     token = hub.sessions.log_in("ann", PASSWORD).token
     clock.move(minutes=2)
 
-    def full() -> None:
-        raise WorkspaceError("the disk is full")
-
-    monkeypatch.setattr(hub._database, "check_writable", full)
-    assert hub.sessions.actor(token).name == "ann"
+    with failing("framedex.storage.database.Database.check_writable", error=WorkspaceError("the disk is full")):
+        assert hub.sessions.actor(token).name == "ann"
 
 
 def test_change_password__ends_all_sessions_but_the_new_one(hub: Hub) -> None:
@@ -146,13 +145,13 @@ def test_change_password__of_a_session_that_has_ended(
     if when == "before":
         ends[end]()
     else:
-        hashed = hub._context.passwords.hash
+        hashed = hub_context(hub).passwords.hash
 
         def hash_late(password: str) -> str:
             ends[end]()
             return hashed(password)
 
-        monkeypatch.setattr(hub._context.passwords, "hash", hash_late)
+        monkeypatch.setattr(hub_context(hub).passwords, "hash", hash_late)
     with pytest.raises(NotAuthenticated, match="Not authenticated"):
         hub.sessions.change_password(actor, PASSWORD, "battery staple")
     if end != "delete":

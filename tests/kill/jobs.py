@@ -3,24 +3,21 @@
 A job is a function of an open workspace. It looks up what it needs, and returns the change that will be killed.
 """
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from framedex import Dataset, UploadTransaction, Workspace
-from framedex.jobs.edits import removal, rows
-from framedex.jobs.ingest import ingest
-from framedex.operations import edit_groups
 from framedex.operations.short_edits import editing
 from framedex.storage.catalog import Catalog
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
+from tests.inside import context_of
 from tests.kill.moments import Moment, watch_writes
+from tests.pauses import wait_for_edits
+from tests.tuning import Tuning
 
 IMAGES, ADDED = 96, 36
 Change = Callable[[], object]
@@ -141,16 +138,14 @@ def _edit_by_threads(workspace: Workspace) -> Change:
         partial(dataset.basket.add, ids[::4]),
         partial(dataset.rename_tag, "first", "earliest"),
     ]
-    turns = dataset._context.catalog.turns_of(dataset.id)
 
     def change() -> None:
         with ThreadPoolExecutor(len(edits)) as threads:
-            with editing(dataset._context, dataset.id, "tag"):
+            with editing(context_of(dataset), dataset.id, "tag"):
                 ends = []
                 for edit in edits:
                     ends.append(threads.submit(edit))
-                    while len(turns._queue) <= len(ends):
-                        time.sleep(0.001)
+                    wait_for_edits(dataset, len(ends) + 1)
             for end in ends:
                 end.result()
 
@@ -305,13 +300,13 @@ def _after(*jobs: Job) -> Job:
     return job
 
 
-WAYS: dict[str, list[tuple[ModuleType, str, Any]]] = {
-    "": [],
-    "large": [(removal, "_ALL", 0), (rows, "_FEW", 0), (rows, "_FEW_SHARE", 10**9)],
-    "slow": [(ingest, "_COMMITTED", 8)],
-    "patient": [(edit_groups, "_PATIENCE_S", 60.0)],
+WAYS: dict[str, dict[str, float]] = {
+    "": {},
+    "large": {"written_rows": 0, "layer_values": 0, "layer_share": 10**9},
+    "slow": {"committed_rows": 8},
+    "patient": {"edit_patience_s": 60.0},
 }
-"""Values with which jobs take other ways: as in large datasets, in creations that show rows, and with slow threads."""
+"""Tuning with which jobs take other ways: as in large datasets, in creations that show rows, and with slow threads."""
 
 
 def nothing() -> None:
@@ -346,8 +341,9 @@ _ALONE = "the change of this process"
 def begin(workspace: Workspace, name: str, moment: Moment | None, *, waits: bool = False) -> None:
     """Look up what a job, or the one that waits for it, needs in this process, which ends itself at a moment."""
     kind = KINDS[name]
-    for way in WAYS[kind.seems]:
-        setattr(*way)
+    tuning = Tuning()
+    for name, value in WAYS[kind.seems].items():
+        setattr(tuning, name, value)
     if moment is not None:
         watch_writes(Catalog, moment)
     job = kind.waiting if waits and kind.waiting is not None else kind.job

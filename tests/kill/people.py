@@ -18,6 +18,7 @@ from framedex.errors import NotAuthenticated
 from framedex.hub import ExternalRules, Hub, LocalProvider, NewAccount, VerifiedIdentity
 from framedex.storage.database import Database
 from tests.hub.people import OPERATOR, PASSWORD
+from tests.inside import hub_context
 from tests.kill.moments import Moment, watch_writes
 
 State = dict[str, Any]
@@ -206,7 +207,7 @@ def state_of(hub: Hub, tokens: dict[str, str]) -> State:
     state: State = {name: sorted(map(list, found), key=repr) for name, found in rows.items() if name != "audit"}
     state["audit"] = [list(each) for each in rows["audit"]]
     state["passwords"] = {
-        user.username: [hub._context.passwords.matches(_hash_of(hub, user.id), each) for each in (PASSWORD, _OTHER)]
+        user.username: [hub_context(hub).passwords.matches(_hash_of(hub, user.id), each) for each in (PASSWORD, _OTHER)]
         for user in hub.users.page(OPERATOR)[0]
     }
     state["sessions"] = {

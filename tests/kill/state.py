@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex import Conflict, Dataset, NotFound, Workspace
-from framedex.operations.context import open_media
 from framedex.records import TaskRecord
+from tests.inside import stored_media
 from tests.kill.jobs import Kind
 
 State = dict[str, Any]
@@ -130,7 +130,7 @@ def state_of(workspace: Workspace, name: str, kind: Kind) -> State | None:
 def _contents(dataset: Dataset, kind: Kind) -> State | None:
     """Return what a dataset shows beside its uploads; None before its first commit."""
     try:
-        media = open_media(dataset._context, dataset.id)
+        media = stored_media(dataset)
     except (NotFound, Conflict):
         return None
     hidden = {"media_id", "batch", "modified_at"}

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -117,7 +118,8 @@ def test_index__killed(
         nonlocal status
         shutil.rmtree(folder, ignore_errors=True)
         process = running(folder, run.source, executor)
-        time.sleep(moment.share * run.takes_s)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(moment.share * run.takes_s)
         wait_until(lambda: bool(victims_of(process, victim)) or process.poll() is not None)
         members, victims = list(family(process.pid)), victims_of(process, victim)
         for pid in victims[:1]:

@@ -23,6 +23,7 @@ from tests.kill.moments import Moment, moment_of, placed, watch_writes
 from tests.kill.state import Expected, check_outcome, state_of, task_ids, views_of
 from tests.laws import trials
 from tests.second_process import SecondProcess
+from tests.tuning import tuned
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 _WRITES = 5
@@ -122,9 +123,9 @@ def _run(home: Path, kind: Kind, folder: Path) -> Run:
 @contextmanager
 def seeming(kind: Kind) -> Iterator[None]:
     """Have jobs of this process take the ways of a kind, until the end of the block."""
-    with pytest.MonkeyPatch.context() as patch:
-        for way in WAYS[kind.seems]:
-            patch.setattr(*way)
+    with tuned() as tuning:
+        for name, value in WAYS[kind.seems].items():
+            setattr(tuning, name, value)
         yield
 
 

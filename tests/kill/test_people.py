@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import argon2
 import pytest
 
 from framedex import Workspace
@@ -57,12 +56,6 @@ class Killed:
 
     ended: int
     tokens: dict[str, str]
-
-
-@pytest.fixture(autouse=True)
-def _quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hashes of passwords take a millisecond."""
-    monkeypatch.setattr(argon2.profiles, "RFC_9106_LOW_MEMORY", argon2.profiles.CHEAPEST)
 
 
 @pytest.fixture(scope="module")

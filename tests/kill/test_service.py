@@ -8,9 +8,8 @@ import io
 import random
 import signal
 import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -22,6 +21,7 @@ import pytest
 from framedex import Workspace
 from tests.image_files import encode, photo
 from tests.laws import trials
+from tests.pauses import first_answer
 from tests.service.test_server import Served, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
@@ -30,7 +30,6 @@ _API = "/api/v1"
 _STEPS = {"upload": 0.5, "process": 1.5, "addition": 1.0, "export": 1.0}
 """Steps of a client, each with the seconds within which it is killed; it is in a later step where that is too long."""
 _ENDED = {"READY", "PARTIAL INDEX", "ERROR"}
-_PAUSE_S, _MOST = 0.05, 2400
 _UPLOADED = {f"{seed:04}.jpg": encode(photo(seed), "JPEG") for seed in range(24)}
 _ADDED = {f"{seed:04}.jpg": encode(photo(seed), "JPEG") for seed in range(1000, 1008)}
 
@@ -137,7 +136,7 @@ class Client:
 
     def settle(self, dataset_id: str, ends: set[str] = _ENDED) -> str:
         """Return the status of a dataset once nothing runs."""
-        return next(status for status in self._asked(lambda: self.status(dataset_id)) if status in ends)
+        return first_answer(lambda: self.status(dataset_id), ends.__contains__)
 
     def export(self, dataset_id: str, name: str, *, images: bool) -> str:
         """Start an export and return its id."""
@@ -147,15 +146,8 @@ class Client:
     def exported(self, dataset_id: str, export_id: str) -> dict[str, Any]:
         """Return an export once it has ended."""
         path, query = f"dataset/{dataset_id}/export_status", {"export_task_id": export_id}
-        records = self._asked(lambda: self.ask(path, **query))
-        return next(record for record in records if record["status"] in {"COMPLETED", "FAILED", "REJECTED"})
-
-    def _asked(self, ask: Callable[[], _Answer]) -> Iterator[_Answer]:
-        """Yield answers, with pauses, until there were too many."""
-        for _ in range(_MOST):
-            yield ask()
-            time.sleep(_PAUSE_S)
-        raise AssertionError("what was waited for did not come")
+        ended = {"COMPLETED", "FAILED", "REJECTED"}
+        return first_answer(lambda: self.ask(path, **query), lambda record: record["status"] in ended)
 
 
 @pytest.mark.parametrize("number", range(trials(1, 14)))

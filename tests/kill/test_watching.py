@@ -7,10 +7,10 @@ delivered.
 
 import random
 import signal
-import time
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -26,6 +26,7 @@ from framedex.storage import alert_queue
 from tests.gallery import SETTINGS
 from tests.growth import families, part
 from tests.hub.people import add_user
+from tests.inside import catalog_of, context_of
 from tests.laws import trials
 from tests.processes import start
 
@@ -101,7 +102,8 @@ def test_alerts__killed(tmp_path: Path, number: int, record_property: Callable[[
     process, seconds = start(_WORKS, folder, number), random.Random(number).uniform(0, _LONGEST_S)
     assert process.stdout is not None
     steps = process.stdout.readline()
-    time.sleep(seconds)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
     process.send_signal(signal.SIGKILL)
     steps += process.communicate()[0]
     assert process.returncode == -signal.SIGKILL
@@ -120,9 +122,9 @@ def test_alerts__killed(tmp_path: Path, number: int, record_property: Callable[[
 
 def faults_of_points(dataset: Dataset) -> Iterator[str]:
     """Yield what is wrong with the trends: each view has a point with the count for each batch since it was saved."""
-    with dataset._context.catalog.read() as connection:
+    with catalog_of(dataset).read() as connection:
         first: dict[str, int] = dict(connection.exec_driver_sql("SELECT id, first_batch FROM saved_views").all())
-        head = dataset._context.heads.read(connection, dataset.id)
+        head = context_of(dataset).heads.read(connection, dataset.id)
     assert head is not None
     for view in dataset.views():
         batches = [int(each) for each in head.generation.summary.added_at if int(each) >= first[view.id]]
@@ -135,7 +137,7 @@ def faults_of_points(dataset: Dataset) -> Iterator[str]:
 def faults_of_alerts(workspace: Workspace, hub: Hub, received: Path) -> Iterator[str]:
     """Yield what is wrong with the alerts: each is told to both users and was passed on, and no other is."""
     dataset = workspace.dataset("pets")
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         if alert_queue.has_queued_alerts(connection):
             yield "alerts wait"
         query = "SELECT view_id, batch FROM trend_points WHERE is_alert = 1"

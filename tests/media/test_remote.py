@@ -12,6 +12,7 @@ from framedex.media import remote
 from framedex.media.remote import INVALID_URI, ObjectStore, is_remote, split_uri
 from framedex.media.s3 import BucketAccess
 from tests.buckets import Service, Wire
+from tests.environment import Environment
 
 _LIMIT = 10**6
 
@@ -207,14 +208,14 @@ def test_read__missing_objects_are_no_outage(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_access__by_role(service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access__by_role(service: Service, wire: Wire, environment: Environment) -> None:
     """A role is assumed where one is named, with the media before the settings; never without credentials."""
     usual, own = AssumedRole("arn:aws:iam::123456789012:role/usual"), AssumedRole("arn:aws:iam::1:role/own", "ours")
     settings = service.settings(s3_role_arn=usual.arn)
     assert BucketAccess.of(settings).role == usual
     assert BucketAccess.of(settings, own).role == own
     service.put("roles/a.jpg", b"x")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", wire.address)  # where roles are assumed
+    environment["AWS_ENDPOINT_URL"] = wire.address  # where roles are assumed
     assert ObjectStore(BucketAccess.of(settings)).read("s3://roles/a.jpg", _LIMIT)[1] == b"x"
     assert wire.asked == [("POST", "/")]
     anonymous = service.settings(s3_role_arn="arn:aws:iam::1:role/x", s3_anonymous=True)

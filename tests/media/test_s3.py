@@ -17,6 +17,7 @@ from framedex.errors import CannotDecode, InvalidInput
 from framedex.media import s3
 from framedex.media.s3 import BadCredentials, BucketAccess, Missing, Refused, Unreachable, client
 from tests.buckets import Service, Wire
+from tests.environment import Environment
 from tests.laws import rest_slow
 from tests.processes import run
 
@@ -39,12 +40,12 @@ def wire(service: Service) -> Iterator[Wire]:
 
 
 @pytest.fixture
-def no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def no_credentials(tmp_path: Path, environment: Environment) -> Path:
     """An environment without credentials, with the files of AWS in a folder, which is returned."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+        environment.pop(name, None)
+    environment["AWS_CONFIG_FILE"] = str(tmp_path / "config")
+    environment["AWS_SHARED_CREDENTIALS_FILE"] = str(tmp_path / "credentials")
     return tmp_path
 
 
@@ -155,7 +156,7 @@ def test_read__of_unknown_size(answering: Answering, service: Service) -> None:
 
 @pytest.mark.slow
 def test_credentials__of_a_profile(
-    service: Service, wire: Wire, no_credentials: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, wire: Wire, no_credentials: Path, environment: Environment
 ) -> None:
     """Profiles in the files of AWS are found; their region is one of Amazon's and does not sign for other services."""
     service.put("bucket/a.jpg", b"x")
@@ -164,12 +165,12 @@ def test_credentials__of_a_profile(
     (no_credentials / "config").write_text("[default]\nregion = eu-west-3\n[profile other]\nregion = eu-west-1\n")
     assert read(wire.address) == b"x"
     assert wire.signed == {("usual", "us-east-1")}
-    monkeypatch.setenv("AWS_PROFILE", "other")
+    environment["AWS_PROFILE"] = "other"
     s3._CLIENTS.renew()
     assert read(wire.address) == b"x"
     assert ("other", "us-east-1") in wire.signed
     assert client(BucketAccess())._engine.meta.region_name == "eu-west-1"
-    monkeypatch.setenv("AWS_PROFILE", "none")
+    environment["AWS_PROFILE"] = "none"
     s3._CLIENTS.renew()
     with pytest.raises(BadCredentials, match=r"profile \(none\) could not be found"):
         read(wire.address)
@@ -188,9 +189,9 @@ def test_credentials__none(service: Service, wire: Wire, no_credentials: Path) -
 
 
 @pytest.mark.slow
-def test_credentials__a_role_that_is_denied(answering: Answering, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials__a_role_that_is_denied(answering: Answering, wire: Wire, environment: Environment) -> None:
     """A role that may not be assumed is no fault of an object."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", answering(refusal(403, "AccessDenied")))
+    environment["AWS_ENDPOINT_URL_STS"] = answering(refusal(403, "AccessDenied"))
     with pytest.raises(BadCredentials, match=r"AssumeRole"):
         read(wire.address, role=AssumedRole("arn:aws:iam::1:role/denied"))
     assert wire.asked == []
@@ -198,11 +199,11 @@ def test_credentials__a_role_that_is_denied(answering: Answering, wire: Wire, mo
 
 @pytest.mark.slow
 def test_credentials__a_role_that_requires_an_external_id(
-    service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    service: Service, wire: Wire, environment: Environment
 ) -> None:
     """A role is assumed with its external id alone, and credentials with one id do not serve for another."""
     service.put("bucket/a.jpg", b"x")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", wire.address)
+    environment["AWS_ENDPOINT_URL_STS"] = wire.address
     arn = "arn:aws:iam::123456789012:role/reader"
     wire.required[arn] = "ours"
     assert read(service.address, role=AssumedRole(arn, "ours")) == b"x"
@@ -215,7 +216,7 @@ def test_credentials__a_role_that_requires_an_external_id(
 @pytest.mark.slow
 @pytest.mark.parametrize(("variable", "value"), [("AWS_REGION", "eu-west-1"), ("AWS_DEFAULT_REGION", "eu-west-2")])
 def test_region__of_the_environment(
-    service: Service, no_credentials: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+    service: Service, no_credentials: Path, environment: Environment, variable: str, value: str
 ) -> None:
     """The region is that of the settings, else of the environment, else what any service takes."""
 
@@ -225,18 +226,18 @@ def test_region__of_the_environment(
 
     other = "http://127.0.0.1:1"
     assert region(endpoint=other) == region() == "us-east-1"
-    monkeypatch.setenv(variable, value)
+    environment[variable] = value
     assert region(endpoint=other) == region() == value
     assert region(endpoint=other, region="eu-north-1") == "eu-north-1"
 
 
 @pytest.mark.slow
-def test_endpoint__of_the_environment(service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endpoint__of_the_environment(service: Service, wire: Wire, environment: Environment) -> None:
     """The service that the environment names is asked, by paths and not by a proxy."""
     service.put("bucket/a.jpg", b"x")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"{wire.address}/")
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    environment["AWS_ENDPOINT_URL"] = "http://127.0.0.1:1"
+    environment["AWS_ENDPOINT_URL_S3"] = f"{wire.address}/"
+    environment["HTTP_PROXY"] = "http://127.0.0.1:1"
     assert client(BucketAccess()).read("bucket", "a.jpg", 1)[1] == b"x"
     assert wire.asked == [("GET", "/bucket/a.jpg")]
 
@@ -248,11 +249,11 @@ def test_endpoint__that_is_invalid(service: Service, wrong: dict[str, str]) -> N
         client(BucketAccess(**wrong))  # type: ignore[arg-type]  # both are texts
 
 
-def test_certificates__of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates__of_the_system(tmp_path: Path, environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's certificates are trusted, else the system's; on Debian they are a file in a folder."""
     for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
+        environment.pop(name, None)
+    environment["SSL_CERT_FILE"] = str(tmp_path / "own.pem")
     (tmp_path / "own.pem").touch()
     assert s3._certificates(s3._session()) == str(tmp_path / "own.pem")
     paths: Any = ssl.get_default_verify_paths()
@@ -262,7 +263,7 @@ def test_certificates__of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "ca-certificates.crt").touch()
     assert s3._certificates(s3._session()) == str(tmp_path / "ca-certificates.crt")
     for name in ("REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE"):
-        monkeypatch.setenv(name, name)
+        environment[name] = name
         assert s3._certificates(s3._session()) == name
 
 

@@ -15,6 +15,7 @@ from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.video import Video
 from tests.image_files import Pixels, photo
 from tests.laws import examples
+from tests.tuning import Tuning
 from tests.videos import (
     FPS,
     as_sound,
@@ -158,7 +159,7 @@ class TestFind:
             assert np.array_equal(video.pixels(), frames[33])
 
     def test_find__far_ahead_where_nothing_can_be_sought(
-        self, clip: Path, frames: list[Pixels], monkeypatch: pytest.MonkeyPatch
+        self, clip: Path, frames: list[Pixels], tuning: Tuning, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """If the header has no number of frames, frames are found by decoding on, each only once."""
         stamps, grabbed = times(clip), 0
@@ -173,7 +174,7 @@ class TestFind:
         monkeypatch.setattr(
             Video, "_get", lambda self, prop: 0.0 if prop == cv2.CAP_PROP_FRAME_COUNT else get(self, prop)
         )
-        monkeypatch.setattr("framedex.media.video._NEAR_S", 0.2)
+        tuning.near_frames_s = 0.2
         with opened(clip) as video:
             for number in (5, 40, 80):
                 video.find(number, stamps[number])

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from framedex import InvalidInput, View, vql
-from framedex.notebook import addresses
 from framedex.notebook.addresses import address_of, shown_view
 from tests.gallery import Gallery
+from tests.tuning import Tuning
 
 Make = Callable[[Gallery], View]
 
@@ -53,9 +53,9 @@ def test_address__of_ids(gallery: Gallery, make: Make) -> None:
     assert sorted(found.media_ids()) == sorted(view.media_ids())
 
 
-def test_address__of_too_many_ids(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address__of_too_many_ids(gallery: Gallery, tuning: Tuning) -> None:
     """A view of too many ids is refused, with what to do."""
-    monkeypatch.setattr(addresses, "MOST_IDS", 3)
+    tuning.address_ids = 3
     with pytest.raises(InvalidInput, match=r"at most 3 rows.*not 4; tag the view"):
         address_of(gallery.dataset.view.limit(4))
 

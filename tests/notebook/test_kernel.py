@@ -1,9 +1,11 @@
 """The widget in a real kernel, which a client of Jupyter's protocol talks to as a browser does."""
 
 import json
+import os
 import queue
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,7 +91,7 @@ def running() -> Iterator[RunningNotebook]:
         yield RunningNotebook(client)
 
 
-def test_widget__in_a_kernel(dataset: Dataset, running: RunningNotebook) -> None:
+def test_widget__in_a_kernel(dataset: Dataset, running: RunningNotebook, tmp_path: Path) -> None:
     """A cell shows a widget; its requests are answered between cells, its events also while one runs."""
     folder = workspace_of(dataset).path
     running.run(f"import framedex; ds = framedex.Workspace({str(folder)!r}).dataset('pets'); w = ds.app(); w")
@@ -100,12 +102,14 @@ def test_widget__in_a_kernel(dataset: Dataset, running: RunningNotebook) -> None
     item, body = running.answer(model_id, "/datasets")
     assert item["status"] == 200
     assert [each["display_name"] for each in json.loads(body)] == ["pets"]
-    running.start("import time; time.sleep(4)")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    running.start(f"open({str(gate)!r}).read()")  # it waits for a writer
     running.request(model_id, "/me")
-    began = time.monotonic()
     assert b"ping" in running.answer(model_id, "/events")[1]
+    with gate.open("w"):
+        assert b"ping" in running.answer(model_id, "/events")[1]
     assert running.answer(model_id, "/me")[0]["status"] == 200
-    assert time.monotonic() - began > 2
     ids = dataset.view.media_ids()[:2]
     running.send(model_id, {"method": "update", "state": {"selected": ids}, "buffer_paths": []})
     assert running.run("print(w.selection.media_ids())")["text"].strip() == str(ids)

@@ -11,6 +11,7 @@ import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
 from framedex.api.workspace import workspace_of
+from tests.environment import Environment
 from tests.extras import need
 from tests.gallery import SETTINGS, make_gallery
 from tests.prepared import prepared
@@ -53,17 +54,17 @@ def test_requests__of_many_threads(dataset: Dataset) -> None:
         shared.close()
 
 
-def test_settings__of_the_environment(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings__of_the_environment(dataset: Dataset, environment: Environment) -> None:
     """Log-ins and public addresses of the environment are of servers; an invalid setting is an error."""
     before = threads()
-    monkeypatch.setenv("FRAMEDEX_DISABLE_AUTH", "false")
-    monkeypatch.setenv("FRAMEDEX_PUBLIC_URL", "https://images.example.com/framedex")
+    environment["FRAMEDEX_DISABLE_AUTH"] = "false"
+    environment["FRAMEDEX_PUBLIC_URL"] = "https://images.example.com/framedex"
     shared = SharedService(dataset)
     try:
         assert answered(shared.service, "/api/v1/me")[0] == 200
     finally:
         shared.close()
-    monkeypatch.setenv("FRAMEDEX_PUBLIC_URL", "nothing")
+    environment["FRAMEDEX_PUBLIC_URL"] = "nothing"
     with pytest.raises(InvalidInput):
         SharedService(dataset)
     assert threads() == before

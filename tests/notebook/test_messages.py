@@ -2,7 +2,6 @@
 
 import json
 import queue
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,11 @@ import pytest
 
 from framedex import Dataset
 from tests.extras import need
+from tests.pauses import wait_until
+from tests.tuning import Tuning
 
 need("http", "fastapi", "uvicorn", "argon2")
 
-from framedex.notebook import messages  # noqa: E402
 from framedex.notebook.kernel_service import SharedService  # noqa: E402
 from framedex.notebook.messages import Messages  # noqa: E402
 
@@ -97,9 +97,9 @@ def test_body__in_parts(front: Front, dataset: Dataset) -> None:
     assert (status, json.loads(answer)["count"]) == (200, 12)
 
 
-def test_file__in_parts(front: Front, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file__in_parts(front: Front, dataset: Dataset, tuning: Tuning) -> None:
     """A large answer comes in parts, which together are the file; one that is too large comes without a body."""
-    monkeypatch.setattr(messages, "_PART_BYTES", 2000)
+    tuning.message_bytes = 2000
     row = dataset.to_arrow(["media_id", "file_path"]).to_pylist()[0]
     path = f"/api/v1/dataset/{dataset.id}/media/{row['media_id']}/file"
     front.send(request("a-1", path), request("a-2", path, most_bytes=100))
@@ -118,25 +118,19 @@ def test_events__until_the_view_closes(front: Front) -> None:
     front.send({"do": "close", "id": ""}, {"do": "alive", "id": "x"}, view="b")
     front.send({"do": "abort", "id": "a-1"}, {"do": "alive", "id": "a-3"})
     front.answers("a-3")
-    deadline = time.monotonic() + 20
-    while front.messages._views["a"].tasks and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not front.messages._views["a"].tasks
+    wait_until(lambda: not front.messages._views["a"].tasks)
 
 
-def test_views__that_are_gone(monkeypatch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+def test_views__that_are_gone(tuning: Tuning, dataset: Dataset) -> None:
     """A view whose page was loaded again says nothing any more, and its streams end."""
-    monkeypatch.setattr(messages, "_SWEEP_S", 0.02)
+    tuning.view_sweep_s = 0.02
     shared = SharedService(dataset)
     other = Front(shared)
     other.send(request("a-1", "/api/v1/events"))
     content, _ = other.inbox.get(timeout=10)
     assert content["items"][0]["status"] == 200
-    monkeypatch.setattr(messages, "_SILENT_S", 0.0)
-    deadline = time.monotonic() + 20
-    while other.messages._views and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not other.messages._views
+    tuning.silent_view_s = 0.0
+    wait_until(lambda: not other.messages._views)
     other.messages.close()
     shared.close()
 

@@ -1,12 +1,12 @@
 """Opening the app: arguments, and what is missing."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from framedex import InvalidInput, MissingDependency, NotFound, Unavailable, Workspace
 from framedex.web import BUILD_HINT, AppPages
+from tests.extras import missing
 from tests.gallery import SETTINGS, Gallery, make_gallery
 
 BUILT = pytest.mark.skipif(not AppPages().exist, reason=BUILD_HINT)
@@ -29,15 +29,10 @@ def test_mode__unknown(gallery: Gallery, mode: object) -> None:
 
 @BUILT
 @pytest.mark.parametrize(("mode", "package"), [("widget", "anywidget"), ("server", "uvicorn")])
-def test_extra__is_missing(gallery: Gallery, monkeypatch: pytest.MonkeyPatch, mode: str, package: str) -> None:
+def test_extra__is_missing(gallery: Gallery, mode: str, package: str) -> None:
     """Without a package of the extra the error names both; the static page stays."""
-    for name in [
-        name for name in sys.modules if name.startswith(("framedex.notebook.", "framedex.service.background"))
-    ]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "framedex.service.server", raising=False)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingDependency, match=rf"{package}.*framedex\[notebook\]"):
+    importing = ("framedex.notebook.", "framedex.service.background", "framedex.service.server")
+    with missing(package, again=importing), pytest.raises(MissingDependency, match=rf"{package}.*framedex\[notebook\]"):
         gallery.dataset.app(mode=mode)
     assert "<img" in gallery.dataset._repr_html_()
 

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,9 @@ from framedex.operations.backups.restore import restore_files
 from framedex.records import BackupResult, DatasetStatus, TaskStatus, UploadState
 from framedex.storage import leases
 from tests.gallery import SETTINGS, fill
+from tests.inside import catalog_of, context_of
 from tests.pauses import Pause, run_of, watched
+from tests.tuning import Tuning
 from tests.uploading import pairs
 
 
@@ -194,7 +195,7 @@ def test_backup__while_another_one_is_made(workspace: Workspace, tmp_path: Path)
                 workspace.backup(tmp_path / "backup")
             messages.append(str(error.value))
 
-    make_backup(workspace._context, tmp_path / "backup", progress=second)
+    make_backup(context_of(workspace), tmp_path / "backup", progress=second)
     assert "another process makes a backup" in messages[0]
     restored(tmp_path / "backup", tmp_path / "restored").close()
 
@@ -221,7 +222,7 @@ def test_backup__interrupted_and_continued(workspace: Workspace, tmp_path: Path,
     """A backup that was interrupted is none; the next one to the folder copies only what is missing."""
     folder = tmp_path / "backup"
     with pytest.raises(Aborted):
-        make_backup(workspace._context, folder, progress=Stop(after))
+        make_backup(context_of(workspace), folder, progress=Stop(after))
     if folder.exists():
         with pytest.raises(WorkspaceError, match="did not end"):
             Workspace.restore_backup(folder, tmp_path / "target")
@@ -235,7 +236,7 @@ def test_backup__interrupted_then_changed(workspace: Workspace, tmp_path: Path) 
     """What an earlier attempt copied, and the workspace does not need any more, is removed."""
     folder = tmp_path / "backup"
     with pytest.raises(Aborted):
-        make_backup(workspace._context, folder, progress=Stop(40))
+        make_backup(context_of(workspace), folder, progress=Stop(40))
     workspace.delete_dataset("pets")
     workspace.backup(folder)
     assert {path.split("/")[0] for path in content_of(folder)} == {"catalog.db", "datasets"}
@@ -244,9 +245,9 @@ def test_backup__interrupted_then_changed(workspace: Workspace, tmp_path: Path) 
         assert [each.display_name for each in opened.datasets()] == ["draft"]
 
 
-def test_backup__without_space(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup__without_space(workspace: Workspace, tmp_path: Path, set_free_space: Callable[[int], None]) -> None:
     """A backup that does not fit is refused before anything is copied, and leaves nothing."""
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=100_000))
+    set_free_space(100_000)
     with pytest.raises(WorkspaceError, match=r"no space left for a backup in .*: it needs 1\.\d MB, and 97\.7 KB are"):
         workspace.backup(tmp_path / "new" / "backup")
     assert not (tmp_path / "new" / "backup").exists()
@@ -271,7 +272,7 @@ def test_backup__freed_meanwhile(workspace: Workspace, tmp_path: Path) -> None:
                     dataset.delete_snapshot(snapshot.snapshot_id)
             workspace.vacuum(older_than_s=0)
 
-    make_backup(workspace._context, tmp_path / "backup", progress=change)
+    make_backup(context_of(workspace), tmp_path / "backup", progress=change)
     assert changes == 2
     with restored(tmp_path / "backup", tmp_path / "restored") as opened:
         assert rows_of(opened.dataset("pets")) == rows_of(dataset)
@@ -289,18 +290,21 @@ def test_backup__dataset_deleted_meanwhile(workspace: Workspace, tmp_path: Path)
             reports += 1
             workspace.delete_dataset("pets")
 
-    result = make_backup(workspace._context, tmp_path / "backup", progress=delete)
+    result = make_backup(context_of(workspace), tmp_path / "backup", progress=delete)
     assert [each.name for each in result.datasets] == ["draft", "of a tenant"]
     restored(tmp_path / "backup", tmp_path / "restored").close()
 
 
-def test_backup__changed_all_the_time(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup__changed_all_the_time(
+    workspace: Workspace, tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A backup whose states are freed again and again gives up with a reason, and can be continued."""
-    monkeypatch.setattr("framedex.operations.backups.backup._ATTEMPTS", 2)
+    tuning.backup_attempts = 2
     monkeypatch.setattr("framedex.operations.backups.backup.still_names", lambda *_: False)
     with pytest.raises(Conflict, match="was changed too often while its backup was made"):
         workspace.backup(tmp_path / "backup")
     monkeypatch.undo()
+    tuning.restore()
     result = workspace.backup(tmp_path / "backup")
     assert result.copied_bytes < result.bytes / 2
 
@@ -320,7 +324,7 @@ def test_backup__steps_forgotten_meanwhile(workspace: Workspace, tmp_path: Path)
                 connection.execute("DELETE FROM journal WHERE step <= ?", (step,))
             (home / name).unlink()
 
-    make_backup(workspace._context, tmp_path / "backup", progress=forget)
+    make_backup(context_of(workspace), tmp_path / "backup", progress=forget)
     with restored(tmp_path / "backup", tmp_path / "restored") as opened:
         assert [step.step for step in opened.dataset("pets").journal()] == steps[: len(steps) - 1]
 
@@ -350,7 +354,7 @@ def test_backup__work_in_progress(made: Path, tmp_path: Path) -> None:
         dataset.add_media(files=pairs(13), auto_reindex=True)  # so that the threads for tasks run
         task = watched(workspace, lambda: dataset.add_media(more, auto_reindex=True, wait=False), pause)
         assert pause.reached.wait(60)
-        with leases.leased(workspace._context.catalog, workspace.dataset("draft").id, "test", lambda _: None):
+        with leases.leased(catalog_of(workspace), workspace.dataset("draft").id, "test", lambda _: None):
             workspace.backup(tmp_path / "backup")
         pause.opened.set()
         task.wait()
@@ -386,7 +390,7 @@ def test_backup__copies_after_links(workspace: Workspace, tmp_path: Path) -> Non
     """A backup that begins with links and is continued without them has no links; the workspace stays as it is."""
     before = {path: path.read_bytes() for path in workspace.path.glob("datasets/*/*.lance/**/*") if path.is_file()}
     with pytest.raises(Aborted):
-        make_backup(workspace._context, tmp_path / "backup", hard_links=True, progress=Stop(30))
+        make_backup(context_of(workspace), tmp_path / "backup", hard_links=True, progress=Stop(30))
     assert workspace.backup(tmp_path / "backup").linked_files == 0
     assert all(path.stat().st_nlink == 1 for path in (tmp_path / "backup").rglob("*") if path.is_file())
     assert {path: path.read_bytes() for path in before} == before
@@ -521,9 +525,9 @@ def test_restore__interrupted_and_repeated(backup: Path, tmp_path: Path, after: 
     assert not (target / "restore.unfinished").exists()
 
 
-def test_restore__without_space(backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore__without_space(backup: Path, tmp_path: Path, set_free_space: Callable[[int], None]) -> None:
     """A restore that does not fit is refused, and leaves nothing."""
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=100_000))
+    set_free_space(100_000)
     with pytest.raises(WorkspaceError, match="no space left for the workspace"):
         Workspace.restore_backup(backup, tmp_path / "target")
     assert not is_workspace(tmp_path / "target")

@@ -1,7 +1,6 @@
 """Edits of threads that wait for each other are committed together, each with its own step, user and error."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,21 +9,24 @@ import pytest
 import sqlalchemy as sa
 
 from framedex import Conflict, Dataset, NotFound, Workspace, WorkspaceError
-from framedex.operations import edit_groups, edits
+from framedex.operations import edits
 from framedex.operations.edit_groups import EditGroup
 from framedex.operations.short_edits import editing
 from framedex.storage.leases import Lease
 from tests.gallery import embedded
+from tests.inside import catalog_of, context_of, layout_of, waiting_edits
+from tests.pauses import wait_for_edits
 from tests.prepared import prepared
 from tests.processes import start
+from tests.tuning import Tuning
 
 N = 6
 
 
 @pytest.fixture
-def dataset(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+def dataset(workspace: Workspace, tuning: Tuning) -> Dataset:
     """A dataset with the tag ``seen``, whose edits wait for others however slow the machine is."""
-    monkeypatch.setattr(edit_groups, "_PATIENCE_S", 60)
+    tuning.edit_patience_s = 60
     dataset = prepared(workspace, "d", embedded([[1, 0], [0, 1]] * N))
     dataset.create_tag("seen")
     return dataset
@@ -45,17 +47,16 @@ def waiting(dataset: Dataset, calls: list[Callable[[], object]]) -> Iterator[lis
             errors[place] = error
 
     threads = [threading.Thread(target=work, args=(place,)) for place in range(len(calls))]
-    turns = dataset._context.catalog.turns_of(dataset.id)
-    with editing(dataset._context, dataset.id, "tag"):
+    turns = catalog_of(dataset).turns_of(dataset.id)
+    with editing(context_of(dataset), dataset.id, "tag"):
         for place, thread in enumerate(threads):
             thread.start()
-            while len(turns._queue) < place + 2:
-                time.sleep(0.001)
+            wait_for_edits(dataset, place + 2)
         yield errors
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
-    assert not turns._queue
+    assert waiting_edits(dataset) == 0
     assert turns.baton is None
 
 
@@ -72,7 +73,7 @@ def tags(dataset: Dataset, ids: list[str]) -> list[Callable[[], object]]:
 
 def commits(dataset: Dataset) -> int:
     """Return the number of the last commit of a dataset: that of its manifest."""
-    folder = dataset._context.layout.dataset(dataset.id) / "manifest"
+    folder = layout_of(dataset).dataset(dataset.id) / "manifest"
     return max(int(path.stem) for path in folder.glob("*.json"))
 
 
@@ -143,7 +144,7 @@ def test_edits__failing_after_they_wrote(
 
 def test_edits__of_a_commit_that_fails(workspace: Workspace, dataset: Dataset) -> None:
     """A commit that fails changes nothing, all its edits raise, and later ones succeed."""
-    ids, catalog, before = media_ids(dataset), dataset._context.catalog, len(dataset.journal())
+    ids, catalog, before = media_ids(dataset), catalog_of(dataset), len(dataset.journal())
     failing = "CREATE TRIGGER failing BEFORE INSERT ON journal BEGIN SELECT RAISE(FAIL, 'not today'); END"
     with catalog.write() as connection:
         connection.execute(sa.text(failing))
@@ -185,13 +186,13 @@ def test_edits__beside_other_operations(workspace: Workspace, dataset: Dataset) 
     assert workspace.check().is_sound
 
 
-def test_edits__wait_for_no_long_one(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edits__wait_for_no_long_one(dataset: Dataset, tuning: Tuning) -> None:
     """An edit is committed while a later one that takes long is still at work."""
-    monkeypatch.setattr(edit_groups, "_PATIENCE_S", 0.05)
+    tuning.edit_patience_s = 0.05
     ids, goes_on = media_ids(dataset), threading.Event()
 
     def take_long() -> None:
-        with editing(dataset._context, dataset.id, "tag"):
+        with editing(context_of(dataset), dataset.id, "tag"):
             assert goes_on.wait(60)
 
     def tag() -> None:
@@ -251,13 +252,15 @@ def test_edits__with_a_lease_that_cannot_be_ended(dataset: Dataset, monkeypatch:
 
 
 KILLED = """
-    import os, sys, threading, time
+    import os, sys, threading
     import framedex
-    from framedex.operations import edit_groups
     from framedex.operations.short_edits import editing
     from framedex.storage import datasets
+    from tests.inside import context_of
+    from tests.pauses import wait_for_edits
+    from tests.tuning import Tuning
 
-    edit_groups._PATIENCE_S = 60
+    Tuning().edit_patience_s = 60
     workspace = framedex.Workspace(sys.argv[1])
     dataset, put, count = workspace.dataset("d"), datasets.put_head, 0
 
@@ -270,13 +273,11 @@ KILLED = """
 
     datasets.put_head = put_head
     ids = dataset.where([]).media_ids()
-    turns = dataset._context.catalog.turns_of(dataset.id)
     threads = [threading.Thread(target=dataset.tag, args=([each], "seen")) for each in ids[:6]]
-    with editing(dataset._context, dataset.id, "tag"):
+    with editing(context_of(dataset), dataset.id, "tag"):
         for number, thread in enumerate(threads):
             thread.start()
-            while len(turns._queue) < number + 2:
-                time.sleep(0.001)
+            wait_for_edits(dataset, number + 2)
     for thread in threads:
         thread.join()
 """

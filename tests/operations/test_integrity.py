@@ -21,8 +21,10 @@ from framedex.records import CheckResult
 from framedex.storage import datasets
 from framedex.storage.blobs import Upload
 from framedex.storage.snapshot_rows import generation_of
+from tests.failures import failing
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo
+from tests.inside import catalog_of, context_of
 from tests.laws import rest_slow
 from tests.manifests import contents_of, contents_of_all
 from tests.processes import run as run_process
@@ -201,18 +203,13 @@ def test_check__cached_file_that_cannot_be_read(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
-def test_check__repair_that_fails_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check__repair_that_fails_is_said(workspace: Workspace) -> None:
     """A repair that the system refuses leaves its finding open, with the reason; later findings are repaired."""
-
-    def refuse(path: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
     dataset = dataset_of(workspace)
     thumbnail, text = (first(workspace.path, pattern) for pattern in ("cache/thumbnails/*/*/*.jpg", "cache/**/*.text"))
     empty(thumbnail)
     empty(text)
-    with monkeypatch.context() as patch:
-        patch.setattr("framedex.storage.disk.remove_file", refuse)
+    with failing("framedex.storage.disk.remove_file", error=PermissionError(13, "Permission denied")):
         result = dataset.check(repair=True)
     assert not any(finding.repaired for finding in result.findings)
     assert all("the repair failed: " in finding.remedy for finding in result.findings)
@@ -236,7 +233,7 @@ def test_check__snapshot_that_cannot_be_read_names_its_remedy(workspace: Workspa
     dataset = dataset_of(workspace)
     snapshot = dataset.snapshot("with ratings")
     dataset.add_field("weight", "float", values={dataset.where([]).media_ids()[0]: 2.5})
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         head = datasets.head(connection, dataset.id)
         kept = generation_of(connection, snapshot.snapshot_id)
     assert head is not None
@@ -300,7 +297,7 @@ def test_check__tables_that_cannot_be_read(workspace: Workspace, damage: Damage)
 def test_check__engine_failures_are_findings(workspace: Workspace, share: float) -> None:
     """A version whose description is cut anywhere, which makes the engine panic at some places, is a finding."""
     dataset = dataset_of(workspace)
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         head = datasets.head(connection, dataset.id)
     assert head is not None
     folder = workspace.path / "datasets" / dataset.id / "fields.lance"
@@ -499,7 +496,7 @@ def test_check__can_be_stopped_and_refuses_repairs_of_what_is_read_only(home: Pa
 
     with Workspace(home, settings=SETTINGS, read_only=True) as workspace:
         with pytest.raises(Aborted, match="enough"):
-            check(workspace._context, progress=stop)
+            check(context_of(workspace), progress=stop)
         with pytest.raises(ReadOnly):
             workspace.check(repair=True)
         with pytest.raises(NotFound):

@@ -14,6 +14,7 @@ from framedex.records import CheckResult
 from framedex.storage import table_checks
 from tests.gallery import SETTINGS
 from tests.growth import families, part
+from tests.inside import catalog_of
 from tests.operations.test_integrity import cut, flip
 
 Damage = Callable[[Path], None]
@@ -45,7 +46,7 @@ def home_of(workspace: Workspace, dataset: Dataset) -> Path:
 
 def file_of(workspace: Workspace, dataset: Dataset, step: int) -> Path:
     """Return the file of a step of the journal."""
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         query = "SELECT file FROM journal WHERE dataset_id = ? AND step = ?"
         name = connection.exec_driver_sql(query, (dataset.id, step)).scalar_one()
     return home_of(workspace, dataset) / "journal" / str(name)
@@ -115,7 +116,7 @@ def test_journal__state_of_a_deletion(workspace: Workspace, monkeypatch: pytest.
     """A deletion whose earlier state is damaged cannot be undone, and a repair says so in the journal."""
     dataset, ids = create(workspace)
     dataset.delete_media(ids[4:])
-    with workspace._context.catalog.read() as connection:
+    with catalog_of(workspace).read() as connection:
         text = "SELECT tables FROM generations WHERE id = (SELECT generation FROM journal WHERE step = 5)"
         tables = connection.exec_driver_sql(text).scalar_one()
     version = int(tables.partition('"media": ')[2].split(",")[0].rstrip("}"))
@@ -139,7 +140,7 @@ def test_journal__without_its_generation(workspace: Workspace) -> None:
     """A step whose state the catalog does not have is found, and given up by a repair."""
     dataset, ids = create(workspace)
     dataset.delete_media(ids[4:])
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE journal SET generation = 'x' WHERE step = 5")
     assert texts(workspace.check()) == ["the state to which step 5 of the journal returns is missing"]
     with pytest.raises(Error, match="freed"):
@@ -155,7 +156,7 @@ def test_journal__stays_when_an_entry_is_rebuilt(workspace: Workspace) -> None:
     """A repair that rebuilds the entry of a dataset from its manifest keeps the journal, whose steps can be undone."""
     dataset, _ = create(workspace)
     before = dataset.journal()
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE generations SET n_images = 'abc'")
     assert workspace.check(repair=True).findings
     assert workspace.check().is_sound

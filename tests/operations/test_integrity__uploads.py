@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from framedex import TaskFailed, Workspace
-from framedex.encoders import Scheme, registry
+from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
 from framedex.storage.upload_lists import list_path
 from tests.gallery import SETTINGS, Faulty, fill
 from tests.growth import status_of
+from tests.inside import catalog_of
 from tests.uploading import blobs_of, drafted, home_of, image, pairs, paths_of
 
 
@@ -99,7 +100,7 @@ def test_check__bytes_of_a_killed_call_are_no_fault(made: Path) -> None:
 @pytest.mark.slow
 def test_check__a_list_without_a_row(made: Path) -> None:
     """A transaction that the catalog lost is opened again with all its files."""
-    with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
+    with Workspace(made, settings=SETTINGS) as workspace, catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM uploads")
     fault = "is the list of an upload transaction that the catalog does not have"
     assert faults(made) == [(fault, False), (fault, False)]
@@ -143,7 +144,7 @@ def test_check__a_missing_content(made: Path) -> None:
 @pytest.mark.slow
 def test_check__a_row_with_wrong_values(made: Path) -> None:
     """A damaged row is removed, and made again from the list."""
-    with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
+    with Workspace(made, settings=SETTINGS) as workspace, catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE uploads SET n_files = -4 WHERE id = 1")
     found = faults(made, repair=True)
     assert ["n_files" in found[0][0] or "below 0" in found[0][0], found[0][1]] == [True, True]
@@ -170,7 +171,7 @@ def test_check__a_draft_without_its_manifest(made: Path) -> None:
 @pytest.mark.slow
 def test_check__a_draft_that_the_catalog_lost(made: Path) -> None:
     """An older copy of the catalog does not have the draft: vacuum leaves its folder, and a repair brings it back."""
-    with Workspace(made, settings=SETTINGS) as workspace, workspace._context.catalog.write() as connection:
+    with Workspace(made, settings=SETTINGS) as workspace, catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM datasets WHERE name = 'draft'")
     with Workspace(made, settings=SETTINGS) as workspace:
         assert workspace.vacuum().datasets == 0
@@ -222,14 +223,13 @@ def test_recover__of_a_processed_transaction(made: Path) -> None:
         assert workspace.check().findings == []
 
 
-def test_check__a_lost_row_of_a_failed_creation(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check__a_lost_row_of_a_failed_creation(workspace: Workspace) -> None:
     """The repair opens the transaction again, and the dataset is a draft again, so that it can be processed."""
-    scheme = Scheme("averages", lambda _name, _settings: Faulty())
-    monkeypatch.setitem(registry._SCHEMES, "averages", scheme)
+    register("averages", lambda _name: Faulty())
     dataset, transaction = drafted(workspace, 1, 2)
     with pytest.raises(TaskFailed):
         transaction.process(encoder="averages", wait=False).wait(60)
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("DELETE FROM uploads")
     assert all(finding.repaired for finding in workspace.check(repair=True).findings)
     assert (status_of(dataset), transaction.state) == (DatasetStatus.DRAFT, UploadState.OPEN)

@@ -12,6 +12,7 @@ import pytest
 from framedex import Conflict, Workspace
 from framedex.access import LOCAL_USER_ID
 from framedex.storage.service_db.database import DEFAULT_ID, SERVICE_DB, open_service_db
+from tests.environment import Environment
 from tests.gallery import SETTINGS
 
 TIME = "2030-01-01T00:00:00.000000+00:00"
@@ -304,7 +305,7 @@ def test_recover__without_users(home: Path, name: str) -> None:
     assert faults(home) == []
 
 
-def test_recover__without_the_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recover__without_the_key(home: Path, environment: Environment) -> None:
     """A lost key is named, unless the environment has it; nothing is changed."""
     (home / "service.key").unlink()
     before = sorted(path.name for path in home.iterdir())
@@ -312,7 +313,7 @@ def test_recover__without_the_key(home: Path, monkeypatch: pytest.MonkeyPatch) -
     assert line.startswith("service.key is missing: ")
     assert "users need new secrets of their API keys" in line
     assert sorted(path.name for path in home.iterdir()) == before
-    monkeypatch.setenv("FRAMEDEX_SECRET_KEY", "k" * 32)
+    environment["FRAMEDEX_SECRET_KEY"] = "k" * 32
     with pytest.raises(Conflict):
         Workspace.recover(home)
 

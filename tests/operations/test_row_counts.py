@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace, vql
 from framedex.operations import row_counts
-from framedex.operations.context import open_media
 from framedex.operations.row_counts import count_rows
 from framedex.search.conditions import condition_of
 from framedex.storage.condition import Condition
@@ -16,6 +15,7 @@ from framedex.storage.media import Media
 from framedex.vql import parse
 from tests.gallery import SETTINGS
 from tests.growth import families, part
+from tests.inside import context_of, stored_media
 from tests.laws import examples
 
 ROWS = families(120)
@@ -41,9 +41,9 @@ def conditions(media: Media) -> list[Condition]:
 
 def agrees(dataset: Dataset) -> None:
     """Check that the counts are those of a count of all rows."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     asked = conditions(media)
-    assert count_rows(dataset._context, media, asked) == media.counts(asked) == [media.count(each) for each in asked]
+    assert count_rows(context_of(dataset), media, asked) == media.counts(asked) == [media.count(each) for each in asked]
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_count_rows__of_appended_rows(workspace: Workspace, monkeypatch: pytest.
     dataset = workspace.create_dataset("d", block(0, 80))
     agrees(dataset)
     dataset.add_media(block(80, 5))
-    media, counted = open_media(dataset._context, dataset.id), list[int]()
+    media, counted = stored_media(dataset), list[int]()
     counts, appended = Media.counts, row_counts.count_block
 
     def all_rows(media: Media, asked: Sequence[Condition]) -> list[int]:
@@ -94,9 +94,9 @@ def test_count_rows__of_appended_rows(workspace: Workspace, monkeypatch: pytest.
     monkeypatch.setattr(Media, "counts", all_rows)
     monkeypatch.setattr(row_counts, "count_block", new_rows)
     asked = conditions(media)
-    first = count_rows(dataset._context, media, asked)
+    first = count_rows(context_of(dataset), media, asked)
     assert counted == [-2, 2]
-    assert count_rows(dataset._context, media, asked) == first
+    assert count_rows(context_of(dataset), media, asked) == first
     assert counted == [-2, 2]  # nothing is counted twice
     monkeypatch.undo()
     agrees(dataset)

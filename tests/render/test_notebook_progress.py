@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from framedex.render import notebook_progress, progress
+from framedex.render import progress
 from framedex.render.notebook_progress import NotebookBar
+from tests.tuning import Tuning
 
 CELL: ContextVar[str] = ContextVar("cell", default="none")
 
@@ -29,12 +30,12 @@ class Screen:
 
 
 @pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+def screen(tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> Screen:
     """A notebook in which each update is shown."""
     shown_by = pytest.importorskip("IPython.display")
     found = Screen()
     monkeypatch.setattr(shown_by, "display", found.display)
-    monkeypatch.setattr(notebook_progress, "_INTERVAL_S", 0.0)
+    tuning.progress_interval_s = 0.0
     monkeypatch.setattr(progress, "_in_notebook", lambda: True)
     CELL.set("first cell")
     return found
@@ -76,9 +77,9 @@ def test_bar__that_may_not_be_needed(screen: Screen) -> None:
     assert screen.displays == 1
 
 
-def test_bar__shows_few_updates(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar__shows_few_updates(screen: Screen, tuning: Tuning) -> None:
     """What follows at once is left out, so that a page is not flooded."""
-    monkeypatch.setattr(notebook_progress, "_INTERVAL_S", 3600.0)
+    tuning.progress_interval_s = 3600.0
     bar = NotebookBar("Making")
     for step in range(1000):
         bar.update("reading", step / 1000)

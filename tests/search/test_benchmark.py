@@ -12,11 +12,11 @@ import pytest
 from framedex import Dataset, InvalidInput, NotIndexed, Workspace
 from framedex.api.search_benchmark import SearchBenchmark
 from framedex.errors import Aborted
-from framedex.operations.context import open_media
 from framedex.operations.searches import open_searcher
 from framedex.search.benchmark import measure_search
 from framedex.search.timings import SearchTiming, SearchTimings
 from framedex.search.vectors.indices import VectorIndices
+from tests.inside import context_of, layout_of, stored_media
 from tests.laws import rest_slow
 
 ROWS, DIMENSION = 6000, 24
@@ -44,7 +44,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 @pytest.fixture(scope="module")
 def measured(dataset: Dataset) -> SearchBenchmark:
     """The measurements of the dataset, with an index in files."""
-    searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
+    searches = open_searcher(context_of(dataset), stored_media(dataset))
     return SearchBenchmark.of(measure_search(searches, queries=30, k=10, indices=filed))
 
 
@@ -74,7 +74,7 @@ def test_measure__sweeps(measured: SearchBenchmark) -> None:
 @pytest.mark.slow
 def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured: SearchBenchmark) -> None:
     """The same queries have the same recall in each run, above that of a random result."""
-    searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
+    searches = open_searcher(context_of(dataset), stored_media(dataset))
     again = measure_search(searches, queries=30, k=10, indices=filed)
     found = {(row.selectivity, row.n_candidates): row.recall for row in again.rows}
     for row in measured.rows:
@@ -84,9 +84,9 @@ def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured:
 @pytest.mark.slow
 def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
     """The dataset's index is not created or changed, and no file remains elsewhere."""
-    folder = dataset._context.layout.vectors(dataset.id)
+    folder = layout_of(dataset).vectors(dataset.id)
     before = sorted(folder.rglob("*"))
-    searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
+    searches = open_searcher(context_of(dataset), stored_media(dataset))
     stages: list[str] = []
 
     def stop(stage: str, share: float) -> None:

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pyarrow as pa
 
 from framedex import vql
-from framedex.operations.context import open_media
 from framedex.search.conditions import condition_of, explained, scope_of
 from framedex.storage.generation import Summary
 from framedex.storage.media import Media
 from framedex.vql import parse, searches
 from tests.gallery import Gallery
+from tests.inside import stored_media
 
 
 def media_of(gallery: Gallery) -> Media:
-    return open_media(gallery.dataset._context, gallery.dataset.id)
+    return stored_media(gallery.dataset)
 
 
 def test_condition__of_searches_that_were_carried_out(gallery: Gallery) -> None:

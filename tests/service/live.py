@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from socket import socket
@@ -15,6 +14,7 @@ from framedex.service.app import create_app
 from framedex.service.server import server_config
 from framedex.service.settings import OidcSettings, ServiceSettings
 from framedex.service.state import ServiceState
+from tests.pauses import wait_until
 
 
 class _Server(uvicorn.Server):
@@ -43,8 +43,7 @@ def live_service(
     server = _Server(server_config(app, host="127.0.0.1", port=port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started and thread.is_alive():
-        time.sleep(0.01)
+    wait_until(lambda: server.started or not thread.is_alive())
     state: ServiceState = app.state.service
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", state

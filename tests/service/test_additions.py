@@ -15,8 +15,10 @@ from framedex.media import s3
 from framedex.media.remote import INVALID_URI
 from framedex.service.settings import ServiceSettings
 from tests.buckets import Service, Wire
+from tests.environment import Environment
 from tests.gallery import SETTINGS, embedded, fill
 from tests.image_files import encode, photo
+from tests.inside import layout_of
 from tests.pauses import all_threads_busy, wait_until
 from tests.prepared import prepared
 from tests.service.client import LOCAL, Client, client_of
@@ -109,7 +111,7 @@ def test_add_media__takes_one_source(local: Client, dataset: Dataset) -> None:
         assert (answer.status_code, answer.json()["detail"]) == (400, f"Unsupported file format: '{name}'")
     assert local.post(url(dataset), json={"s3_uri": "s3://a/b"}).status_code == 422
     assert (dataset.info.status_new, dataset.count()) == ("READY", 3)
-    assert not list((dataset._context.layout.root / "service-uploads").iterdir())
+    assert not list((layout_of(dataset).root / "service-uploads").iterdir())
 
 
 @pytest.mark.slow
@@ -225,7 +227,7 @@ def test_add_media__from_buckets(service: Service, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_add_media__by_the_role_of_another_workspace(
-    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, tmp_path: Path, environment: Environment
 ) -> None:
     """A role is assumed with the id of the workspace of users, so those of another one cannot use it.
 
@@ -242,7 +244,7 @@ def test_add_media__by_the_role_of_another_workspace(
         Hub(workspace, is_multi=True) as hub,
         client_of(workspace, hub, settings) as client,
     ):
-        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", wire.address)
+        environment["AWS_ENDPOINT_URL_STS"] = wire.address
         for name in ("ours", "theirs"):
             tenant = hub.tenants.create(OPERATOR, name)
             user = hub.users.create(OPERATOR, name, PASSWORD, role=Role.EDITOR, tenant_id=tenant.id)

@@ -9,6 +9,8 @@ from framedex import Dataset
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from framedex.errors import InvalidInput
 from framedex.service.settings import RunMode, load_service_settings
+from tests.environment import Environment
+from tests.failures import failing
 from tests.gallery import fill
 from tests.service.client import OWN, token_of
 from tests.service.serving import Serving, serving
@@ -55,14 +57,10 @@ def test_access__in_the_statuses_of_the_interface(served: Serving, dataset: Data
         assert ask(dataset.id, method, path) == (403, "You do not have write access to this dataset")
 
 
-def test_failure__is_one_sentence(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure__is_one_sentence(served: Serving, dataset: Dataset) -> None:
     """A failure that nobody foresaw is a 500 in the form of all errors, which tells nothing of the server."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(f"{served.workspace.path}: out of order")
-
-    monkeypatch.setattr(Dataset, "snapshots", fail)
-    answer = served.ann.get(f"{API}/dataset/{dataset.id}/snapshot")
+    with failing("framedex.Dataset.snapshots", error=OSError(f"{served.workspace.path}: out of order")):
+        answer = served.ann.get(f"{API}/dataset/{dataset.id}/snapshot")
     body = answer.json()
     assert (answer.status_code, body["detail"], body["code"]) == (500, "Internal server error", "internal")
     assert body["message"] == body["detail"]
@@ -106,12 +104,12 @@ def test_datasets__newest_first(served: Serving) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "FRAMEDEX_"])
-def test_settings__of_the_environment(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings__of_the_environment(prefix: str, environment: Environment) -> None:
     """The kind of deployment and the log-ins are set by the names of the interface; another value is an error."""
-    monkeypatch.setenv(f"{prefix}RUN_MODE", "CLOUD")
-    monkeypatch.setenv(f"{prefix}DISABLE_AUTH", "false")
+    environment[f"{prefix}RUN_MODE"] = "CLOUD"
+    environment[f"{prefix}DISABLE_AUTH"] = "false"
     settings = load_service_settings()
     assert (settings.run_mode, settings.disable_auth) == (RunMode.CLOUD, False)
-    monkeypatch.setenv(f"{prefix}RUN_MODE", "ELSEWHERE")
+    environment[f"{prefix}RUN_MODE"] = "ELSEWHERE"
     with pytest.raises(InvalidInput, match=f"{prefix}RUN_MODE is 'ELSEWHERE'"):
         load_service_settings()

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from framedex import Dataset
-from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from tests.enrichments import ENCODE, Hues, register_models
 from tests.gallery import fill
 from tests.image_files import encode, photo
+from tests.inside import catalog_of, runner_of, stored_media
 from tests.pauses import all_threads_busy, wait_until
 from tests.service.client import Client
 from tests.service.serving import Serving, serving
@@ -48,7 +48,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 def dataset(served: Serving) -> Iterator[Dataset]:
     """The dataset, which is READY, without a running task before and after each test."""
     found = served.workspace.dataset("pets")
-    set_status(served, found, open_media(found._context, found.id).generation.status)
+    set_status(served, found, stored_media(found).generation.status)
     if found.info.status_new is PARTIAL:
         found.reindex()
     yield found
@@ -63,7 +63,7 @@ def settle(served: Serving) -> None:
 
 def set_status(served: Serving, dataset: Dataset, status: DatasetStatus) -> None:
     """Store a state of a dataset, as a task or its failure leaves it."""
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         datasets.update_dataset(connection, dataset.id, status=status)
 
 
@@ -111,9 +111,9 @@ def test_operations__do_not_wait_for_a_map(served: Serving, dataset: Dataset) ->
 @pytest.mark.parametrize("kind", sorted({*TaskType} - {TaskType.MEDIA_DELETION, TaskType.MAP}))
 def test_operations__wait_for_each_task(served: Serving, dataset: Dataset, kind: TaskType) -> None:
     """While a task of any type runs, changes are a 409 with its type; reading goes on."""
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         record = datasets.find_dataset(connection, dataset.id)
-        runner = served.workspace._context.runner
+        runner = runner_of(served.workspace)
         task_id = runner.insert(connection, record, kind, {}, created_by="tester")
     try:
         for operation in ("add_media", "reindex", "enrich", "snapshot", "restore"):
@@ -122,7 +122,7 @@ def test_operations__wait_for_each_task(served: Serving, dataset: Dataset, kind:
             assert (answer.status_code, answer.json()["detail"]) == (409, sentence)
         assert served.local.get(f"{API}/explore/{dataset.id}").json()["clusters"]
     finally:
-        with served.workspace._context.catalog.write() as connection:
+        with catalog_of(served.workspace).write() as connection:
             task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED)
 
 

@@ -18,13 +18,14 @@ from framedex.api.changes import WorkspaceChanges
 from framedex.errors import TooManyAttempts
 from framedex.hub import Hub
 from framedex.hub.events import MOST_WAITING, Event, Listener
-from framedex.service import streams
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
 from tests.hub.people import Clock
+from tests.pauses import wait_until
 from tests.service.live import live_service
 from tests.service.template import copied, make_template
 from tests.service.users import OPERATOR, PASSWORD
+from tests.tuning import Tuning
 
 
 @pytest.fixture(scope="module")
@@ -134,16 +135,14 @@ def test_events__at_most_five_streams(workspace: Workspace, hub: Hub, dataset: D
         assert "Retry-After" in refused.headers
         assert stack.enter_context(eve.stream("GET", "/api/v1/events")).status_code == 200
         streams[0].close()
-        assert _eventually(lambda: _status(vic) == 200)
+        wait_until(lambda: _status(vic) == 200)
         assert httpx2.get(url + "/api/v1/events").status_code == 401
 
 
 @pytest.mark.slow
-def test_events__end_with_the_session(
-    workspace: Workspace, hub: Hub, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events__end_with_the_session(workspace: Workspace, hub: Hub, dataset: Dataset, tuning: Tuning) -> None:
     """A stream ends once its user has logged out."""
-    monkeypatch.setattr(streams, "CHECK_S", 0.5)
+    tuning.stream_check_s = 0.5
     with (
         live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _),
         log_in(url, "vic") as client,
@@ -156,10 +155,10 @@ def test_events__end_with_the_session(
 
 
 @pytest.mark.slow
-def test_events__are_no_use_of_the_session(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events__are_no_use_of_the_session(workspace: Workspace, tuning: Tuning) -> None:
     """A session of which only a stream is open ends after 8 hours, and the stream with it."""
-    monkeypatch.setattr(streams, "CHECK_S", 0.05)
-    monkeypatch.setattr(streams, "PING_S", 0.1)
+    tuning.stream_check_s = 0.05
+    tuning.stream_ping_s = 0.1
     clock = Clock()
     with (
         Hub(workspace, clock=clock) as hub,
@@ -187,12 +186,12 @@ def test_listeners__of_other_tenants(hub: Hub, workspace: Workspace, dataset: Da
     listeners = [hub.events.listen(hub.sessions.actor(token), woken.set) for token in (own, ann)]
     dataset.tag(dataset.view.media_ids()[:1], "seen")
     assert woken.wait(10)
-    assert _eventually(lambda: any(each.name == "head" for each in listeners[1].take()))
+    wait_until(lambda: any(each.name == "head" for each in listeners[1].take()))
     assert listeners[0].take() == []
     assert sum(thread.name == "framedex-events" for thread in threading.enumerate()) == 1
     for each in listeners:
         hub.events.leave(each)
-    assert _eventually(lambda: not any(thread.name == "framedex-events" for thread in threading.enumerate()))
+    wait_until(lambda: not any(thread.name == "framedex-events" for thread in threading.enumerate()))
     for _ in range(5):
         hub.events.listen(hub.sessions.actor(own))
     with pytest.raises(TooManyAttempts):
@@ -212,7 +211,7 @@ def test_listeners__find_the_notification(hub: Hub, dataset: Dataset, tmp_path: 
 
     listener = hub.events.listen(actor, look)
     dataset.add_media(fill(tmp_path / "more", 2))
-    assert _eventually(lambda: counts)
+    wait_until(lambda: counts)
     hub.events.leave(listener)
     assert counts == [1]
 
@@ -230,12 +229,3 @@ def test_listeners__are_bounded(hub: Hub) -> None:
 def _status(client: httpx2.Client) -> int:
     with client.stream("GET", "/api/v1/events") as stream:
         return stream.status_code
-
-
-def _eventually(holds: Any) -> bool:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return False

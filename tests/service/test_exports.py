@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import time
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -20,9 +19,12 @@ from framedex.errors import InvalidInput
 from framedex.hub.exports import safe_name
 from tests.gallery import fill
 from tests.image_files import encode, photo
+from tests.inside import hub_context
+from tests.pauses import first_answer
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
+from tests.tuning import Tuning
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 LABELS = "filename,label\n000.png,cat\n001.png,dog\n002.jpg,cat\n"
@@ -57,11 +59,12 @@ def url(dataset: Dataset, rest: str) -> str:
 def completed(client: Client, dataset: Dataset, started: Any) -> dict[str, Any]:
     """Return the state of an export at its end."""
     assert started.status_code == 200, started.text
-    record: dict[str, Any] = started.json()
-    while record["status"] in ("PENDING", "RUNNING"):
-        record = client.get(url(dataset, "export_status"), params={"export_task_id": record["id"]}).json()
-        time.sleep(0.01)
-    return record
+    path, query = url(dataset, "export_status"), {"export_task_id": started.json()["id"]}
+
+    def ask() -> dict[str, Any]:
+        return dict(client.get(path, params=query).json())
+
+    return first_answer(ask, lambda record: record["status"] not in ("PENDING", "RUNNING"))
 
 
 def archive_of(client: Client, record: dict[str, Any]) -> zipfile.ZipFile:
@@ -349,16 +352,16 @@ def test_export__while_the_dataset_cannot_be_read(served: Serving, dataset: Data
         assert answer.json()["detail"] == "Operation 'export' needs the dataset status READY; it is DRAFT"
 
 
-def test_export__too_many(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export__too_many(served: Serving, dataset: Dataset, tuning: Tuning) -> None:
     """Of the exports of a user, only so many wait at a time; others are not affected."""
-    monkeypatch.setattr("framedex.hub.exports.MOST_WAITING", 0)
+    tuning.user_exports = 0
     path = url(dataset, "export_context_async")
     answer = served.eve.get(path, params={"file_name": "a"}, headers=OWN)
     assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_direct_export__is_the_json(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_direct_export__is_the_json(served: Serving, dataset: Dataset, tuning: Tuning) -> None:
     """The answer is the metadata itself, and no file stays."""
     answer = served.eve.get(url(dataset, "export"), params={"export_format": "json"})
     assert answer.status_code == 200
@@ -366,9 +369,9 @@ def test_direct_export__is_the_json(served: Serving, dataset: Dataset, monkeypat
     assert str(served.workspace.path.parent) not in answer.text
     assert not list(served.hub.exports.folder.glob("direct-*"))
     assert served.eve.get(url(dataset, "export"), params={"export_format": "coco"}).status_code == 422
-    monkeypatch.setattr("framedex.service.direct_export.MOST_MEDIA", 2)
+    tuning.direct_export_media = 2
     assert served.eve.get(url(dataset, "export")).status_code == 422
-    monkeypatch.setattr("framedex.service.direct_export.MOST_MEDIA", 3)
+    tuning.direct_export_media = 3
     assert served.eve.get(url(dataset, "export")).status_code == 200
 
 
@@ -383,15 +386,15 @@ def test_sweep__deletes_what_expired(served: Serving, dataset: Dataset, monkeypa
     served.hub.exports.sweep()
     assert path.exists()
     assert not orphan.exists()
-    clock = served.hub._context.clock
+    clock = hub_context(served.hub).clock
     later = clock() + timedelta(days=8)
-    object.__setattr__(served.hub._context, "clock", lambda: later)
+    object.__setattr__(hub_context(served.hub), "clock", lambda: later)
     try:
         expired = served.local.get(url(dataset, "export_status"), params={"export_task_id": record["id"]})
         assert expired.status_code == 404
         served.hub.exports.sweep()
     finally:
-        object.__setattr__(served.hub._context, "clock", clock)
+        object.__setattr__(hub_context(served.hub), "clock", clock)
     assert not path.exists()
     assert served.local.get(record["download_uri"]).status_code == 404
 

@@ -14,7 +14,9 @@ from framedex.errors import WorkspaceError
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.core.test_time_limits import ENDLESS
+from tests.failures import failing
 from tests.image_files import encode, photo
+from tests.inside import context_of
 from tests.service.client import LOCAL, OWN, Client, client_of
 from tests.service.live import live_service
 from tests.service.test_protocol import get
@@ -95,7 +97,7 @@ def test_searches__end_after_a_time(
     explore = Dataset.explore
 
     def endless(self: Dataset, *arguments: Any, **named: Any) -> Any:
-        workspace._context.sql.query(ENDLESS, (), {})
+        context_of(workspace).sql.query(ENDLESS, (), {})
         return explore(self, *arguments, **named)
 
     with client_of(workspace, hub, ServiceSettings(search_timeout_s=0.5)) as client:
@@ -112,14 +114,11 @@ def test_searches__end_after_a_time(
         assert client.get(url).status_code == 200
 
 
-def test_full_disk__lets_read(local: Client, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk__lets_read(local: Client, dataset: Dataset) -> None:
     """On a full disk a change is a 503 with one sentence that names no path; reading goes on."""
-
-    def full(*_: object, **__: object) -> None:
-        raise WorkspaceError(f"cannot write {dataset.id}: No space left on device")
-
-    monkeypatch.setattr(Dataset, "snapshot", full)
-    answer = local.post(f"/api/v1/dataset/{dataset.id}/snapshot", headers=OWN)
+    error = WorkspaceError(f"cannot write {dataset.id}: No space left on device")
+    with failing("framedex.Dataset.snapshot", error=error):
+        answer = local.post(f"/api/v1/dataset/{dataset.id}/snapshot", headers=OWN)
     assert (answer.status_code, answer.json()["code"]) == (503, "workspace")
     assert answer.json()["detail"] == "The workspace cannot be written at present"
     assert local.get(f"/api/v1/explore/{dataset.id}").status_code == 200

@@ -8,15 +8,13 @@ from typing import Any, cast
 import pytest
 
 from framedex.errors import WorkspaceError
-from framedex.service import maintenance
 from framedex.service.maintenance import Maintenance
+from tests.tuning import Tuning
 
 
-def test_maintenance__goes_on_after_a_failure(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_maintenance__goes_on_after_a_failure(tuning: Tuning, caplog: pytest.LogCaptureFixture) -> None:
     """Engines that cannot be loaded and a step that fails are logged, and the others are done."""
-    monkeypatch.setattr(maintenance, "_PERIOD_S", 0.01)
+    tuning.maintenance_s = 0.01
     swept = threading.Event()
 
     def fail(error: Exception) -> None:

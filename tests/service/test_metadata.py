@@ -13,6 +13,7 @@ from framedex.hub import Hub
 from framedex.hub.metadata import KEPT
 from framedex.service.settings import ServiceSettings
 from tests.gallery import fill
+from tests.inside import hub_context, layout_of
 from tests.pauses import all_threads_busy, wait_until
 from tests.prepared import prepared
 from tests.service.client import LOCAL, Client, client_of
@@ -94,7 +95,7 @@ def test_metadata__values_as_a_file(local: Client, dataset: Dataset) -> None:
     assert local.post(path, files={"file": ("a.json", content)}).status_code == 200
     assert ended(local, path)["status"] == "COMPLETED"
     assert dataset.field_values(first)[0].value == ["ann"]
-    assert not list((dataset._context.layout.root / "service-uploads").iterdir())
+    assert not list((layout_of(dataset).root / "service-uploads").iterdir())
 
 
 def test_metadata__bodies_that_are_no_array(local: Client, dataset: Dataset) -> None:
@@ -161,7 +162,7 @@ def test_metadata__definitions_wait_a_day(workspace: Workspace, dataset: Dataset
         filled = hub.metadata.define(local, dataset.id, "filled", "float")
         hub.metadata.fill(local, dataset.id, filled, [])
         wait_until(lambda: dataset.running_task is None)
-        present = hub._context.clock()
+        present = hub_context(hub).clock()
     with Hub(workspace, clock=lambda: present + KEPT + timedelta(minutes=1)) as later:
         with client_of(workspace, later, LOCAL) as client:
             assert client.post(url(dataset, f"/{old}"), json=[]).status_code == 404

@@ -23,9 +23,11 @@ from tests.api.test_dataset__saved_views import labelled
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR
+from tests.pauses import wait_until
 from tests.processes import run
 from tests.service.live import live_service
 from tests.service.users import PASSWORD
+from tests.tuning import Tuning
 
 URL = "/api/v1/notifications/stream"
 
@@ -126,10 +128,10 @@ def test_stream__begins_at_once_and_tells_each_alert(live: Live) -> None:
         assert "metadata" in found.data
 
 
-def test_stream__needs_no_ping_for_a_notification(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream__needs_no_ping_for_a_notification(live: Live, tuning: Tuning) -> None:
     """A notification comes when the feed sees it, which looks more often than pings come, not with the next ping."""
     assert feed._PERIOD_S < streams.PING_S == 3
-    monkeypatch.setattr(streams, "PING_S", 3600.0)
+    tuning.stream_ping_s = 3600.0
     with log_in(live, "vic") as client, opened(client) as events:
         live.add("abc")
         found = next(events)
@@ -137,9 +139,9 @@ def test_stream__needs_no_ping_for_a_notification(live: Live, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_stream__has_nothing_of_reading(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream__has_nothing_of_reading(live: Live, tuning: Tuning) -> None:
     """Requests that read lead to no event: the next one is of the addition that follows them."""
-    monkeypatch.setattr(streams, "PING_S", 0.05)
+    tuning.stream_ping_s = 0.05
     dataset = f"/api/v1/dataset/{live.dataset.id}"
     view = live.dataset.saved_view("all")
     paths = [
@@ -155,10 +157,10 @@ def test_stream__has_nothing_of_reading(live: Live, monkeypatch: pytest.MonkeyPa
         assert found["metadata"]["result_count"] == 4
 
 
-def test_stream__pings(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream__pings(live: Live, tuning: Tuning) -> None:
     """A ping with an empty object comes every three seconds."""
     assert streams.PING_S == 3.0
-    monkeypatch.setattr(streams, "PING_S", 0.05)
+    tuning.stream_ping_s = 0.05
     with log_in(live, "vic") as client, opened(client) as events:
         assert [next(events) for _ in range(3)] == [Received("ping", {}, None)] * 3
 
@@ -181,9 +183,9 @@ def test_stream__continues_after_an_event(live: Live) -> None:
 
 
 @pytest.mark.slow
-def test_stream__has_no_end_of_pages(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream__has_no_end_of_pages(live: Live, tuning: Tuning) -> None:
     """What came since is sent in full, however much it is."""
-    monkeypatch.setattr("framedex.service.routes.notification_stream._MOST", 2)
+    tuning.open_streams = 2
     with log_in(live, "vic") as client:
         first = client.get("/api/v1/notifications", params={"limit": 1}).json()["notifications"]
         last = first[0]["id"] if first else "x"
@@ -245,25 +247,25 @@ def test_stream__at_most_five(live: Live) -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
             assert refused.headers["Retry-After"] == "5"
             stack.enter_context(opened(other))
-        assert _eventually(lambda: not live.hub.feed._listeners.present())
+        wait_until(lambda: not live.hub.feed._listeners.present())
         with opened(client):
             pass
     assert httpx2.get(live.url + URL).status_code == 401
 
 
-def test_stream__ends_with_the_session(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream__ends_with_the_session(live: Live, tuning: Tuning) -> None:
     """A stream ends within a minute once its user has logged out."""
     assert streams.CHECK_S + streams.PING_S < 60
-    monkeypatch.setattr(streams, "CHECK_S", 0.1)
-    monkeypatch.setattr(streams, "PING_S", 0.05)
+    tuning.stream_check_s = 0.1
+    tuning.stream_ping_s = 0.05
     with log_in(live, "vic") as client, opened(client) as events:
         assert client.post("/api/v1/logout").status_code == 200
         assert {each.name for each in events} <= {"ping"}
 
 
-def test_stream__survives_failures(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream__survives_failures(live: Live, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure is an event ``error`` with a sentence that tells nothing of the server; the stream goes on."""
-    monkeypatch.setattr(streams, "PING_S", 0.05)
+    tuning.stream_ping_s = 0.05
     after, failures = Notifications.after, iter([WorkspaceError("/srv/secret: full"), ValueError("secret")])
 
     def fail(*given: Any, **options: Any) -> Any:
@@ -287,7 +289,7 @@ def test_head__ends_at_once(live: Live, path: str) -> None:
         answer = client.head(path)
         assert (answer.status_code, answer.content) == (200, b"")
         assert answer.headers["content-type"].startswith("text/event-stream")
-    assert _eventually(lambda: not live.hub.feed._listeners.present())
+    wait_until(lambda: not live.hub.feed._listeners.present())
 
 
 def test_stop__calls_functions() -> None:
@@ -309,12 +311,3 @@ def test_stop__ends_streams_at_once(live: Live) -> None:
         began = time.monotonic()
         assert [each.name for each in events] in ([], ["ping"])
         assert time.monotonic() - began < 2.5
-
-
-def _eventually(holds: Any) -> bool:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False

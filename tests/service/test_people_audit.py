@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from framedex.errors import WorkspaceError
-from framedex.storage.database import Database
+from tests.failures import failing
 from tests.gallery import fill
 from tests.service.client import OWN
 from tests.service.serving import Serving, serving
@@ -134,18 +134,11 @@ def test_audit__is_for_admins(served: Serving) -> None:
     ]
 
 
-def test_audit__that_cannot_be_written(
-    served: Serving, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_audit__that_cannot_be_written(served: Serving, caplog: pytest.LogCaptureFixture) -> None:
     """A change of a dataset that is done stays one whose entry cannot be written; the log has a warning."""
-
-    def refuse(_self: Database) -> Any:
-        raise WorkspaceError("the disk is full")
-
     dataset = served.workspace.dataset("pets")
     dataset.add_field("length", "float")
-    with monkeypatch.context() as patch:
-        patch.setattr(type(served.hub._database), "write", refuse)
+    with failing("framedex.storage.database.Database.write", error=WorkspaceError("the disk is full")):
         served.hub.trail.note(served.hub.sessions.actor(served.eve.cookies["SESSION"]), "field.delete")
     assert "no entry of the audit for field.delete: the disk is full" in caplog.text
 

@@ -11,6 +11,7 @@ from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.settings import RunMode, ServiceSettings
 from framedex.storage.service_db import setting_rows
+from tests.environment import Environment
 from tests.service.client import OWN, client_of
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
@@ -114,13 +115,13 @@ def test_settings__on_self_hosted_deployments_only(fresh: Serving) -> None:
             )  # fmt: skip
 
 
-def test_settings__stay_after_a_restart(fresh: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings__stay_after_a_restart(fresh: Serving, environment: Environment) -> None:
     """A changed value counts instead of the environment's at the next start, and is in the audit with its user."""
     assert post(fresh, "DATASET_SHARE_ENABLED", False) == (200, "false")
     path = fresh.workspace.path
     fresh.hub.close()
     fresh.workspace.close()
-    monkeypatch.setenv("DATASET_SHARE_ENABLED", "true")
+    environment["DATASET_SHARE_ENABLED"] = "true"
     with Workspace(path) as workspace, Hub(workspace) as hub:
         assert not workspace.settings.dataset_share_enabled
         entry = hub.audit(OPERATOR)[0]

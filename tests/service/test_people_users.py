@@ -11,6 +11,7 @@ from framedex.access import Role
 from framedex.hub import Hub
 from framedex.service.settings import RunMode, ServiceSettings
 from framedex.storage.service_db import accounts
+from tests.failures import failing
 from tests.hub.people import Provider
 from tests.service.client import OWN, Client, client_of
 from tests.service.serving import Serving, serving
@@ -210,18 +211,14 @@ def provided(workspace: Workspace) -> Iterator[tuple[Client, Hub, Provider]]:
         yield client.log_in("ann"), hub, provider
 
 
-def test_create__is_all_or_nothing(provided: tuple[Client, Hub, Provider], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_create__is_all_or_nothing(provided: tuple[Client, Hub, Provider]) -> None:
     """If a step fails at the provider or in the database, nothing is left of the user, and the answer is 500."""
     client, hub, provider = provided
     provider.failing = {"create"}
     assert send(client, "POST", "", NEW) == (500, "Internal server error")
     provider.failing = set()
 
-    def fail(*_: object) -> None:
-        raise OSError("out of order")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(accounts, "put_identity", fail)
+    with failing("framedex.storage.service_db.accounts.put_identity", error=OSError("out of order")):
         assert send(client, "POST", "", NEW) == (500, "Internal server error")
     assert (provider.accounts, hub.users.count()) == ({}, 1)
     assert send(client, "POST", "", NEW)[0] == 201

@@ -1,10 +1,10 @@
 """The resources of the interface: their fields, types and values, in the description and in real answers."""
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from framedex import Dataset
 from tests.enrichments import Hues, register_models
 from tests.gallery import fill
 from tests.objects import scenes
-from tests.pauses import wait_until
+from tests.pauses import first_answer, wait_until
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 
@@ -260,6 +260,11 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
         yield {**answers_of(running, dataset.id, things.id, source), **views}
 
 
+def has_ended(export: dict[str, Any]) -> bool:
+    """Return whether an export has ended."""
+    return export["status"] not in ("PENDING", "RUNNING")
+
+
 def answers_of(served: Serving, dataset_id: str, things_id: str, source: Path) -> dict[str, list[Any]]:
     """Ask for each resource, as the local user and as one who is logged in."""
     client, base = served.local, f"{API}/dataset/{dataset_id}"
@@ -278,8 +283,7 @@ def answers_of(served: Serving, dataset_id: str, things_id: str, source: Path) -
     media_id = get(f"{API}/explore/{dataset_id}")["clusters"][0]["previews"][0]["media_id"]
     found["snapshot"] = [post(f"{base}/snapshot"), *get(f"{base}/snapshot")]
     export = get(f"{base}/export_context_async", file_name="a")
-    while (state := get(f"{base}/export_status", export_task_id=export["id"]))["status"] in ("PENDING", "RUNNING"):
-        time.sleep(0.01)
+    state = first_answer(partial(get, f"{base}/export_status", export_task_id=export["id"]), has_ended)
     found["export status"] = [export, state]
     objects = f"{API}/dataset/{things_id}/export_context_async"
     found["export status"].append(get(objects, file_name="b", entity_type="OBJECTS"))

@@ -11,12 +11,12 @@ import pytest
 from framedex import Dataset, Workspace
 from framedex.access import Role
 from framedex.hub import Hub
-from framedex.service import streams
 from framedex.service.settings import ServiceSettings
 from tests.gallery import SETTINGS, fill
 from tests.service.client import token_of
 from tests.service.live import live_service
 from tests.service.users import OPERATOR, PASSWORD
+from tests.tuning import tuned
 
 pytestmark = pytest.mark.slow
 API = "/api/v1"
@@ -70,9 +70,9 @@ class Held:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, Dataset, str]]:
     """A service at a port with a dataset that belongs to a workspace of users, and its address."""
     folder = tmp_path_factory.mktemp("revocation")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "CHECK_S", 0.1)
-        patch.setattr(streams, "PING_S", 0.05)
+    with tuned() as tuning:
+        tuning.stream_check_s = 0.1
+        tuning.stream_ping_s = 0.05
         with Workspace(folder / "ws", settings=SETTINGS) as workspace, Hub(workspace, is_multi=True) as hub:
             dataset = workspace.create_dataset("pets", fill(folder / "images", 2), "gist")
             with live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _):

@@ -12,9 +12,11 @@ from framedex.core.ids import batch_id
 from framedex.storage import view_rows
 from tests.api.test_dataset__saved_views import labelled
 from tests.growth import THRESHOLDS
+from tests.inside import catalog_of
 from tests.service.client import OWN, Client
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR
+from tests.tuning import Tuning
 
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 RATED = json.dumps(vql.to_json(vql.parse(vql.field("rating", "gt", 1))))
@@ -116,12 +118,12 @@ def test_views__threshold_and_caption(served: Serving, dataset: Dataset) -> None
     assert one["count"] == 2
 
 
-def test_views__names_are_unique(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views__names_are_unique(served: Serving, dataset: Dataset, tuning: Tuning) -> None:
     """A name that is taken, whatever its case, is a 409; so is a view too many, and one of a draft."""
     save(served.eve, dataset, "Straße")
     taken = served.eve.post(url(dataset), data={"name": "STRASSE"}, headers=OWN)
     assert said(taken) == (409, "A view named 'Straße' exists already in this dataset")
-    monkeypatch.setattr(view_rows, "MAX_VIEWS", 1)
+    tuning.saved_views = 1
     full = served.eve.post(url(dataset), data={"name": "x"}, headers=OWN)
     assert said(full) == (409, "A dataset has at most 1 saved views; delete one first")
     draft = served.workspace.create_draft("draft of views")
@@ -187,7 +189,7 @@ def test_deletion__of_a_view(served: Serving, dataset: Dataset) -> None:
 def test_monitoring__that_is_off(served: Serving, dataset: Dataset) -> None:
     """Trend and alerts of a view that is not monitored are a 400."""
     view = save(served.eve, dataset)
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         connection.exec_driver_sql("UPDATE saved_views SET monitoring_enabled = 0")
     trend = served.eve.get(url(dataset, f"/{view['id']}/trend"))
     alerting = served.eve.post(
@@ -218,7 +220,7 @@ def test_views__who_may_do_what(served: Serving, dataset: Dataset) -> None:
     assert said(served.vic.delete(url(dataset, f"/{view['id']}"), headers=OWN)) == no
     assert served.vic.get(url(dataset, f"/{view['id']}/trend")).status_code == 200
     vic = served.vic.get("/api/v1/me").json()["user_id"]
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         connection.exec_driver_sql("UPDATE saved_views SET creator_id = ?", (vic,))
     assert served.vic.delete(url(dataset, f"/{view['id']}"), headers=OWN).status_code == 200
     assert served.nobody.get(url(dataset)).status_code == 401
@@ -242,7 +244,7 @@ def test_views__of_a_former_user(served: Serving, dataset: Dataset) -> None:
     """A view of a deleted account keeps the address under which it was saved."""
     user = served.hub.users.create(OPERATOR, "gone", "correct horse", email="gone@example.org")
     view = save(served.eve, dataset)
-    with served.workspace._context.catalog.write() as connection:
+    with catalog_of(served.workspace).write() as connection:
         connection.exec_driver_sql("UPDATE saved_views SET creator_id = ?, created_by = 'gone@x'", (user.id,))
     named = {"user_id": user.id, "email": "gone@example.org", "name": "gone"}
     assert served.eve.get(url(dataset)).json()["views"][0]["created_by"] == named

@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -158,7 +157,7 @@ def test_secrets__after_kills(tmp_path: Path) -> None:
             worker = threading.Thread(target=work, args=(server, name, made, passwords))
             worker.start()
             wait_until(partial(_exceeds, passwords, 2))
-            time.sleep(0.05 * number)
+            worker.join(0.05 * number)  # it goes on, to another moment
             server.kill()
             worker.join()
         secrets = [*filter(None, made), *passwords, MASTER, CLIENT, HOOK]

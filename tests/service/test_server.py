@@ -100,8 +100,12 @@ def test_server__starts_and_ends(folder: Path, number: int) -> None:
         assert server.get("/api/v1/me")["auth"] == "disabled"
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as connection:
-            connection.sendall(b"POST /api/v1/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
-            time.sleep(0.2)
+            head = (
+                b"POST /api/v1/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+            )
+            connection.sendall(head)
+            assert connection.recv(100).startswith(b"HTTP/1.1 100")  # it waits for the content
+            connection.sendall(b"{")
             assert server.stop(number) < 5
         assert server.process.returncode == 0
     assert not (folder / "service.json").exists()

@@ -13,7 +13,9 @@ from framedex.records import TaskStatus, TaskType
 from framedex.service.server_paths import without_folders
 from framedex.storage import datasets, task_rows
 from framedex.storage.schema import tasks
+from tests.failures import failing
 from tests.gallery import fill
+from tests.inside import catalog_of
 from tests.prepared import prepared
 from tests.service.client import OWN, Client
 from tests.service.users import OPERATOR
@@ -59,7 +61,7 @@ def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
 def test_tasks__are_sorted_and_paged(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """Tasks are sorted by a field, either way; the pages are all tasks, each once; values are those of a time."""
     kinds = [TaskType.REINDEX, TaskType.ENRICHMENT, TaskType.CUSTOM_METADATA, TaskType.REINDEX, TaskType.ENRICHMENT]
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         record = datasets.find_dataset(connection, dataset.id)
         for number, kind in enumerate(kinds):
             task_id = task_rows.insert_task(connection, record, task_type=kind, created_by=f"user{number}")
@@ -171,7 +173,7 @@ def test_abort__in_the_commit_phase(local: Client, workspace: Workspace) -> None
 def test_filters__have_the_values_that_occur(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """Names and ids of datasets, types and users occur once each, of all tasks or of those that began in a time."""
     draft = workspace.create_draft("draft")
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         for number, kind in enumerate((TaskType.REINDEX, TaskType.REINDEX, TaskType.ENRICHMENT)):
             record = datasets.find_dataset(connection, draft.id)
             task_id = task_rows.insert_task(connection, record, task_type=kind, created_by=f"user{number % 2}")
@@ -196,16 +198,9 @@ def test_filters__have_the_values_that_occur(local: Client, workspace: Workspace
     assert none == {name: [] for name in of_all}
 
 
-def test_retry__of_a_failed_task(
-    local: Client, workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retry__of_a_failed_task(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """A retried task is INITIALIZING in the answer, and completes."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("the disk is on fire")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("framedex.operations.snapshots.restore", fail)
+    with failing("framedex.operations.snapshots.restore", error=OSError("the disk is on fire")):
         task = dataset.restore(wait=False)
         with pytest.raises(Exception, match="on fire"):
             task.wait()

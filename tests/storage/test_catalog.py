@@ -18,6 +18,7 @@ from framedex.storage import datasets
 from framedex.storage.catalog import CATALOG, Catalog, open_catalog
 from framedex.storage.database_schema import migrate
 from framedex.storage.schema import metadata, source_roots
+from tests.storage.test_turns import wait_until_asked
 
 
 def names(catalog: Catalog) -> list[str]:
@@ -176,8 +177,7 @@ def test_write__reads_while_many_wait(catalog: Catalog) -> None:
     with catalog.write():
         for place, thread in enumerate(threads):
             thread.start()
-            while len(catalog._turns._queue) < place + 2:
-                pass
+            wait_until_asked(catalog._turns, place + 2)
         assert names(catalog) == []
     for thread in threads:
         thread.join(60)

@@ -8,6 +8,7 @@ import pyarrow as pa
 from framedex import Dataset, Workspace
 from framedex.operations.context import open_media
 from framedex.storage import datasets
+from tests.inside import context_of
 
 
 def _rows(first: int) -> pa.Table:
@@ -25,7 +26,7 @@ def test_heads__follow_what_another_workspace_commits(tmp_path: Path) -> None:
 
 def test_heads__are_read_once(workspace: Workspace) -> None:
     dataset: Dataset = workspace.create_dataset("d", _rows(0))
-    context = workspace._context
+    context = context_of(workspace)
     first = open_media(context, dataset.id)
     assert open_media(context, dataset.id).generation is first.generation
     with context.catalog.read() as connection:

@@ -10,6 +10,7 @@ import pytest
 
 from framedex.errors import FormatTooNew, WorkspaceError
 from framedex.storage.layout import FORMAT_VERSION, MARKER, Layout, open_layout
+from tests.environment import Environment
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -36,12 +37,11 @@ def test_open__again_changes_nothing(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-def test_open__paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open__paths_are_absolute(in_tmp_path: Path, environment: Environment) -> None:
     """Relative paths and the home folder's sign are resolved when the workspace is opened."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert open_layout("ws", read_only=False).root == tmp_path / "ws"
-    assert open_layout("~/ws", read_only=False).root == tmp_path / "home" / "ws"
+    environment["HOME"] = str(in_tmp_path / "home")
+    assert open_layout("ws", read_only=False).root == in_tmp_path / "ws"
+    assert open_layout("~/ws", read_only=False).root == in_tmp_path / "home" / "ws"
 
 
 def test_open__ignores_hidden_files(tmp_path: Path) -> None:

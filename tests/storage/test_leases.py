@@ -9,12 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from framedex.errors import Conflict, ReadOnly
-from framedex.storage import datasets, leases, owners
+from framedex.storage import datasets, owners
 from framedex.storage.catalog import Catalog, open_catalog
 from framedex.storage.leases import Lease, is_leased, leased, unleased
 from framedex.storage.schema import lease_requests as requests
 from framedex.storage.schema import leases as rows
+from tests.pauses import wait_until
 from tests.processes import start
+from tests.tuning import Tuning
 
 
 @pytest.fixture
@@ -140,14 +142,14 @@ def test_leased__of_a_killed_process(catalog: Catalog, dataset_id: str, tmp_path
     """The lease of a process that was killed is taken over at once."""
     process = start(
         """
-        import sys, time
+        import sys, threading
         from pathlib import Path
         from framedex.storage.catalog import open_catalog
         from framedex.storage.leases import leased
         catalog = open_catalog(Path(sys.argv[1]), read_only=False)
         with leased(catalog, sys.argv[2], "edit", lambda connection: None):
             print("held", flush=True)
-            time.sleep(600)
+            threading.Event().wait()
         """,
         tmp_path / "catalog.db",
         dataset_id,
@@ -176,14 +178,12 @@ def test_leased__by_processes_in_turn(catalog: Catalog, dataset_id: str, tmp_pat
     def edit_other() -> None:
         with leased(other, dataset_id, "edit", nothing):
             order.append("other")
-            while not requested(catalog):
-                pass
+            wait_until(lambda: requested(catalog))
 
     thread = threading.Thread(target=edit_other)
     with leased(catalog, dataset_id, "edit", nothing) as lease:
         thread.start()
-        while not requested(catalog):
-            pass
+        wait_until(lambda: requested(catalog))
         assert lease.is_requested()
         with lease.commit():
             pass
@@ -196,10 +196,10 @@ def test_leased__by_processes_in_turn(catalog: Catalog, dataset_id: str, tmp_pat
 
 
 def test_leased__before_a_process_that_does_not_take_its_turn(
-    catalog: Catalog, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+    catalog: Catalog, dataset_id: str, tuning: Tuning
 ) -> None:
     """The request of a process that has ended or is stopped is passed over."""
-    monkeypatch.setattr(leases, "_GRACE_S", 0.05)
+    tuning.lease_grace_s = 0.05
     ended = start("from framedex.storage.owners import this_process; print(this_process())")
     owner = ended.communicate()[0].strip()
     for each in (owner, "elsewhere:1:2:3"):
@@ -223,18 +223,15 @@ def test_leased__of_a_request_that_is_refused(catalog: Catalog, dataset_id: str,
     thread = threading.Thread(target=be_refused)
     with leased(catalog, dataset_id, "edit", nothing):
         thread.start()
-        while not requested(catalog):
-            pass
+        wait_until(lambda: requested(catalog))
     thread.join(60)
     assert requested(catalog) == []
     other.close()
 
 
-def test_leased__of_another_process_that_lives(
-    catalog: Catalog, dataset_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leased__of_another_process_that_lives(catalog: Catalog, dataset_id: str, tuning: Tuning) -> None:
     """The lease of a living process is waited for, and a message says what it does."""
-    monkeypatch.setattr(leases, "_WAIT_S", 0.2)
+    tuning.lease_wait_s = 0.2
     with catalog.write() as connection:
         now = datasets.now()
         connection.execute(
@@ -272,9 +269,9 @@ def test_commit__after_it_was_taken_over(catalog: Catalog, dataset_id: str) -> N
         assert connection.execute(sa.select(rows.c.token)).scalars().all() == ["successor"]
 
 
-def test_beat__while_it_lasts(catalog: Catalog, dataset_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beat__while_it_lasts(catalog: Catalog, dataset_id: str, tuning: Tuning) -> None:
     """A long edit says now and then that it is alive."""
-    monkeypatch.setattr(leases, "_BEAT_S", 0.02)
+    tuning.lease_beat_s = 0.02
     with leased(catalog, dataset_id, "edit", nothing):
         old = datasets.now() - timedelta(hours=1)
         with catalog.write() as connection:

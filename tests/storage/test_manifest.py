@@ -13,6 +13,7 @@ from framedex import Dataset, Workspace, WorkspaceError
 from framedex.storage.datasets import rename_dataset
 from framedex.storage.manifest import has_manifest, read_manifest
 from tests.gallery import SETTINGS, embedded
+from tests.inside import catalog_of
 from tests.laws import rest_slow
 from tests.manifests import contents_of_all
 from tests.prepared import prepared
@@ -177,7 +178,7 @@ def test_manifest__of_a_commit_that_fails_nothing_stays(home: Path) -> None:
 
 
 def _rename_and_stop(workspace: Workspace, dataset_id: str) -> None:
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         rename_dataset(connection, dataset_id, "cats")
         raise RuntimeError("stop")
 

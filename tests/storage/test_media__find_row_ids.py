@@ -8,16 +8,16 @@ import pytest
 
 from framedex import Dataset, Workspace
 from framedex.core.ids import new_id
-from framedex.operations.context import open_media
 from framedex.storage.id_index import IdPrefixes, RowsOfIds
 from framedex.storage.media import Media
 from framedex.storage.table_versions import ROW_ID
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import stored_media
 
 
 def media_of(dataset: Dataset) -> Media:
-    return open_media(dataset._context, dataset.id)
+    return stored_media(dataset)
 
 
 def all_of(media: Media) -> dict[str, int]:

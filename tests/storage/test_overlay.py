@@ -18,6 +18,7 @@ from framedex.storage.sql import Sql
 from framedex.storage.table_checks import ColumnReader, unreferenced_files
 from framedex.storage.table_versions import ROW_ID, Table
 from tests.laws import examples
+from tests.tuning import Tuning
 
 WORDS = pa.list_(pa.string())
 SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("words", WORDS), pa.field("x", pa.float32())])
@@ -171,11 +172,11 @@ def test_fold__leaves_a_plain_table(path: Path) -> None:
     assert tables.fold_edits(Table(path, version)) == version
 
 
-def test_compact__writes_edits_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compact__writes_edits_first(path: Path, tuning: Tuning) -> None:
     """Compaction gives rows other ids; the edited values are those of the same rows afterwards."""
     table = newest(path)
     table = Table(path, put(table, [0, 8], x=[10.0, 11.0]))
-    monkeypatch.setattr(tables, "_MANY_FILES", 1)
+    tuning.table_files = 1
     version = tables.compact(table, without=["words"])
     assert Table(path, version).scan(["id", "x"]).read_all().to_pylist() == [
         {"id": row["id"], "x": {0: 10.0, 8: 11.0}.get(place, row["x"])} for place, row in enumerate(read(newest(path)))

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from framedex.storage.layout import SERVICE_DB_NAME
 from framedex.storage.service_db import accounts, audit, homes, tenants
 from framedex.storage.service_db.database import DEFAULT_ID, SERVICE_DB, open_service_db
 from framedex.storage.service_db.schema import metadata
+from tests.pauses import wait_until
 from tests.processes import finish, start
 from tests.storage.test_catalog import described
 
@@ -118,8 +118,7 @@ def test_modes__are_private_from_the_first_byte_on(tmp_path: Path) -> None:
     try:
         watcher.start()
         open_service_db(tmp_path).close()
-        while not seen and watcher.is_alive():  # on a busy machine it may not have looked yet
-            time.sleep(0.001)
+        wait_until(lambda: seen or not watcher.is_alive())  # on a busy machine it may not have looked yet
     finally:
         done.set()
         watcher.join()

@@ -2,11 +2,10 @@
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,10 +53,9 @@ def test_spill_folder__is_gone_after_the_block(tmp_path: Path) -> None:
     assert list((tmp_path / "spill").iterdir()) == []
 
 
-def test_spill_folder__needs_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spill_folder__needs_space(tmp_path: Path, set_free_space: Callable[[int], None]) -> None:
     """Without enough space nothing is made, and the error names what is needed and what is free."""
-    usage: Any = type("Usage", (), {"free": 1000 * 2**20})
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    set_free_space(1000 * 2**20)
     begins = spill_folder(tmp_path, 900 * 2**20, "the index")
     with pytest.raises(WorkspaceError, match=r"the index needs 1,\d+,\d+,\d+ bytes .* 1,048,576,000 are free"):
         begins.__enter__()
@@ -108,14 +106,13 @@ def test_spill_folder__goes_on_from_stages(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not name the time since they were started")
-def test_remove_spills__keeps_stages_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_spills__keeps_stages_for_a_while(tmp_path: Path, set_free_space: Callable[[int], None]) -> None:
     """Stages stay for as long as is asked, unless another task needs their space."""
     _leave(tmp_path, "a" * 32, "with a stage")
     assert remove_spills(tmp_path, kept_s=3600) == 0
     assert remove_spills(tmp_path, kept_s=1e-9) > 5
     _leave(tmp_path, "a" * 32, "with a stage")
-    usage: Any = type("Usage", (), {"free": 300 * 2**20})
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    set_free_space(300 * 2**20)
     with spill_folder(tmp_path, 44 * 2**20 + 5, "the same task", key="a" * 32) as folder:
         assert (folder / "file").exists(), "the file counts as space that is there"
     _leave(tmp_path, "a" * 32, "with a stage")

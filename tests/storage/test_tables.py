@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import NotFound
-from framedex.storage import stored_vectors, table_versions, tables
+from framedex.storage import tables
 from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.table_versions import ROW_ID, Table
 from tests.laws import examples
+from tests.tuning import Tuning
 
 SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("name", pa.string())])
 VECTORS = pa.schema([pa.field("embedding", pa.list_(pa.float32(), 3))])
@@ -290,13 +291,11 @@ def test_vectors__of_many_batches(path: Path) -> None:
 
 
 @pytest.mark.parametrize("block_rows", [1, 3, 1000])
-def test_stored_vectors__are_those_of_the_table(
-    tmp_path: Path, block_rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_vectors__are_those_of_the_table(tmp_path: Path, block_rows: int, tuning: Tuning) -> None:
     """Blocks and single rows have the vectors of their positions, over batches, fragments and null rows."""
-    monkeypatch.setattr(table_versions, "_BATCH_ROWS", 1)
-    monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", 1)
-    monkeypatch.setattr(table_versions, "_BATCH_BYTES", 4 * 3 * 5)
+    tuning.table_batch_rows = 1
+    tuning.stored_vector_rows = 1
+    tuning.table_batch_bytes = 4 * 3 * 5
     values = [None if row % 7 == 3 else [float(row), 1.0, 0.0] for row in range(60)]
     for start, end in ((0, 11), (11, 40), (40, 60)):
         version = tables.append(tmp_path / "t", [vector_batch(values[start:end])], VECTORS)
@@ -311,9 +310,11 @@ def test_stored_vectors__are_those_of_the_table(
         assert stored.take(some)[:, 0].tolist() == [places[row] for row in some]
 
 
-def test_stored_vectors__parts_read_no_row_after_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_vectors__parts_read_no_row_after_theirs(
+    tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A part has its rows, and the table is not read to its end for them."""
-    monkeypatch.setattr(table_versions, "_BATCH_ROWS", 10)
+    tuning.table_batch_rows = 10
     version = tables.append(tmp_path / "t", [vector_batch([[float(row), 1.0, 0.0] for row in range(500)])], VECTORS)
     read: list[int] = []
     batches = Table.vector_batches

@@ -6,12 +6,12 @@ from contextlib import suppress
 import pytest
 
 from framedex.storage.turns import Turns
+from tests.pauses import wait_until
 
 
 def wait_until_asked(turns: Turns, count: int) -> None:
     """Wait until the given number of threads hold or wait for the turn."""
-    while len(turns._queue) < count:
-        pass
+    wait_until(lambda: len(turns._queue) >= count)
 
 
 def test_turn__in_order_of_asking() -> None:

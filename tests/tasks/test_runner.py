@@ -23,6 +23,7 @@ from framedex import (
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus
 from framedex.tasks import start_task
 from tests.gallery import SETTINGS, Faulty, Gallery, Gate, embedded, fill
+from tests.inside import catalog_of, context_of
 from tests.pauses import run_of, wait_until
 
 FIELDS = [
@@ -176,7 +177,7 @@ def submit(workspace: Workspace, name: str, job: Any) -> Task:
     from framedex.records import TaskType
     from framedex.storage import datasets
 
-    context = workspace._context
+    context = context_of(workspace)
     with context.catalog.write() as connection:
         record = datasets.find_dataset(connection, datasets.insert_dataset(connection, name, owned_by="tester"))
         task_id = context.runner.insert(connection, record, TaskType.DATASET_CREATION, created_by="tester")
@@ -306,7 +307,7 @@ def test_heartbeat__of_a_running_task(workspace: Workspace, folder: Path) -> Non
     """A beat stores how far the task is, in its row and in its dataset's."""
     dataset, task, gate = held(workspace, folder)
     run_of(task).progress.share, run_of(task).progress.stage = 0.42, "reading images"
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         run_of(task)._beat(connection)
     (record,) = workspace.tasks().tasks
     assert (record.progress_percentage, record.status_message) == (42, "reading images")
@@ -325,7 +326,7 @@ def test_heartbeat__of_a_waiting_task(workspace: Workspace, folder: Path) -> Non
     busy = [held(workspace, folder, f"busy{number}") for number in range(4)]
     dataset = workspace.create_dataset("queued", folder, wait=False)
     assert dataset.task is not None
-    with workspace._context.catalog.write() as connection:
+    with catalog_of(workspace).write() as connection:
         old = datetime.now(UTC) - timedelta(minutes=5)
         connection.execute(schema.tasks.update().where(schema.tasks.c.id == dataset.task.id).values(heartbeat_at=old))
         run_of(dataset.task)._beat(connection)
@@ -364,7 +365,7 @@ def test_heartbeat__survives_a_catalog_that_cannot_be_written(workspace: Workspa
     _, task, gate = held(workspace, folder)
     with sqlite3.connect(workspace.path / "catalog.db") as connection:
         connection.execute("ALTER TABLE tasks RENAME TO hidden")
-    with pytest.raises(Exception, match="no such table"), workspace._context.catalog.write() as beating:
+    with pytest.raises(Exception, match="no such table"), catalog_of(workspace).write() as beating:
         run_of(task)._beat(beating)
     waits = iter([False, True])
 
@@ -387,7 +388,7 @@ def test_given_up_task__does_not_end_its_successor(workspace: Workspace, folder:
     from framedex.storage import datasets, task_rows
 
     dataset, task, gate = held(workspace, folder)
-    context = workspace._context
+    context = context_of(workspace)
     with context.catalog.write() as connection:
         task_rows.finish_task(connection, task.id, TaskStatus.FAILED, error_message="interrupted")
         record = datasets.find_dataset(connection, dataset.id)

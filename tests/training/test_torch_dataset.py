@@ -10,6 +10,7 @@ import pytest
 from framedex import Dataset, InvalidInput, Workspace, vql
 from tests.extras import need
 from tests.gallery import embedded
+from tests.inside import layout_of
 from tests.processes import run
 
 need("torch", "torch")
@@ -131,7 +132,7 @@ def test_workers__of_each_start_method(every_kind: Dataset, tmp_path: Path) -> N
     script = tmp_path / "workers.py"
     script.write_text(WORKERS)
     out = run("import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')",
-              script, every_kind._context.layout.root, "fork spawn fork")  # fmt: skip
+              script, layout_of(every_kind).root, "fork spawn fork")  # fmt: skip
     assert out.split() == ["fork", "spawn", "fork"]
 
 

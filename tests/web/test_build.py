@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.environment import Environment
+
 ROOT = Path(__file__).parent.parent.parent
 _MADE = shutil.ignore_patterns("node_modules", "build-test", "schema.d.ts")
 
@@ -44,10 +46,10 @@ def test_build__is_stale_after_a_change(project: Path, hook: Any) -> None:
 
 
 @pytest.mark.slow
-def test_build__without_a_registry(project: Path, hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build__without_a_registry(project: Path, hook: Any, environment: Environment) -> None:
     """Where packages cannot be fetched, the build warns, leaves nothing half-built, and raises nothing."""
-    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
-    monkeypatch.setenv("npm_config_cache", str(project / "cache"))
+    environment["npm_config_registry"] = "http://127.0.0.1:9"
+    environment["npm_config_cache"] = str(project / "cache")
     warnings: list[str] = []
     assert not hook.build(project, warn=warnings.append)
     assert len(warnings) == 1

@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis import reciprocal
-from framedex.analysis.grouped import means
 from framedex.analysis.grouped.means import GroupSearch
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import nearest
 from framedex.errors import InvalidInput
 from tests.analysis.arrays import clustered, pair_f1
 from tests.analysis.grouped.searches import clusters_by_groups
+from tests.tuning import Tuning
 
 CUTS = (0.02, 0.05, 0.1, 0.2, 0.4)
 VECTORS = clustered(5000, 24, centres=80, spread=0.5)
@@ -31,20 +30,20 @@ def expected() -> npt.NDArray[np.int32]:
 @pytest.mark.parametrize("many", [0, pytest.param(10**6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("in_memory", [pytest.param(0, marks=pytest.mark.slow), 2000])
 def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(
-    tmp_path: Path, expected: npt.NDArray[np.int32], in_memory: int, many: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, expected: npt.NDArray[np.int32], in_memory: int, many: int, tuning: Tuning
 ) -> None:
     """The clusters of each level agree, whether the last ones are read into memory, and however they search."""
-    monkeypatch.setattr(reciprocal, "_MANY", many)
+    tuning.choosing_clusters = many
     labels = clusters_by_groups(VECTORS, tmp_path / "files", CUTS, in_memory=in_memory, dense_rows=500)
     assert min(pair_f1(labels[:, level], expected[:, level]) for level in range(5)) >= 0.999
 
 
 @pytest.mark.slow
 def test_linkage_by_groups__finds_cells_again(
-    tmp_path: Path, expected: npt.NDArray[np.int32], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, expected: npt.NDArray[np.int32], tuning: Tuning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whenever half of the clusters are gone there are half as many cells, and the clusters stay the same."""
-    monkeypatch.setattr(means, "CELL_ROWS", 20)
+    tuning.grouped_mean_cell_rows = 20
     n_cells, renew = list[int](), GroupSearch._renew
 
     def noted(search: GroupSearch, *arguments: Any) -> None:

@@ -5,22 +5,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framedex.analysis import mean_vectors
 from framedex.analysis.cells import RowCells
-from framedex.analysis.grouped import means as grouped_means
 from framedex.analysis.grouped.files import GroupFiles, PlaceReader
 from framedex.analysis.grouped.means import StoredMeans, VisitParts
 from framedex.analysis.mean_vectors import MeanVectors
 from tests.analysis.arrays import uniform
+from tests.tuning import Tuning
 
 ROWS, DIMENSION = 3000, 8
 
 
 @pytest.mark.parametrize("moved", [7, 100_000], ids=["small parts", "one part"])
-def test_stored_means__are_those_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int) -> None:
+def test_stored_means__are_those_in_memory(tmp_path: Path, tuning: Tuning, moved: int) -> None:
     """After each of several rounds of merges, of which few or most clusters are kept, all means are equal."""
-    monkeypatch.setattr(mean_vectors, "_BYTES", 4 * DIMENSION * 50)
-    monkeypatch.setattr(grouped_means, "_MOVED", moved)
+    tuning.multiplied_bytes = 4 * DIMENSION * 50
+    tuning.moved_means = moved
     random = np.random.default_rng(0)
     vectors, weights = uniform(ROWS, DIMENSION), random.integers(1, 5, ROWS).astype(np.float64)
     cell = random.integers(0, 9, ROWS).astype(np.int32)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framedex.analysis.grouped import centroids, neighbours, steps
+from framedex.analysis.grouped import centroids, neighbours
 from framedex.analysis.grouped.files import GroupFiles
 from framedex.analysis.grouped.neighbours import StepRunner
 from framedex.analysis.grouped.steps import Plan, bundles, sort_lists
@@ -16,6 +16,7 @@ from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.executors import ProcessExecutor, ThreadExecutor
 from tests.analysis.arrays import clustered, uniform, unit
 from tests.analysis.grouped.searches import SMALL, found, lists_by_groups
+from tests.tuning import Tuning
 
 ROWS = 12_000
 VECTORS = clustered(ROWS, 24, centres=60, spread=0.6)
@@ -54,7 +55,7 @@ def test_nearest_by_groups__is_the_same_with_any_executor(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest_by_groups__in_rounds(tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no space for all visits, they are made in rounds, which never need more, with the same lists."""
     rounds, most = [0] * 4, [0] * 4
     visit = neighbours._visit
@@ -81,8 +82,8 @@ def test_nearest_by_groups__in_rounds(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(StepRunner, "note", noted)
     limits = [100 * ROWS, ROWS, ROWS // 10, 150]
     results = []
-    monkeypatch.setattr(neighbours, "_GROUPS", 2)
-    monkeypatch.setattr(steps, "_PROBED", 300)
+    tuning.round_groups = 2
+    tuning.probing_rows = 300
     with ThreadExecutor(1) as executor:
         for number, visits in enumerate(limits):
             counted(number)
@@ -131,12 +132,12 @@ def test_centroids__of_a_cluster_without_structure() -> None:
 
 
 @pytest.mark.slow
-def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, tuning: Tuning) -> None:
     """Where there are many cells, they are found through coarse centroids, and nearly as many neighbours are found."""
     vectors = clustered(20_000, 16, centres=300, spread=0.5)
-    monkeypatch.setattr(neighbours, "_FLAT_CELLS", 10)
-    monkeypatch.setattr(neighbours, "CELL_ROWS", 40)
-    monkeypatch.setattr(centroids, "_WORTH", 1)
+    tuning.flat_cells = 10
+    tuning.grouped_cell_rows = 40
+    tuning.grouped_centroids_gain = 1
     with ThreadExecutor(2) as executor:
         graph, plan = found(vectors, tmp_path / "files", executor)
     assert plan.centroids is not None

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, Workspace
-from framedex.jobs.edits import numbered_rows, removal
 from framedex.jobs.edits.numbered_rows import NumberedRows
-from framedex.operations.context import open_media
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import stored_media
 from tests.prepared import prepared
+from tests.tuning import Tuning
 
 ROWS = 300
 COLUMNS = ["labels", "media_id", "cluster_2", "issue_mislabels"]
@@ -20,7 +20,7 @@ COLUMNS = ["labels", "media_id", "cluster_2", "issue_mislabels"]
 
 def assert_taken(dataset: Dataset) -> None:
     """Check some columns of some rows, in an order of their own, against the table."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     numbered = NumberedRows(media)
     places = np.random.default_rng(1).permutation(media.table.count())[:200]
     numbers = numbered.numbers(places)
@@ -31,12 +31,10 @@ def assert_taken(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize("many", [0, 64])
 @pytest.mark.parametrize("cache_bytes", [0, 2**24])
-def test_take__follows_deletions_and_edits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, cache_bytes: int
-) -> None:
+def test_take__follows_deletions_and_edits(tmp_path: Path, tuning: Tuning, many: int, cache_bytes: int) -> None:
     """Columns are taken from memory and from files with the same result, also after several deletions and edits."""
-    monkeypatch.setattr(numbered_rows, "_MANY", many)
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.looked_up_share = many
+    tuning.written_rows = 0
     rows = unit(np.random.default_rng(0).normal(size=(ROWS, 8)))
     settings = SETTINGS.model_copy(update={"column_cache_bytes": cache_bytes})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:

@@ -10,11 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, Workspace
-from framedex.analysis import removals
 from framedex.jobs import remove as remove_jobs
 from framedex.jobs.edits import removal
 from framedex.jobs.index.columns import read_indexed_rows
-from framedex.operations.context import open_media
 from framedex.operations.starting import delete_dataset
 from framedex.operations.vacuum import vacuum
 from framedex.storage.overlay import REMOVED
@@ -22,9 +20,11 @@ from framedex.storage.row_numbers import RowNumbers
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.inside import context_of, stored_media
 from tests.laws import examples
 from tests.prepared import prepared
 from tests.stored import JUDGED, assert_judged
+from tests.tuning import Tuning, tuned
 
 ROWS = 400
 LEFT_OUT = {"media_id", "embedding", "neighbours", "neighbour_similarity", "original", "cell", "tagged_at", *JUDGED}
@@ -53,7 +53,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
 
 def state(dataset: Dataset) -> dict[str, Any]:
     """Return all that is stored of a dataset's media, with the neighbours as rows."""
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     table = media.table
     names = [each for each in table.schema.names if each not in LEFT_OUT]
     columns: dict[str, Any] = table.scan(names).read_all().to_pydict()
@@ -98,35 +98,35 @@ def test_remove_few__does_what_a_deletion_of_many_does(source: Dataset, steps: l
     kept = source.snapshot("kept")
     few, all_ = source.clone(kept), source.clone(kept)
     for dataset, limit in ((few, 0), (all_, 10**9)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(removal, "_ALL", limit)
-            patch.setattr(removals, "_FEW", 0)  # below which the graph is computed anew
+        with tuned() as tuning:
+            tuning.written_rows = limit
+            tuning.rebuilt_rows = 0  # below which the graph is computed anew
             for kind, places in steps:
                 apply(dataset, kind, places)
     assert_same(state(few), state(all_))
     assert_judged(few, right_ids(few))
     for dataset in (few, all_):
-        delete_dataset(dataset._context, dataset.id)
+        delete_dataset(context_of(dataset), dataset.id)
 
 
 def copied(dataset: Dataset) -> list[int]:
     """Return some rows of which others are copies."""
-    indexed = read_indexed_rows(open_media(dataset._context, dataset.id).table, None, 0.0)
+    indexed = read_indexed_rows(stored_media(dataset).table, None, 0.0)
     repeated = np.flatnonzero(np.bincount(indexed.inverse) > 1)
     rows: list[int] = indexed.positions[indexed.first[repeated]][:5].tolist()
     return rows
 
 
 @pytest.mark.slow
-def test_remove_few__outlives_the_folding_of_edits(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__outlives_the_folding_of_edits(source: Dataset, tuning: Tuning) -> None:
     """Vacuum writes edited columns into their files; the neighbours name the same media as before, also later."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     few, other = source.clone(source.snapshot("kept")), source.clone()
     for dataset in (few, other):
         delete(dataset, copied(dataset))
-    assert "original" in open_media(few._context, few.id).table.overlay.columns
-    vacuum(few._context, older_than_s=None)
-    assert not open_media(few._context, few.id).table.overlay.columns
+    assert "original" in stored_media(few).table.overlay.columns
+    vacuum(context_of(few), older_than_s=None)
+    assert not stored_media(few).table.overlay.columns
     assert_same(state(few), state(other))
     for dataset in (few, other):
         delete(dataset, [1, 40, 200])
@@ -148,12 +148,10 @@ def test_remove_few__of_an_empty_dataset(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
-def test_remove_few__of_media_that_kept_others_apart(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, victim: int
-) -> None:
+def test_remove_few__of_media_that_kept_others_apart(workspace: Workspace, tuning: Tuning, victim: int) -> None:
     """Where one of two media that are no duplicates is deleted, the other one joins the group of their copies again."""
-    monkeypatch.setattr(removal, "_ALL", 0)
-    monkeypatch.setattr(removals, "_FEW", 0)
+    tuning.written_rows = 0
+    tuning.rebuilt_rows = 0
     dataset = prepared(workspace, "copies", part(np.eye(8)[np.arange(24) % 6]))
     copies = list(dataset.where([]).ids)[::6]
     dataset.not_duplicates(copies[:2])
@@ -169,12 +167,12 @@ def test_remove_few__of_media_that_kept_others_apart(
 
 
 @pytest.mark.slow
-def test_remove_few__after_a_restore(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__after_a_restore(source: Dataset, tuning: Tuning) -> None:
     """A restore brings back a row that was gone when the columns were read; its list changes with its neighbours."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     restored, other = source.clone(source.snapshot("kept")), source.clone()
     before = restored.snapshot("before")
-    indexed = read_indexed_rows(open_media(other._context, other.id).table, None, 0.0)
+    indexed = read_indexed_rows(stored_media(other).table, None, 0.0)
     row = 10
     near = indexed.positions[indexed.first[indexed.graph.rows[indexed.inverse[row]][0]]].tolist()
     delete(restored, [row])
@@ -199,7 +197,7 @@ def right_ids(dataset: Dataset) -> set[str]:
 
 def forget(dataset: Dataset) -> None:
     """Clear the cache of columns."""
-    dataset._context.columns._columns.clear()
+    context_of(dataset).columns._columns.clear()
 
 
 def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
@@ -219,18 +217,18 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
         with suppress(Conflict):
             dataset.undo()
     elif kind == "fold":
-        vacuum(dataset._context, older_than_s=None)
+        vacuum(context_of(dataset), older_than_s=None)
     elif kind == "forget":  # as in a new process
         forget(dataset)
     else:  # an image with all that is near to it
-        table = open_media(dataset._context, dataset.id).table
+        table = stored_media(dataset).table
         near = read_indexed_rows(table, None, 0.0)
         row = near.inverse[places[0] % len(near.inverse)]
         delete(dataset, near.positions[near.first[near.graph.rows[row][:4]]].tolist())
 
 
 @pytest.mark.slow
-def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__is_used(source: Dataset, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deletion of few media of a large dataset takes the short way, and what others rely on goes on to work."""
     results: list[bool] = []
     original = removal.remove_few
@@ -241,34 +239,34 @@ def test_remove_few__is_used(source: Dataset, monkeypatch: pytest.MonkeyPatch) -
         return result
 
     monkeypatch.setattr(remove_jobs, "remove_few", watched)
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     clone = source.clone(source.snapshot("kept"))
     delete(clone, [3, 99, 300])
     delete(clone, [0])
     assert results == [True, True]
     assert clone.count() == ROWS - 4
-    table = open_media(clone._context, clone.id).table
+    table = stored_media(clone).table
     assert RowNumbers.of(table.overlay).removed.tolist() == [0, 3, 99, 300]
     before = state(clone)
-    monkeypatch.setattr(removal, "_MOST", 0)  # the long way goes on from there
+    tuning.few_deleted_rows = 0  # the long way goes on from there
     clone.tag(clone.where([]).media_ids()[:3], "seen")
     delete(clone, [7])
-    assert not len(RowNumbers.of(open_media(clone._context, clone.id).table.overlay).removed)
+    assert not len(RowNumbers.of(stored_media(clone).table.overlay).removed)
     assert len(state(clone)["inverse"]) == len(before["inverse"]) - 1
     assert clone.similar(clone.where([]).media_ids()[5]).count() > 0
     clone.add_media(part(vectors()[:3] + 0.5, ROWS))
     assert clone.count() == ROWS - 2
 
 
-def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__respects_decisions_about_labels(source: Dataset, tuning: Tuning) -> None:
     """Neighbours of deleted media are judged again, but not those whose labels are right by decision."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     dataset = source.clone()
     listed = (
         dataset.issues("label_outlier")["media_id"].to_pylist() + dataset.issues("mislabels")["media_id"].to_pylist()
     )
     dataset.label_is_right(listed)
-    table = open_media(dataset._context, dataset.id).table
+    table = stored_media(dataset).table
     indexed, ids = read_indexed_rows(table, None, 0.0), dataset.where([]).media_ids()
     place = ids.index(listed[0])
     near = indexed.positions[indexed.first[indexed.graph.rows[indexed.inverse[place]][:3]]].tolist()
@@ -278,25 +276,25 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, monkeypatc
 
 
 @pytest.mark.slow
-def test_remove_few__then_folding(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__then_folding(source: Dataset, tuning: Tuning) -> None:
     """Folding the edits of deletions, also of rows whose copies stay, leaves neighbours and copies as they were."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     clone = source.clone()
     delete(clone, [*copied(clone)[:3], 9])
-    edited = open_media(clone._context, clone.id).table.overlay
+    edited = stored_media(clone).table.overlay
     assert {"original", "neighbours", REMOVED} <= edited.columns
     before = state(clone)
-    vacuum(clone._context, older_than_s=None)
-    assert not open_media(clone._context, clone.id).table.overlay.layers
+    vacuum(context_of(clone), older_than_s=None)
+    assert not stored_media(clone).table.overlay.layers
     assert_same(state(clone), before)
     delete(clone, [20, 30])
-    vacuum(clone._context, older_than_s=None)
+    vacuum(context_of(clone), older_than_s=None)
     assert clone.check().findings == []
 
 
-def test_remove_few__keeps_snapshots(source: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_few__keeps_snapshots(source: Dataset, tuning: Tuning) -> None:
     """A snapshot from before has all media, with their values."""
-    monkeypatch.setattr(removal, "_ALL", 0)
+    tuning.written_rows = 0
     clone = source.clone(source.snapshot("kept"))
     kept, before = clone.snapshot("before"), state(clone)
     delete(clone, list(range(0, 100, 7)))

@@ -18,6 +18,7 @@ from framedex.jobs.index import copies, verified_copies
 from framedex.tasks import Task
 from tests.gallery import VERIFYING
 from tests.image_files import detailed, write
+from tests.tuning import tuned
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="other systems do not name the time since they were started"
@@ -43,11 +44,11 @@ def little_memory(killed_at: str = "") -> Iterator[dict[str, int]]:
         if name == killed_at:
             signal.raise_signal(signal.SIGKILL)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copies, "_FEW", 0)
-        patch.setattr(copies, "_IMAGE_BYTES", 2**60)
-        patch.setattr(verified_copies, "_PAIRS", PART)
-        patch.setattr(verified_copies, "_KEPT_EVERY_S", 0.0)
+    with tuned() as tuning, pytest.MonkeyPatch.context() as patch:
+        tuning.copies_in_memory = 0
+        tuning.copy_bytes = 2**60
+        tuning.verified_pairs = PART
+        tuning.kept_copies_s = 0.0
         for module, function, name in ((copies, "find_candidates", "searches"), (verified_copies, "_views", "parts")):
             patch.setattr(module, function, counted(name, vars(module)[function]))
         patch.setattr(Stages, "put", put_and_die)

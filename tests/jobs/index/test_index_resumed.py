@@ -13,14 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from framedex.analysis.grouped import clusters as grouped_clusters
-from framedex.analysis.grouped import kept_clusters, neighbours
+from framedex.analysis.grouped import neighbours
 from framedex.analysis.grouped.clusters import linkage_by_groups
 from framedex.analysis.grouped.kept_clusters import KeptClusters
 from framedex.analysis.grouped.means import StoredMeans
 from framedex.analysis.reciprocal import ClusterLists
 from framedex.core.stages import Stages
-from framedex.jobs.index import index as index_module
 from framedex.jobs.index import indexed_vectors
 from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
@@ -28,7 +26,9 @@ from framedex.settings import Settings
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
 from framedex.storage.table_versions import Table
 from tests.analysis.arrays import clustered, pair_f1
+from tests.failures import failing
 from tests.jobs.index.test_index import CUTS, build
+from tests.tuning import tuned
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="other systems do not name the time since they were started"
@@ -71,10 +71,10 @@ def run_index(table: Table, folder: Path, killed_at: str = "", memory: int = MEM
 
         return call_or_die
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexed_vectors, "DENSE_ROWS", 100)
+    with tuned() as tuning, pytest.MonkeyPatch.context() as patch:
+        tuning.dense_rows = 100
         patch.setattr(indexed_vectors, "linkage_by_groups", partial(linkage_by_groups, dense_rows=100))
-        patch.setattr(kept_clusters, "_EVERY_S", 0.0)
+        tuning.kept_clusters_s = 0.0
         patch.setattr(Stages, "put", put_and_die)
         if killed_at == "overwritten+":  # the means of all groups are in the file
             patch.setattr(StoredMeans, "__init__", dying(StoredMeans.__init__))
@@ -136,7 +136,7 @@ def copied(table: Table, folder: Path) -> Table:
     ],
 )
 def test_index__goes_on_after_a_kill(
-    table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str, skipped: int
+    table: Table, undisturbed: pa.Table, tmp_path: Path, killed_at: str, skipped: int
 ) -> None:
     """Complete stages are not computed again, all columns are those without a kill, and no temporary file is left."""
     own = copied(table, tmp_path)
@@ -145,14 +145,14 @@ def test_index__goes_on_after_a_kill(
         (left,) = (each for each in (tmp_path / "spill").iterdir() if each.is_dir())
         assert any(each.name.startswith(f"stage-{killed_at.rstrip('+')}") for each in left.iterdir())
 
-    def fail(*_: object, **__: object) -> None:
-        raise AssertionError("a complete stage is computed again")
-
-    steps = [(neighbours, "_sort"), (neighbours, "_search"), (index_module, "duplicate_groups"),
-             (grouped_clusters, "merge_within_groups")]  # fmt: skip
-    for module, name in steps[:skipped]:
-        monkeypatch.setattr(module, name, fail)
-    found = run_index(own, tmp_path)
+    steps = [
+        "framedex.analysis.grouped.neighbours._sort",
+        "framedex.analysis.grouped.neighbours._search",
+        "framedex.jobs.index.index.duplicate_groups",
+        "framedex.analysis.grouped.clusters.merge_within_groups",
+    ]
+    with failing(*steps[:skipped], error=AssertionError("a complete stage is computed again")):
+        found = run_index(own, tmp_path)
     assert list((tmp_path / "spill").iterdir()) == []
     for name in EXACT:
         assert found[name].equals(undisturbed[name]), name

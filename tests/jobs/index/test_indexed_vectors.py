@@ -7,27 +7,25 @@ import numpy as np
 import pytest
 
 from framedex import Aborted
-from framedex.analysis import neighbours
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.jobs.index import indexed_vectors
-from framedex.jobs.index import resources as resources_module
 from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
 from framedex.settings import Settings
-from framedex.storage import spill
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
 from framedex.storage.table_versions import Table
 from tests.analysis.arrays import clustered, uniform
 from tests.jobs.fakes import StopAt
 from tests.jobs.index.test_index import CUTS, build
+from tests.tuning import Tuning
 
 SMALL = 1_000_000
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
+def table(tmp_path: Path, tuning: Tuning) -> Table:
     """Return a table whose rows do not fit into small memory: some without a vector, some equal."""
-    monkeypatch.setattr(indexed_vectors, "DENSE_ROWS", 100)
+    tuning.dense_rows = 100
     vectors = list(clustered(3000, 24, centres=40))
     vectors[100:120] = [vectors[7]] * 20
     vectors[2500] = vectors[7]
@@ -78,17 +76,17 @@ def test_index__by_groups_leaves_nothing_when_it_stops(table: Table, tmp_path: P
     assert list((tmp_path / "spill").rglob("*")) == []
 
 
-def test_index__by_groups_needs_space(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index__by_groups_needs_space(table: Table, tmp_path: Path, tuning: Tuning) -> None:
     """Without space for temporary files nothing begins, and the error names the bytes."""
-    monkeypatch.setattr(spill, "_SPARE", 2**60)
+    tuning.spared_bytes = 2**60
     with pytest.raises(WorkspaceError, match=r"the index of 2,\d+ vectors needs .* bytes for temporary files"):
         index(table, CUTS, progress=lambda _stage, _share: None, resources=resources(tmp_path, "threads"))
 
 
 @pytest.mark.parametrize("values", [1, 3])
-def test_index__of_few_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: int) -> None:
+def test_index__of_few_values(tmp_path: Path, tuning: Tuning, monkeypatch: pytest.MonkeyPatch, values: int) -> None:
     """Where nearly all vectors are equal, the few distinct ones are compared in memory."""
-    monkeypatch.setattr(indexed_vectors, "DENSE_ROWS", 100)
+    tuning.dense_rows = 100
     monkeypatch.setattr(indexed_vectors, "nearest_by_groups", None)
     vectors = uniform(values, 24)[np.arange(3000) % values]
     table = build(tmp_path / "media.lance", list(vectors))
@@ -102,12 +100,10 @@ def test_index__of_few_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, v
 
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", [SMALL, 2**31])
-def test_index__asks_before_a_long_search(
-    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
-) -> None:
+def test_index__asks_before_a_long_search(table: Table, tmp_path: Path, tuning: Tuning, memory: int) -> None:
     """A search that takes longer than the limit does not begin, in memory and by groups; without a limit it does."""
-    monkeypatch.setattr(resources_module, "_CHECKED", 0)
-    monkeypatch.setattr(neighbours, "_EXACT_ROWS", 100)
+    tuning.checked_work = 0
+    tuning.exact_rows = 100
     limited = Settings(executor="threads", memory_bytes=memory, index_hours=1e-9)
     with pytest.raises(InvalidInput, match=r"about 0\.0 hours .* force=True .* more than 1e-09 hours"):
         index(table, CUTS, progress=lambda _stage, _share: None, resources=IndexResources(limited, tmp_path / "spill"))

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, Workspace
-from framedex.operations.context import open_media
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 from framedex.storage.table_names import COPIES
 from framedex.storage.table_versions import Table
 from tests.enrichments import Hues
 from tests.image_files import detailed, write
+from tests.inside import catalog_of, stored_media
 from tests.videos import write_video
 
 COLUMNS = [COPY_DESCRIPTOR, PANEL_DESCRIPTORS]
@@ -39,10 +39,10 @@ def images(tmp_path: Path) -> Path:
 
 def without_descriptors(dataset: Dataset) -> None:
     """Make the dataset one of a time when there were no copy descriptors."""
-    media, config = open_media(dataset._context, dataset.id), dataset.embedding_config
+    media, config = stored_media(dataset), dataset.embedding_config
     versions = {name: version for name, version in media.generation.tables.items() if name != COPIES}
     versions["media"] = tables.drop_columns(Table(media.table.path, versions["media"]), COLUMNS)
-    with dataset._context.catalog.write() as connection:
+    with catalog_of(dataset).write() as connection:
         datasets.commit_generation(
             connection,
             dataset.id,
@@ -55,7 +55,7 @@ def without_descriptors(dataset: Dataset) -> None:
 
 def descriptors(dataset: Dataset) -> list[dict[str, Any]]:
     """Return the copy descriptors of all rows, by path and frame."""
-    table = open_media(dataset._context, dataset.id).table
+    table = stored_media(dataset).table
     rows: list[dict[str, Any]] = table.scan(["path", "frame_number", *COLUMNS]).read_all().to_pylist()
     return rows
 

@@ -6,21 +6,37 @@ They note what happened in files beside the folder of the images.
 import os
 import shutil
 import signal
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pytest
+
 from framedex.errors import Aborted
+from framedex.jobs.ingest import parts
 from framedex.jobs.ingest.decoding import Decoded
 from framedex.jobs.ingest.in_processes import RemoteDecoder
 from framedex.jobs.ingest.parts import RemoteWriter
 from framedex.media.sources import Item
+from tests.pauses import wait_until
 
 
 def beside(decoder: RemoteDecoder, name: str) -> Path:
     """Return the path of a file beside the folder of the images."""
     return Path(decoder.places.roots[0]).parent / name
+
+
+@contextmanager
+def working(
+    *, decoder: type[RemoteDecoder] = RemoteDecoder, writer: type[RemoteWriter] = RemoteWriter
+) -> Iterator[None]:
+    """Let parts be decoded and written by other workers, in a block or in a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "RemoteDecoder", decoder)
+        patch.setattr(parts, "RemoteWriter", writer)
+        yield
 
 
 def abort(*_arguments: Any) -> NoReturn:
@@ -53,8 +69,7 @@ class WaitingDecoder(RemoteDecoder):
     def __call__(self, items: list[Item]) -> list[Decoded]:
         """Return the results of images."""
         beside(self, f"begun-{os.getpid()}").touch()
-        while not beside(self, "go").exists():
-            time.sleep(0.01)
+        wait_until(beside(self, "go").exists)
         return super().__call__(items)
 
 

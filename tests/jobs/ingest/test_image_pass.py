@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Unavailable, Workspace
-from framedex.jobs.ingest import image_runs
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.image_runs import Row
 from framedex.media.decode import DecodedImage
 from framedex.media.files import Reader
 from framedex.media.row_images import read_row
 from framedex.media.video import Video
-from framedex.operations.context import open_media
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from tests.boxes import SHARED
 from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write
+from tests.inside import stored_media
 from tests.laws import examples, rest_slow
+from tests.tuning import Tuning
 from tests.videos import numbered, with_durations, write_video
 
 SHARED_VIDEOS = sorted((SHARED.parent / "videos").rglob("*.mp4"))
@@ -73,7 +73,7 @@ class Films:
 
 def films_in(workspace: Workspace, folder: Path, rate: float) -> Films:
     dataset = workspace.create_dataset("films", folder, "gist", frames_per_second=rate)
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     rows = chain.from_iterable(batch.to_pylist() for batch in media.table.scan([*media.location, "error"]))
     return Films(media, list(rows))
 
@@ -146,9 +146,9 @@ class TestResults:
         rows = [shown[place] for place in (sorted(places) if data.draw(st.booleans()) else places)]
         assert list(passed(films.media, rows, detail)) == one_by_one(films.media, rows, detail)
 
-    def test_results__of_runs_that_are_cut(self, films: Films, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_results__of_runs_that_are_cut(self, films: Films, tuning: Tuning) -> None:
         """A video with more frames than one pass takes is taken up again."""
-        monkeypatch.setattr(image_runs, "_FRAMES", 20)
+        tuning.video_frames = 20
         rows = frames_of(films, "clip.mp4")
         assert list(passed(films.media, rows)) == one_by_one(films.media, rows)
 
@@ -303,7 +303,7 @@ class TestFailures:
         limits = service.settings()
         with Workspace(tmp_path / "workspace", settings=limits) as workspace:
             dataset = workspace.create_dataset("bucket", "s3://pass", "gist")
-            media = open_media(dataset._context, dataset.id)
+            media = stored_media(dataset)
             rows = [{**row, "error": None} for row in media.table.scan(media.location).read_all().to_pylist()]
             assert len(list(passed(media, rows, limits=limits))) == 3
             with service.closed():

@@ -14,12 +14,12 @@ import pytest
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, Unavailable
 from framedex.executors import ProcessExecutor
-from framedex.jobs.ingest import in_processes
 from framedex.settings import PROCESSES, THREADS, Settings
 from framedex.storage.media_rows import copy_schema
 from tests.image_files import BLUE, GREEN, RED, flat, photo, write
 from tests.jobs.fakes import Colours, PortableColours, StopAt, end_on_green
 from tests.jobs.ingest.test_ingest import by_name, rows_of, run
+from tests.tuning import Tuning
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 COPIES = copy_schema(Gist.dimension, is_embedding=True)
@@ -85,10 +85,10 @@ def test_few_images__start_no_process(folder: Path, tmp_path: Path, started: lis
 @pytest.mark.slow
 @pytest.mark.parametrize("encoder", [Gist, PortableColours])
 def test_many_images__start_processes(
-    folder: Path, tmp_path: Path, started: list[int], monkeypatch: pytest.MonkeyPatch, encoder: Any
+    folder: Path, tmp_path: Path, started: list[int], tuning: Tuning, encoder: Any
 ) -> None:
     """By default, processes start after a number of images; the rows are in order, and those of threads."""
-    monkeypatch.setattr(in_processes, "_WORTH", 1000)
+    tuning.decoded_in_processes = 1000
     for number in range(1000, 6000):
         (folder / f"{number}.jpg").hardlink_to(folder / "001.jpg")
     ingested = run(folder, tmp_path / "media.lance", encoder=encoder(), settings=Settings(processes=2))

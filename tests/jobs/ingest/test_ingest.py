@@ -16,7 +16,6 @@ from framedex.core.ids import media_id
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, NotFound
 from framedex.issue_types import measure_columns
-from framedex.jobs.ingest import changed_files as news
 from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest.in_processes import CHUNK
 from framedex.jobs.ingest.ingest import Ingested, ingest
@@ -29,6 +28,7 @@ from framedex.storage.media_rows import media_schema
 from framedex.storage.table_versions import Table
 from tests.image_files import BLUE, GREEN, RED, encode, flat, oriented, photo, png_claiming, quadrants, write
 from tests.jobs.fakes import Colours, StopAt, ignore
+from tests.tuning import Tuning
 
 DATASET = "7a1c3f6e-0000-4000-8000-000000000001"
 
@@ -262,11 +262,9 @@ def test_progress__ascends_to_one(folder: Path, table: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_abort__leaves_nothing_visible(
-    folder: Path, table: Path, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_abort__leaves_nothing_visible(folder: Path, table: Path, share: float, tuning: Tuning) -> None:
     """Stopping ends the threads at once; what was written can be rolled back, and a new run starts anew."""
-    monkeypatch.setattr(ingest_module, "_COMMITTED", 40)
+    tuning.committed_rows = 40
     for number in range(300):
         write(folder / f"{number:03}.png", flat(RED))
     encoder = Colours()
@@ -282,9 +280,9 @@ def test_abort__leaves_nothing_visible(
     assert (ingested.rows, len(rows_of(table, ingested))) == (300, 300)
 
 
-def test_versions__of_long_runs_are_one_table(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions__of_long_runs_are_one_table(folder: Path, table: Path, tuning: Tuning) -> None:
     """Rows that are written in several versions stand in order in the last one."""
-    monkeypatch.setattr(ingest_module, "_COMMITTED", 33)
+    tuning.committed_rows = 33
     for number in range(100):
         write(folder / f"{number:03}.png", flat((RED, GREEN, BLUE)[number % 3]))
     ingested = run(folder, table)
@@ -373,9 +371,9 @@ def test_known__all_of_them(folder: Path, table: Path) -> None:
     assert tables.roll_back(table, first.version) == first.version
 
 
-def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, tuning: Tuning) -> None:
     """However many files are looked up at a time, those that are there are left out."""
-    monkeypatch.setattr(news, "_LOOKUP_BATCH", 3)
+    tuning.known_ids = 3
     for number in range(0, 20, 2):
         write(folder / f"{number:02}.png", flat(RED))
     first = run(folder, table)

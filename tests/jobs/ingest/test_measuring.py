@@ -11,8 +11,8 @@ from framedex.issue_types import find_valued_type, measure_columns
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.media.decode import DecodedImage, decode
 from framedex.media.row_images import crop_image
-from framedex.operations.context import open_media
 from tests.image_files import Pixels, encode, photo, write
+from tests.inside import stored_media
 from tests.objects import rows_of, write_table
 
 SIDE = 500
@@ -67,5 +67,5 @@ def test_create__a_box_of_the_whole_image(workspace: Workspace, tmp_path: Path) 
     write(folder / "a.png", grainy(1))
     write_table(folder / "object_annotations.csv", [("a.png", (0, 0, SIDE, SIDE), "cell")])
     dataset = workspace.create_dataset("d", folder, "gist")
-    images = open_media(dataset._context, dataset.id).table.scan(measure_columns()).read_all().to_pylist()
+    images = stored_media(dataset).table.scan(measure_columns()).read_all().to_pylist()
     assert rows_of(dataset, measure_columns()) == images

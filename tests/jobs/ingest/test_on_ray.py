@@ -15,18 +15,17 @@ from framedex.encoders.gist import Gist
 from framedex.errors import Aborted
 from framedex.executors import RayExecutor
 from framedex.executors.resources import Need
-from framedex.jobs.ingest import parts
 from framedex.jobs.ingest.ingest import batch_of
 from framedex.settings import RAY, THREADS, Settings
 from framedex.storage.media_rows import copy_schema
 from framedex.storage.table_checks import unreferenced_files
 from tests.encoders.onnx_models import classifier
-from tests.executors.test_ray import until
 from tests.image_files import GREEN, RED, flat, photo, write
 from tests.jobs.fakes import Colours, PortableColours, end_on_green
 from tests.jobs.ingest import part_workers
 from tests.jobs.ingest.test_ingest import rows_of, run
 from tests.jobs.ingest.test_parts import Until, filled, has_no_process
+from tests.pauses import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 COPIES = copy_schema(Gist.dimension, is_embedding=True)
@@ -66,28 +65,28 @@ def test_rows__are_those_of_threads(on_ray: None, tmp_path: Path, needs: list[tu
 
 
 @pytest.mark.slow
-def test_rows__of_parts(on_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows__of_parts(on_ray: None, tmp_path: Path) -> None:
     """Rows that workers write are those of threads; the part of a worker that was killed is written by another one."""
     folder = filled(tmp_path / "images")
     here = run(folder, tmp_path / "1.lance", encoder=Gist(), settings=Settings(executor=THREADS), of_copies=COPIES)
-    monkeypatch.setattr(parts, "RemoteWriter", part_workers.OnceKilledWriter)
-    there = run(folder, tmp_path / "2.lance", encoder=Gist(), settings=ON_RAY, of_copies=COPIES)
+    with part_workers.working(writer=part_workers.OnceKilledWriter):
+        there = run(folder, tmp_path / "2.lance", encoder=Gist(), settings=ON_RAY, of_copies=COPIES)
     assert rows_of(tmp_path / "2.lance", there) == rows_of(tmp_path / "1.lance", here)
     assert (tmp_path / "killed").exists()
     assert len(unreferenced_files(tmp_path / "2.lance")) == 1
 
 
 @pytest.mark.slow
-def test_abort__of_parts(on_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@part_workers.working(decoder=part_workers.WaitingDecoder)
+def test_abort__of_parts(on_ray: None, tmp_path: Path) -> None:
     """It does not wait for the parts in progress, and their workers end."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.WaitingDecoder)
     folder = filled(tmp_path / "images", 30)
     with pytest.raises(Aborted):
         run(
             folder, tmp_path / "media.lance", encoder=Gist(), settings=ON_RAY,
             progress=Until(tmp_path, part_workers.abort),
         )  # fmt: skip
-    until(lambda: has_no_process(tmp_path))
+    wait_until(lambda: has_no_process(tmp_path))
 
 
 @pytest.mark.slow

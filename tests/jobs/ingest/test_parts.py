@@ -19,11 +19,9 @@ from framedex.annotations.label_index import Annotations, ImageLabels
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, Unavailable
 from framedex.executors import ProcessExecutor, forked
-from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest import parts
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.parts import part_size
-from framedex.operations.context import open_media
 from framedex.settings import PROCESSES, THREADS, Settings
 from framedex.storage import tables
 from framedex.storage.fragments import Fragment
@@ -33,10 +31,14 @@ from framedex.storage.table_checks import unreferenced_files
 from framedex.storage.table_files import remove_leftovers
 from framedex.storage.table_versions import Table
 from tests.executors import work
+from tests.failures import failing
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
+from tests.inside import stored_media
 from tests.jobs.ingest import part_workers
 from tests.jobs.ingest.test_ingest import rows_of, run
+from tests.pauses import wait_until
+from tests.tuning import Tuning
 from tests.videos import numbered, write_video
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
@@ -115,10 +117,10 @@ def test_rows__are_those_of_threads(
     tmp_path: Path,
     expected: list[dict[str, Any]],
     fragments: Fragments,
-    monkeypatch: pytest.MonkeyPatch,
+    tuning: Tuning,
 ) -> None:
     """Every column has the same values in the same order; parts, and rows that are made here, become one version."""
-    monkeypatch.setattr(ingest_module, "_FIRST_COMMITTED_S", 600.0)
+    tuning.first_commit_s = 600.0
     table, saved = tmp_path / "parts.lance", list[Checkpoint]()
     ingested = in_parts(folder, table, save_checkpoint=saved.append)
     assert rows_of(table, ingested) == expected
@@ -165,11 +167,9 @@ def test_files__of_which_there_are_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_videos__among_images(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fragments: Fragments
-) -> None:
+def test_videos__among_images(folder: Path, tmp_path: Path, tuning: Tuning, fragments: Fragments) -> None:
     """They are read in this process; the rows are in the order of the files, also of few images between videos."""
-    monkeypatch.setattr(parts, "_BEFORE_VIDEO", 32)
+    tuning.rows_before_video = 32
     for name in ("000v.mp4", "050v.mp4", "055v.mp4"):
         write_video(folder / name, numbered(12))
     there = run(folder, tmp_path / "1.lance", encoder=Gist(), settings=ON_THREADS, of_copies=COPIES)
@@ -179,11 +179,9 @@ def test_videos__among_images(
 
 
 @pytest.mark.slow
-def test_image__that_ends_its_process(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@part_workers.working(decoder=part_workers.EndingDecoder)
+def test_image__that_ends_its_process(folder: Path, tmp_path: Path, expected: list[dict[str, Any]]) -> None:
     """It is a broken image with its size and hash; all others of its part are as always."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.EndingDecoder)
     write(folder / "050-crash.png", photo(7))
     table = tmp_path / "parts.lance"
     rows = rows_of(table, in_parts(folder, table))
@@ -195,23 +193,23 @@ def test_image__that_ends_its_process(
 
 
 @pytest.mark.slow
-def test_process__that_is_killed_each_time(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@part_workers.working(decoder=part_workers.KilledDecoder)
+def test_process__that_is_killed_each_time(folder: Path, tmp_path: Path) -> None:
     """Where memory is short, for example, the run fails, and no image is taken for a broken one."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.KilledDecoder)
     with pytest.raises(Unavailable, match=r"signal SIGKILL; if memory is short, .* \(FRAMEDEX_PROCESSES\)"):
         in_parts(folder, tmp_path / "parts.lance", IN_ONE)
 
 
 @pytest.mark.slow
-def test_process__that_is_killed_after_writing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@part_workers.working(writer=part_workers.OnceKilledWriter)
+def test_process__that_is_killed_after_writing(folder: Path, tmp_path: Path) -> None:
     """Its part is written again by another one; the first file belongs to no version, and is removed by a vacuum."""
-    monkeypatch.setattr(parts, "RemoteWriter", part_workers.OnceKilledWriter)
     settings = SETTINGS.model_copy(update={"executor": PROCESSES, "processes": 1})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:
         dataset = workspace.create_dataset("all", folder, "gist")
         assert (tmp_path / "killed").exists()
         assert dataset.where([]).count() == 77
-        table = open_media(dataset._context, dataset.id).table.path
+        table = stored_media(dataset).table.path
         (orphan,) = unreferenced_files(table)
         os.utime(orphan, (0, 0))  # as if it had been there for long
         (finding,) = workspace.check().findings
@@ -223,17 +221,16 @@ def test_process__that_is_killed_after_writing(folder: Path, tmp_path: Path, mon
 
 
 @pytest.mark.slow
-def test_addition__that_is_aborted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addition__that_is_aborted(folder: Path, tmp_path: Path) -> None:
     """A vacuum removes the files of its parts; the dataset is as before, and the same files can be added then."""
     write(tmp_path / "first" / "first.png", photo(99))
     settings = SETTINGS.model_copy(update={"executor": PROCESSES, "processes": 1})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:
         dataset = workspace.create_dataset("all", tmp_path / "first", "gist")
-        with monkeypatch.context() as patch:
-            patch.setattr(tables, "append_fragments", part_workers.abort)
-            with pytest.raises(Aborted):
-                dataset.add_media(folder)
-        table = open_media(dataset._context, dataset.id).table.path
+        append = "framedex.storage.tables.append_fragments"
+        with failing(append, error=Aborted("aborted on request")), pytest.raises(Aborted):
+            dataset.add_media(folder)
+        table = stored_media(dataset).table.path
         assert (len(unreferenced_files(table)) >= 1, dataset.where([]).count()) == (True, 1)
         workspace.vacuum()
         assert unreferenced_files(table) == []
@@ -249,14 +246,14 @@ def test_addition__that_is_aborted(folder: Path, tmp_path: Path, monkeypatch: py
 )
 @pytest.mark.slow
 def test_workers__that_do_not_share_the_folder(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, writer: str,
+    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], writer: str,
     reason: str, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """They decode, and this process writes the rows, which is said once; a copy of the table there does not matter."""
     caplog.set_level(logging.WARNING, "framedex")
-    monkeypatch.setattr(parts, "RemoteWriter", getattr(part_workers, writer))
     table = tmp_path / "parts.lance"
-    assert rows_of(table, in_parts(folder, table, IN_ONE)) == expected
+    with part_workers.working(writer=getattr(part_workers, writer)):
+        assert rows_of(table, in_parts(folder, table, IN_ONE)) == expected
     (message,) = caplog.messages
     assert message.startswith("rows are written by this process alone, not by its workers: ")
     assert re.search(reason, message)
@@ -281,11 +278,9 @@ class Until:
 
 
 @pytest.mark.slow
-def test_progress__while_workers_are_at_work(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@part_workers.working(decoder=part_workers.WaitingDecoder)
+def test_progress__while_workers_are_at_work(folder: Path, tmp_path: Path, expected: list[dict[str, Any]]) -> None:
     """It is called again and again while no part is ready."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.WaitingDecoder)
     progress = Until(tmp_path, (tmp_path / "go").touch)
     table = tmp_path / "parts.lance"
     assert rows_of(table, in_parts(folder, table, IN_ONE, progress=progress)) == expected
@@ -293,10 +288,9 @@ def test_progress__while_workers_are_at_work(
 
 
 @pytest.mark.slow
-def test_abort__ends_the_processes(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@part_workers.working(decoder=part_workers.WaitingDecoder)
+def test_abort__ends_the_processes(folder: Path, tmp_path: Path) -> None:
     """Stopping a run does not wait for the parts in progress, and leaves no process."""
-    monkeypatch.setattr(parts, "RemoteDecoder", part_workers.WaitingDecoder)
-
     with pytest.raises(Aborted):
         in_parts(folder, tmp_path / "parts.lance", progress=Until(tmp_path, part_workers.abort))
     assert has_no_process(tmp_path)
@@ -304,18 +298,15 @@ def test_abort__ends_the_processes(folder: Path, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow
 def test_run__that_goes_on_after_an_abort(
-    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, expected: list[dict[str, Any]], tuning: Tuning
 ) -> None:
     """It begins after the last checkpoint; files of parts that were not committed are left, and can be removed."""
-    monkeypatch.setattr(ingest_module, "_COMMITTED", 32)
+    tuning.committed_rows = 32
     saved, table = list[Checkpoint](), tmp_path / "parts.lance"
 
     def save(checkpoint: Checkpoint) -> None:
         saved.append(checkpoint)
-        deadline_s = time.monotonic() + 30
-        while not unreferenced_files(table):  # until the next part is written
-            assert time.monotonic() < deadline_s
-            time.sleep(0.02)
+        wait_until(lambda: unreferenced_files(table))  # the next part is written
         raise Aborted("aborted on request")
 
     with pytest.raises(Aborted):

@@ -14,6 +14,7 @@ from framedex.jobs.ingest.content import FilesInput, content_from_config, open_c
 from framedex.jobs.ingest.source_facts import typed_values
 from framedex.records import FieldType
 from tests.gallery import SETTINGS, Averages, fill
+from tests.inside import layout_of
 
 DAY = datetime.date(2024, 5, 17)
 
@@ -35,16 +36,15 @@ def test_list__of_paths(workspace: Workspace, folder: Path) -> None:
         workspace.create_dataset("e", [str(folder / "001.png"), 5])
 
 
-def test_pattern__of_paths(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pattern__of_paths(workspace: Workspace, in_tmp_path: Path) -> None:
     """A pattern is a source of the images that it matches, sorted, also relative to the working folder."""
-    fill(tmp_path / "p/a/b", 2)
-    fill(tmp_path / "p/c", 1, first_seed=7)
-    (tmp_path / "p/a/notes.txt").write_text("no image")
-    dataset = workspace.create_dataset("d", f"{tmp_path}/p/**/*", Averages())
+    fill(in_tmp_path / "p/a/b", 2)
+    fill(in_tmp_path / "p/c", 1, first_seed=7)
+    (in_tmp_path / "p/a/notes.txt").write_text("no image")
+    dataset = workspace.create_dataset("d", f"{in_tmp_path}/p/**/*", Averages())
     assert [row["image_filename"] for row in dataset.view.rows(["image_filename"])] == [
         "a/b/000.png", "a/b/001.png", "c/000.png",
     ]  # fmt: skip
-    monkeypatch.chdir(tmp_path)
     assert workspace.create_dataset("e", "p/?/*.png", Averages()).count() == 1
     with pytest.raises(InvalidInput, match=r"no image or video matches 'p/\*\.gif'"):
         workspace.create_dataset("f", "p/*.gif")
@@ -135,7 +135,7 @@ def test_retries__open_the_same_source(workspace: Workspace, folder: Path) -> No
     for content in (pattern, plain):
         assert isinstance(content, FilesInput)
         assert content.config is not None
-        again = content_from_config(content.config, dataset.embedding_config, dataset._context.layout, SETTINGS)
+        again = content_from_config(content.config, dataset.embedding_config, layout_of(dataset), SETTINGS)
         assert isinstance(again, FilesInput)
         assert list(again.source.items()) == list(content.source.items())
         assert again.config == content.config

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from framedex.errors import Aborted
 from framedex.records import Weights
 from framedex.search.captions import captions
-from framedex.search.captions import merging as caption_merging
 from framedex.search.captions import store as caption_store
 from framedex.search.captions.captions import folder_of, open_captions
 from framedex.search.captions.index import CaptionIndex
@@ -28,6 +27,7 @@ from tests.laws import examples
 from tests.meanings import Meanings
 from tests.search.text.test_full_text import SCHEMA, batch, media_at, written
 from tests.search.text.test_full_text import captions as rows_with
+from tests.tuning import Tuning
 
 QUERY = "red car at sea"
 
@@ -39,11 +39,11 @@ def fresh() -> None:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(tuning: Tuning) -> None:
     """Use segments of a few texts, and cells in merged segments of any size."""
-    monkeypatch.setattr(captions, "_ENCODED", 4)
-    monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 8)
-    monkeypatch.setattr(caption_merging, "ONE_CELL_BYTES", 0)
+    tuning.encoded_captions = 4
+    tuning.caption_segment = 8
+    tuning.one_cell_bytes = 0
 
 
 def opened(media: Media, folder: Path, encoder: Meanings | None = None, **more: Any) -> CaptionIndex:
@@ -150,9 +150,9 @@ def numbered(count: int, first: int = 0) -> list[str | None]:
 
 
 @pytest.mark.slow
-def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open__merges(tmp_path: Path, small: None, tuning: Tuning) -> None:
     """Many small segments become few large ones, in cells; the default search finds nearly all near captions."""
-    monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 200)
+    tuning.caption_segment = 200
     texts = numbered(1500)
     media, encoder, shares = written(tmp_path, rows_with(texts)), Meanings(), list[float]()
     index = opened(media, tmp_path / "cache", encoder, progress=shares.append)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from framedex import Workspace
 from framedex.errors import Aborted, InvalidInput
-from framedex.operations.context import open_media
 from framedex.search.text import full_text as module
 from framedex.search.text import row_texts
 from framedex.search.text.full_text import FullTextResult, full_text
@@ -27,8 +26,10 @@ from framedex.storage.table_versions import Table
 from tests import processes
 from tests.fulltext.strategies import Row, queries, rows
 from tests.gallery import ANIMALS, FURRY, TOWNS, Gallery, embedded
+from tests.inside import layout_of, stored_media
 from tests.laws import examples
 from tests.oracles import full_text as plain
+from tests.tuning import Tuning
 
 SCHEMA = pa.schema(
     [
@@ -157,7 +158,7 @@ def _forget(what: str, cache: Path) -> None:
 
 def test_full_text__of_a_dataset(gallery: Gallery, tmp_path: Path) -> None:
     """Labels, captions and file names of a dataset are searched; its other texts are not."""
-    media = open_media(gallery.workspace._context, gallery.dataset.id)
+    media = stored_media(gallery.dataset)
 
     def names(query: str) -> list[str]:
         ids = find(media, query, tmp_path).row_ids.tolist()
@@ -223,9 +224,9 @@ def test_full_text__of_appended_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_text__in_batches(tmp_path: Path, tuning: Tuning) -> None:
     """Many texts are indexed in several segments, which are merged; progress ends at 1."""
-    monkeypatch.setattr(module, "_BATCH_TEXTS", 64)
+    tuning.text_segment = 64
     texts = [f"text {number} of {number % 7}" for number in range(2000)]
     media, shares = written(tmp_path, captions(texts), part=300), list[float]()
     query = '"of 3" -file:10*'
@@ -236,9 +237,9 @@ def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(list((tmp_path / "cache/english").iterdir())) < 8
 
 
-def test_full_text__stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_text__stopped(tmp_path: Path, tuning: Tuning) -> None:
     """A progress callback can stop the indexing; the next search continues with the stored segments."""
-    monkeypatch.setattr(module, "_BATCH_TEXTS", 64)
+    tuning.text_segment = 64
     media = written(tmp_path, captions([f"text {number}" for number in range(2000)]), part=300)
 
     def stop(share: float) -> None:
@@ -350,10 +351,10 @@ def test_full_text__of_a_workspace_that_is_edited(workspace: Workspace) -> None:
     """The index follows additions, edits and deletions of a dataset by its table versions alone."""
     vectors = np.eye(8, dtype=np.float32).tolist()
     dataset = workspace.create_dataset("pets", embedded(vectors[:4], caption=["a dog", "a cat", "two dogs", None]))
-    folder = workspace._context.layout.texts(dataset.id)
+    folder = layout_of(workspace).texts(dataset.id)
 
     def count(query: str) -> int:
-        return len(find(open_media(workspace._context, dataset.id), query, folder).row_ids)
+        return len(find(stored_media(dataset), query, folder).row_ids)
 
     assert count("dog") == 2
     ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
@@ -375,7 +376,7 @@ def test_full_text__upkeep(workspace: Workspace) -> None:
     dataset = workspace.create_dataset(
         "pets", embedded(np.eye(2, dtype=np.float32).tolist(), caption=["a dog", "a cat"])
     )
-    media, folder = open_media(workspace._context, dataset.id), workspace._context.layout.texts(dataset.id)
+    media, folder = stored_media(dataset), layout_of(workspace).texts(dataset.id)
     assert found(media, "dog", folder) == [0]
     (kept,) = (folder / "english").iterdir()
     usage = workspace.disk_usage()

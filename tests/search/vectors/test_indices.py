@@ -16,11 +16,11 @@ from framedex.analysis.codes import empty_codes
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
 from framedex.errors import Aborted
-from framedex.operations.context import open_media
 from framedex.search.vectors.building import measure_search_reach
 from framedex.search.vectors.folder import read_indices
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.settings import Settings
+from tests.inside import stored_media
 from tests.laws import rest_slow
 
 DIMENSION = 12
@@ -42,13 +42,13 @@ def filed() -> VectorIndices:
 
 def opened(dataset: Dataset, indices: VectorIndices, folder: Path | None) -> VectorIndex:
     """Return the index of a dataset's present state."""
-    return indices.open(open_media(dataset._context, dataset.id), folder=folder)
+    return indices.open(stored_media(dataset), folder=folder)
 
 
 def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
     """Check that an index returns the same as a comparison of all vectors, with and without a filter."""
     random = np.random.default_rng(seed)
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
     places, vectors = media.table.vectors()
     row_ids = media.table.scan([], row_ids=True).read_all()["_rowid"].to_numpy().astype(np.uint64)
     assert len(index) == len(places)
@@ -173,7 +173,7 @@ def test_measure_search_reach() -> None:
 def test_open__aborted(workspace: Workspace, tmp_path: Path) -> None:
     """Building an index can be stopped; the next opening builds it."""
     dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
-    media = open_media(dataset._context, dataset.id)
+    media = stored_media(dataset)
 
     def stop(stage: str, _share: float) -> None:
         if stage == "vectors":

@@ -2,12 +2,12 @@
 
 import io
 import json
-import time
 import zipfile
 from typing import Any
 
 import pytest
 
+from tests.pauses import first_answer
 from tests.service.client import Client
 
 API = "/api/v1"
@@ -21,15 +21,12 @@ def without_type(headers: dict[str, str]) -> dict[str, str]:
 def finished(server: Client, headers: dict[str, str], dataset_id: str, started: dict[str, Any]) -> dict[str, Any]:
     """Return the status of an export once it has ended, polled as the package does."""
     assert started.get("status") not in (None, "REJECTED"), "the package takes these for no results"
-    for _ in range(300):
-        query = {"export_task_id": started["id"], "dataset_id": dataset_id}
-        status: dict[str, Any] = server.get(
-            f"{API}/dataset/{dataset_id}/export_status", params=query, headers=headers
-        ).json()
-        if status["status"] in ("COMPLETED", "FAILED", "REJECTED"):
-            return status
-        time.sleep(0.1)
-    raise AssertionError("the export does not end")
+    query = {"export_task_id": started["id"], "dataset_id": dataset_id}
+
+    def ask() -> dict[str, Any]:
+        return dict(server.get(f"{API}/dataset/{dataset_id}/export_status", params=query, headers=headers).json())
+
+    return first_answer(ask, lambda status: status["status"] in ("COMPLETED", "FAILED", "REJECTED"))
 
 
 def exported(server: Client, headers: dict[str, str], dataset_id: str, vql: list[Any]) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """The calls of scripts and notebooks of the public documentation, and what they read in the answers."""
 
 import io
-import time
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
+from tests.pauses import first_answer
 from tests.service.client import LOCAL, OWN, Client, client_of
 
 API = "/api/v1"
@@ -37,16 +38,14 @@ def test_notebook__exports_without_credentials(workspace: Workspace, hub: Hub, s
 
 def ended(client: Client, dataset_id: str, export_id: str) -> dict[str, Any]:
     """Return the status of an export once it has completed."""
-    for _ in range(300):
-        query = {"export_task_id": export_id}
-        status: dict[str, Any] = client.get(
-            f"{API}/dataset/{dataset_id}/export_status", params=query, headers=NOTEBOOK
-        ).json()
-        assert status["status"] != "FAILED", status
-        if status["status"] == "COMPLETED":
-            return status
-        time.sleep(0.1)
-    raise AssertionError("the export does not end")
+    query = {"export_task_id": export_id}
+
+    def ask() -> dict[str, Any]:
+        return dict(client.get(f"{API}/dataset/{dataset_id}/export_status", params=query, headers=NOTEBOOK).json())
+
+    status = first_answer(ask, lambda status: status["status"] in ("COMPLETED", "FAILED"))
+    assert status["status"] == "COMPLETED", status
+    return status
 
 
 @pytest.mark.slow
@@ -136,11 +135,8 @@ def test_metadata__in_five_calls(server: Client, bearer: dict[str, str], dataset
     assert task["status"] == "INIT"
     rows = [{"media_id": media_id, "value": 2.5}, {"media_id": media_id, "value": "heavy"}]
     assert server.post(f"{path}/tasks/{task['task_id']}", json=rows, headers=bearer).status_code == 200
-    for _ in range(300):
-        status = server.get(f"{path}/tasks/{task['task_id']}/status", headers=bearer).json()
-        if status["status"].startswith("COMPLETED"):
-            break
-        time.sleep(0.1)
+    ask = partial(server.get, f"{path}/tasks/{task['task_id']}/status", headers=bearer)
+    status = first_answer(lambda: ask().json(), lambda status: status["status"].startswith("COMPLETED"))
     assert (status["status"], status["inserted_rows"], status["error_count"]) == ("COMPLETED_WITH_ERRORS", 1, 1)
     assert {"reason", "row_index"} <= set(status["sample_errors"][0])
     assert [field["field_name"] for field in server.get(f"{path}/schema", headers=bearer).json()] == ["weight"]

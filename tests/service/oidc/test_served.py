@@ -1,7 +1,6 @@
 """Log-in by OpenID Connect of a server as a process: what it prints, and mistakes in its settings."""
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from tests.pauses import wait_until
 from tests.service.oidc.provider import CLIENT, REDIRECT, SECRET, HostileProvider
 from tests.service.test_server import Served
 
@@ -91,10 +91,7 @@ def test_provider__that_is_down_at_the_start(tmp_path: Path) -> None:
     with served(tmp_path / "ws", **environment) as server:
         assert server.get("/api/v1/healthcheck") == {"status": "healthy"}
         assert httpx2.get(f"{server.url}/api/v1/oidc/login").status_code == 502
-        until = time.monotonic() + 30
-        while "log-in by OpenID Connect does not work at present" not in server.errors.read_text():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_until(lambda: "log-in by OpenID Connect does not work at present" in server.errors.read_text())
 
 
 def test_settings__that_are_not_complete(tmp_path: Path) -> None:

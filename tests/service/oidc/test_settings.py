@@ -1,6 +1,5 @@
 """Settings of log-in by OpenID Connect: names, values, what needs what, and the secret."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,8 @@ from framedex.hub import Hub
 from framedex.service.settings import OidcSettings, load_oidc_settings
 from framedex.service.sign_on import open_sign_on
 from framedex.settings.registry import present_settings
+from tests.environment import Environment
+from tests.extras import missing
 
 ISSUER = "https://idp.example.org/realms/images"
 
@@ -25,13 +26,13 @@ def hub_of_nobody(workspace: Workspace) -> Iterator[Hub]:
 
 
 @pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_variables(environment: Environment) -> None:
     for name in OidcSettings.model_fields:
         for variable in (name.upper(), f"FRAMEDEX_{name.upper()}"):
-            monkeypatch.delenv(variable, raising=False)
+            environment.pop(variable, None)
 
 
-def test_names__with_and_without_the_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names__with_and_without_the_prefix(environment: Environment) -> None:
     """Variables have the names of the interface, or these with the prefix, which count more; empty ones are not set."""
     assert not load_oidc_settings().is_complete()
     for name, value in (
@@ -42,7 +43,7 @@ def test_names__with_and_without_the_prefix(monkeypatch: pytest.MonkeyPatch) -> 
         ("OIDC_REDIRECT_URI", " "),
         ("OIDC_LINK_BY_EMAIL", "yes"),
     ):
-        monkeypatch.setenv(name, value)
+        environment[name] = value
     settings = load_oidc_settings()
     assert settings.is_complete()
     assert (settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret) == (ISSUER, "images", None)
@@ -64,9 +65,9 @@ def test_names__with_and_without_the_prefix(monkeypatch: pytest.MonkeyPatch) -> 
         ("OIDC_TIMEOUT_S", "0", "greater than 0"),
     ],
 )
-def test_values__that_cannot_be(monkeypatch: pytest.MonkeyPatch, name: str, value: str, reason: str) -> None:
+def test_values__that_cannot_be(environment: Environment, name: str, value: str, reason: str) -> None:
     """A value that is not safe, or that means nothing, is refused with the name of the variable."""
-    monkeypatch.setenv(name, value)
+    environment[name] = value
     with pytest.raises(InvalidInput, match=rf"^{name} is .*{reason}"):
         load_oidc_settings()
 
@@ -107,21 +108,19 @@ def test_redirect_uri__below_the_public_url(hub_of_nobody: Hub) -> None:
         open_sign_on(settings, hub_of_nobody, public_url="http://images.example.com")
 
 
-def test_extra__that_is_missing(hub_of_nobody: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extra__that_is_missing(hub_of_nobody: Hub) -> None:
     """Without the extra the service starts unless log-in by OpenID Connect is on; then the error names the extra."""
-    monkeypatch.setitem(sys.modules, "framedex.service.oidc.sign_on", None)
-    assert open_sign_on(OidcSettings.off(), hub_of_nobody, public_url=None) is None
     settings = OidcSettings(oidc_issuer=ISSUER, oidc_client_id="x")
-    with pytest.raises(MissingDependency, match=r"pip install 'framedex\[oidc\]'"):
-        open_sign_on(settings, hub_of_nobody, public_url="https://images.example.com")
+    with missing("framedex.service.oidc.sign_on"):
+        assert open_sign_on(OidcSettings.off(), hub_of_nobody, public_url=None) is None
+        with pytest.raises(MissingDependency, match=r"pip install 'framedex\[oidc\]'"):
+            open_sign_on(settings, hub_of_nobody, public_url="https://images.example.com")
 
 
-def test_secret__is_not_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_secret__is_not_shown(tmp_path: Path, environment: Environment, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither the command, nor its JSON, nor the repr of the settings shows the secret of the client."""
-    monkeypatch.setenv("OIDC_CLIENT_SECRET", "planted-secret")
-    monkeypatch.setenv("OIDC_ISSUER", ISSUER)
+    environment["OIDC_CLIENT_SECRET"] = "planted-secret"
+    environment["OIDC_ISSUER"] = ISSUER
     shown = {each.definition.name: each.value for each in present_settings(tmp_path)}
     assert (shown["OIDC_CLIENT_SECRET"], shown["OIDC_ISSUER"]) == ("not shown", ISSUER)
     assert "planted-secret" not in repr(load_oidc_settings())
