@@ -272,6 +272,7 @@ def test_full_disk__opening(disk: Disk, folder: Path, read_only: bool) -> None:
         assert state_of(workspace.dataset("pets")) == before
 
 
+@pytest.mark.slow
 def test_full_disk__check(disk: Disk, folder: Path) -> None:
     """A check on a disk without a free byte finds nothing, or says that there is no space."""
     with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
@@ -354,6 +355,7 @@ def test_full_disk__failed_clean_up(disk: Disk, folder: Path, left: int) -> None
         assert dataset.count() == 6
 
 
+@pytest.mark.slow
 def test_full_disk__search_by_an_image(disk: Disk, folder: Path) -> None:
     """An image that cannot be kept to search by leaves nothing; searching by it needs no disk."""
     with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:

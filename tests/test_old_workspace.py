@@ -236,6 +236,7 @@ def test_old_workspace__exports_its_classes(home: Path, old: Workspace) -> None:
     assert {each["name"]: each["id"] for each in found["categories"]} == {**classes, "ant": len(everything) + 1}
 
 
+@pytest.mark.slow
 def test_old_workspace__reindexes(home: Path, old: Workspace) -> None:
     """All images may be gone at a reindex: what is known of them stays, and one line says what cannot be measured."""
     shutil.rmtree(home / "images")

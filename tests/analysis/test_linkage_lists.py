@@ -169,6 +169,7 @@ def test_lists__rows_along_a_circle() -> None:
     assert 10 < found[:, 0].max() < 200
 
 
+@pytest.mark.slow
 def test_lists__equal_vectors_are_one_cluster() -> None:
     """More unmerged copies than a list holds are one cluster at every cut."""
     vectors = np.repeat(uniform(3, 16), 120, axis=0)

@@ -426,6 +426,7 @@ def test_add_media__to_a_workspace_opened_for_reading(workspace: Workspace) -> N
     assert workspace.dataset("d").info.status_new is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_add_media__auto_reindex(workspace: Workspace) -> None:
     """With auto_reindex the dataset is READY, as one that was made of all rows at once."""
     vectors = families(40)

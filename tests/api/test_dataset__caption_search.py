@@ -406,6 +406,7 @@ def test_search__errors(workspace: Workspace, tmp_path: Path) -> None:
         opened.dataset("d").search("dog")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", rest_slow(["words", "meaning", "both", "auto"], 1))
 @pytest.mark.parametrize(
     ("text", "message"),
@@ -447,6 +448,7 @@ def test_search__encoder_out_of_order(pets: Dataset, found: Any, message: str) -
     assert segments(pets) == []
 
 
+@pytest.mark.slow
 def test_cli__search_by_meaning(
     searched: Workspace, pets: Dataset, environment: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -133,6 +133,7 @@ def test_compare__states_by_name(dataset: Dataset) -> None:
         dataset.compare("current").to_arrow("changed")  # type: ignore[arg-type] # what users could write
 
 
+@pytest.mark.slow
 def test_compare__stays_as_it_is(dataset: Dataset) -> None:
     """A comparison does not follow later edits; its views leave out what is gone, and can be edited."""
     first = dataset.snapshot("first")

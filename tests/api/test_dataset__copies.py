@@ -312,6 +312,7 @@ class TestCreation:
         """Level 1 has the images of equal pixels in another format, and no other copies."""
         assert copies(home.datasets[encoder].duplicates(1.0)) == {"f_same.bmp": {"f.png": "same pixels"}}
 
+    @pytest.mark.slow
     def test_create__a_copy_of_one_of_many(self, workspace: Workspace, tmp_path: Path) -> None:
         """Each copy has its reason, also if it was compared with near-duplicates of the kept member only."""
         a = detailed(2)
@@ -330,6 +331,7 @@ class TestCreation:
             assert (COPY_DESCRIPTOR in names) == (name != "gist")
             assert dataset.embedding_config.copy_descriptor == "gist"
 
+    @pytest.mark.slow
     def test_create__of_vectors_only(self, workspace: Workspace) -> None:
         """A table of vectors is compared by its vectors alone, and nothing is stored or cached about copies."""
         vectors = np.eye(6)[[0, 0, 1, 2]] + 0.02 * np.eye(6)[[5, 4, 5, 5]]
@@ -465,6 +467,7 @@ class TestEdits:
         rebuild(dataset)
         assert copies(dataset.duplicates()) == {}
 
+    @pytest.mark.slow
     def test_delete_media__and_add_it_again(self, dataset: Dataset, small: Path) -> None:
         """A deleted copy that is added again is in its group again."""
         dataset.delete_media([ids_of(dataset)["a_cropped.png"]])
@@ -588,6 +591,7 @@ class TestEdits:
         row = columns["path"].index("a_cropped.png")
         assert columns["duplicate_similarity"][row] == columns["issue_duplicates"][row] == float(np.float32(0.96))
 
+    @pytest.mark.slow
     def test_not_duplicates__of_a_group_of_three(self, dataset: Dataset, tmp_path: Path) -> None:
         """A third copy stays with one of two that are decided to be none."""
         put(tmp_path / "new", {"a_turned.png": turned(detailed(0))})

@@ -152,6 +152,7 @@ def test_delete_media__by_view_id_or_list(workspace: Workspace) -> None:
     }
 
 
+@pytest.mark.slow
 def test_delete_media__keeps_decisions(workspace: Workspace) -> None:
     """Media decided not to be duplicates stay in separate groups when another member is deleted."""
     near = unit(np.array([[1, 0.01, 0], [1, 0.02, 0], [1, 0, 0.01], [0, 0, 1]]))

@@ -153,6 +153,7 @@ def test_detect__images_that_are_gone(workspace: Workspace, hues: Hues, folder: 
         source.enrich(DETECT)
 
 
+@pytest.mark.slow
 def test_encode__objects_whose_image_is_gone(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """They have no embedding then, with the reason; that all of them are in that image stops nothing."""
     paint(folder, 3)

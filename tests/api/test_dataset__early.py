@@ -129,6 +129,7 @@ def test_filters(workspace: Workspace, folder: Path, chosen: Any) -> None:
     assert early.sort_by("media_id") == late.sort_by("media_id")
 
 
+@pytest.mark.slow
 def test_pages__of_all_columns(workspace: Workspace, folder: Path) -> None:
     """A page in another order, for which columns are cached, has the index columns too, without values."""
     dataset, gate = creating(workspace, folder, batches=4)

@@ -200,6 +200,7 @@ def test_field__deleted(dataset: Dataset) -> None:
     assert values_of(dataset, "a") == [1.0, None, None, None, None]
 
 
+@pytest.mark.slow
 def test_field__status_stays(workspace: Workspace) -> None:
     """READY stays READY, and PARTIAL INDEX stays so; values stay by additions and a reindex."""
     dataset = workspace.create_dataset("d", part(np.eye(4)))

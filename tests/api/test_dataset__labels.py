@@ -193,6 +193,7 @@ def test_notes__follow_the_labels(dataset: Dataset) -> None:
     assert len(dataset.issues("mislabels")) == 1
 
 
+@pytest.mark.slow
 def test_labels__of_added_media(workspace: Workspace) -> None:
     """Media that were added since the last index are judged too, and those added later find the edited labels."""
     rows = crowds()

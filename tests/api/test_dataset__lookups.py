@@ -27,6 +27,7 @@ def test_labels__are_counted(workspace: Workspace) -> None:
     assert dataset.objects.labels() == []
 
 
+@pytest.mark.slow
 def test_labels__of_objects(workspace: Workspace, folder: Path) -> None:
     """Objects are counted by their own labels, and the record of the dataset has their number."""
     names = sorted(path.name for path in folder.iterdir())
@@ -68,6 +69,7 @@ def test_copies_of__refuses(gallery: Gallery) -> None:
         gallery.dataset.copies_of(gallery.ids[COPIES[0]], 0.5)
 
 
+@pytest.mark.slow
 def test_media_id__by_each_form_of_a_location(gallery: Gallery) -> None:
     """The path within the source, the absolute path, a relative one and the URI of previews lead to the image."""
     name = COPIES[0]

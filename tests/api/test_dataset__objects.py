@@ -179,6 +179,7 @@ def test_boxes__named_and_found(workspace: Workspace, folder: Path) -> None:
     assert things_of(dataset) == things
 
 
+@pytest.mark.slow
 def test_bad_box__in_a_broken_image(workspace: Workspace, folder: Path) -> None:
     """Impossible boxes are skipped even if the size of the image is unknown."""
     boxes = [("a.png", (5.0, 5.0, 20.0, 20.0)), ("a.png", (5.0, 5.0, -3.0, 4.0)), ("a.png", (-50.0, 5.0, 3.0, 4.0))]

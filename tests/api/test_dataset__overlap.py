@@ -120,6 +120,7 @@ def test_overlap__of_parts_of_one_dataset(parts: Parts) -> None:
     assert pairs(train.limit(1).overlap(one)) == {"0.png": ("0.png", None, "same media item")}
 
 
+@pytest.mark.slow
 def test_overlap__is_shown(parts: Parts, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is shown in one line, as pairs of images, as a page, as a DataFrame, and by the command line."""
     found = parts.test.overlap(parts.train)
@@ -143,6 +144,7 @@ def test_overlap__is_shown(parts: Parts, tmp_path: Path, capsys: pytest.CaptureF
     assert "1 image has copies in the other dataset: 1 pair" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_overlap__stays_and_stops(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are deleted leave the views; progress that raises stops the search."""
     copy = parts.test.clone()

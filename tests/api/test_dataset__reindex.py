@@ -96,6 +96,7 @@ def test_reindex__over_several_rounds(workspace: Workspace) -> None:
     assert_same_groups(dataset, whole)
 
 
+@pytest.mark.slow
 def test_reindex__most_members_keep_the_id(workspace: Workspace) -> None:
     """A cluster that gains members keeps its id; one that is split leaves it to the larger part."""
     middle, other = np.eye(8)[0], np.eye(8)[1]
@@ -164,6 +165,7 @@ def test_reindex__status_while_it_runs(workspace: Workspace) -> None:
     assert status_of(dataset) is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_reindex__aborted(workspace: Workspace) -> None:
     """An aborted reindex leaves the dataset PARTIAL INDEX, and can be retried."""
     dataset = grown(workspace, families(40), 20, 20)

@@ -352,6 +352,7 @@ def test_evaluate_views__what_another_process_left(workspace: Workspace, dataset
         workspace.evaluate_views("x")
 
 
+@pytest.mark.slow
 def test_evaluation__never_fails_an_addition_or_another_dataset(
     workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,6 +379,7 @@ def test_evaluation__never_fails_an_addition_or_another_dataset(
     assert counts_of(saved) == {1: 2}
 
 
+@pytest.mark.slow
 def test_restore__takes_no_points_away_and_no_number_is_used_twice(dataset: Dataset) -> None:
     """Points of batches that a restore takes away stay; the next batch has a new number."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))
@@ -478,6 +480,7 @@ def test_counts__in_one_pass_are_those_of_single_filters(workspace: Workspace, t
     assert len({*alone}) > 3
 
 
+@pytest.mark.slow
 def test_files__in_a_folder(workspace: Workspace, tmp_path: Path) -> None:
     """Views of issues and folders count images of a folder, too; their index exists when they are evaluated."""
     dataset = workspace.create_dataset("photos", fill(tmp_path / "one", 3), "gist")

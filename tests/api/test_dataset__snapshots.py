@@ -180,6 +180,7 @@ def test_restore__current_after_changes(dataset: Dataset) -> None:
     assert status_of(dataset) is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_restore__ids_are_never_used_twice(dataset: Dataset) -> None:
     """Clusters that are made after a restore do not get the ids of those that were made before it."""
     dataset.add_media(part(np.eye(8)[:4] * -1, 100), auto_reindex=True)

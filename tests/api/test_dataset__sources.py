@@ -421,6 +421,7 @@ class TestArchives:
         path.unlink()
         np.testing.assert_array_equal(pets.read(ids_of(pets)["a/1.png"]), photo(1))
 
+    @pytest.mark.slow
     def test_archive__same_names_as_uploads(self, pets: Dataset, tmp_path: Path) -> None:
         """Files uploaded one by one are recognised in a later archive."""
         pets.add_media(files=[("a.png", png(1))])

@@ -403,6 +403,7 @@ def test_process__refuses(workspace: Workspace) -> None:
             call()
 
 
+@pytest.mark.slow
 def test_process__twice(workspace: Workspace, uses: Uses) -> None:
     """While the task runs the transaction takes no files and is not processed again; nor is it afterwards."""
     gate = Gate()
@@ -482,6 +483,7 @@ def test_retry__of_a_creation(workspace: Workspace, uses: Uses, way: str) -> Non
     assert lists_of(workspace, dataset) == []
 
 
+@pytest.mark.slow
 def test_retry__of_an_addition(workspace: Workspace, folder: Path, uses: Uses) -> None:
     """A failed addition leaves the dataset as it was; its retry adds the files."""
     uses(Averages())
@@ -544,6 +546,7 @@ def test_process__interrupted_after_the_start(
     assert (state_of(transaction), paths_of(dataset)) == (UploadState.DONE, ["1.png", "2.png"])
 
 
+@pytest.mark.slow
 def test_discard__of_a_failed_creation_leaves_a_draft(workspace: Workspace, uses: Uses) -> None:
     """After it the dataset is a draft again, and no process can retry the old task, whose files are gone."""
     uses(Faulty())

@@ -23,6 +23,7 @@ def clock() -> Iterator[Clock]:
         yield turned
 
 
+@pytest.mark.slow
 def test_expiry__after_seven_days_without_a_change(workspace: Workspace, clock: Clock) -> None:
     """Vacuum removes an old transaction with its files; one that was changed since, and the draft, stay."""
     dataset, old = drafted(workspace, 1, 2)

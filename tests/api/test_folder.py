@@ -36,6 +36,7 @@ def ended(opened: OpenedFolder) -> OpenedFolder:
     return opened
 
 
+@pytest.mark.slow
 def test_open__a_new_folder_then_what_is_new(workspace: Workspace, folder: Path) -> None:
     """A folder becomes a dataset of its name; again, new files are added and changed ones replaced, with an index."""
     first = ended(open_folder(workspace, folder))

@@ -220,6 +220,7 @@ def test_where__laws(gallery: Gallery, first: list[Any], second: list[Any]) -> N
     assert sum(cluster.n_images for cluster in one.explore(level=3).clusters) == len(ids)
 
 
+@pytest.mark.slow
 def test_to_arrow__large(workspace: Workspace) -> None:
     """A table of many blocks is whole and in order, with and without a filter."""
     table = grouped([1000] * 10)
@@ -248,6 +249,7 @@ def test_to_arrow__paths_of_uris(workspace: Workspace, tmp_path: Path) -> None:
     assert len(result.missing_images) == 3
 
 
+@pytest.mark.slow
 def test_split__by_labels(workspace: Workspace) -> None:
     """Each part has its share of each label, up to a group; copies stay together, and the parts are always the same."""
     counts = {"common": 300, "some": 50, "rare": 10, None: 40}

@@ -111,6 +111,7 @@ def test_diverse__stays_while_the_dataset_changes(dataset: Dataset) -> None:
     assert chosen.coverage() == before
 
 
+@pytest.mark.slow
 def test_diverse__of_objects(workspace: Workspace, tmp_path: Path) -> None:
     """Objects are chosen from by their crops."""
     scenes(tmp_path / "scenes")

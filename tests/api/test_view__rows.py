@@ -171,6 +171,7 @@ def test_select__unknown_ids(gallery: Gallery) -> None:
     assert gallery.dataset.select([known, known]).ids == [known]
 
 
+@pytest.mark.slow
 def test_select__of_many(workspace: Workspace) -> None:
     """More ids than a filter may list are selected, in their order; what is deleted later leaves the view."""
     dataset = workspace.create_dataset("d", grouped([6000] * 2))
@@ -283,6 +284,7 @@ def test_to_arrow__has_custom_fields(workspace: Workspace) -> None:
             dataset.add_field(name, "float")
 
 
+@pytest.mark.slow
 def test_to_arrow__beside_an_older_field(workspace: Workspace) -> None:
     """A custom field that had the name of a new column before stays what it is."""
     dataset = workspace.create_dataset("d", grouped([2, 1]))
@@ -360,6 +362,7 @@ def test_embeddings__of_views(gallery: Gallery) -> None:
     assert view.limit(0).embeddings()[1].shape == (0, found.shape[1])
 
 
+@pytest.mark.slow
 def test_edits__of_views(workspace: Workspace) -> None:
     """A tag is given to the rows of a view alone, and taken from them."""
     dataset = workspace.create_dataset("d", embedded([[1, 0]] * 6))
@@ -419,6 +422,7 @@ def test_objects__that_are_none(gallery: Gallery) -> None:
     assert gallery.dataset.view.limit(2).objects.ids == []
 
 
+@pytest.mark.slow
 def test_report__of_a_view(street: Any, tmp_path: Path) -> None:
     """A report of a view counts its media and the objects in them."""
     text = street.view.limit(2).report(tmp_path / "view.html").read_text()
@@ -427,6 +431,7 @@ def test_report__of_a_view(street: Any, tmp_path: Path) -> None:
     assert "images" in street.objects.report(tmp_path / "objects.html").read_text()
 
 
+@pytest.mark.slow
 def test_order__is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of a sorted view share its order until another process changes the dataset; its memory is bounded."""
     sorted_by: list[str] = []

@@ -195,6 +195,7 @@ def test_create_dataset__encoder_that_exits(workspace: Workspace, folder: Path) 
     assert_nothing_left(workspace)
 
 
+@pytest.mark.slow
 def test_create_dataset__only_broken_files(workspace: Workspace, tmp_path: Path) -> None:
     """Files of which none can be decoded are a dataset that says so; everything that reads it works."""
     for number, content in enumerate([b"", b"text", png_claiming(60_000, 60_000), encode(photo(1), "JPEG")[:400]]):
@@ -240,6 +241,7 @@ def test_create_dataset__thousands_of_copies(workspace: Workspace, tmp_path: Pat
     dataset.report(tmp_path / "report.html")
 
 
+@pytest.mark.slow
 def test_create_dataset__extreme_sizes(workspace: Workspace, tmp_path: Path) -> None:
     """An image of one pixel and one of 30,000 × 20 are images like all others."""
     write(tmp_path / "p/pixel.png", flat((200, 30, 30), width=1, height=1))

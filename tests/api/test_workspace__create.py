@@ -200,6 +200,7 @@ def test_encoder__is_a_protocol() -> None:
     assert not isinstance(5, Encoder)
 
 
+@pytest.mark.slow
 def test_create_dataset__thresholds(workspace: Workspace) -> None:
     """Clusters are cut at the thresholds that were given: a wide one joins what the default keeps apart."""
     table = embedded([[1, 0], [0.8, 0.6], [0, 1]])

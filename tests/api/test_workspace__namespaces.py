@@ -55,6 +55,7 @@ def test_namespaces__ids_are_found_everywhere(workspace: Workspace) -> None:
     assert named(left) == ["pets"]
 
 
+@pytest.mark.slow
 def test_namespaces__copies_stay_in_that_of_the_source(workspace: Workspace, folder: Path) -> None:
     """A clone is in the namespace of its source, whichever handle made it; its name is free there."""
     left = workspace.in_namespace("left")

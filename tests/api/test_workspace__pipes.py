@@ -77,6 +77,7 @@ def calls(workspace: Workspace, folder: Path) -> dict[str, Callable[[Path], obje
     }
 
 
+@pytest.mark.slow
 def test_pipe__given_by_its_path(workspace: Workspace, tmp_path: Path) -> None:
     """Wherever the path of a file may be given a pipe is refused, or its row says that it is no file."""
     for name, call in calls(workspace, fill(tmp_path / "images", 3)).items():

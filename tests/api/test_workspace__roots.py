@@ -64,6 +64,7 @@ def first_of(folder: Path) -> Path:
     return min(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_roots__a_source_outside(workspace: Workspace, tmp_path: Path, root: Path) -> None:
     """A path outside is refused with the same sentence whether it exists or not, as a source and as an addition."""
     dataset = workspace.create_dataset("pets", root)
@@ -101,6 +102,7 @@ def test_roots__links_in_a_folder(workspace: Workspace, tmp_path: Path, root: Pa
     assert dataset.skipped == {"links that lead out of the folders that may be read": 2}
 
 
+@pytest.mark.slow
 def test_roots__a_root_that_is_a_link(tmp_path: Path, root: Path) -> None:
     """The folder may be a link itself, and the path that is given may go by it or not."""
     (tmp_path / "link").symlink_to(root)
@@ -146,6 +148,7 @@ def test_roots__a_link_exchanged_after_the_listing(
     assert sum(reason is None for reason in errors(dataset).values()) == 1
 
 
+@pytest.mark.slow
 def test_roots__later_reads(workspace: Workspace, tmp_path: Path, root: Path) -> None:
     """A file that leads out later is not shown, exported or compared, and a reindex does not read it."""
     dataset = workspace.create_dataset("pets", root)

@@ -336,6 +336,7 @@ def test_vacuum__orphans(workspace: Workspace, dataset: Dataset) -> None:
     assert list((workspace.path / "cache" / "thumbnails").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_vacuum__thumbnails_and_partial_files(workspace: Workspace, folder: Path) -> None:
     """Thumbnails of media that are gone go, and files that did not become whole in an hour; others stay."""
     dataset = workspace.create_dataset("pets", folder)
@@ -433,6 +434,7 @@ def test_vacuum__refuses(workspace: Workspace, wrong: object) -> None:
         workspace.vacuum(older_than_s=wrong)  # type: ignore[arg-type] # that is the point
 
 
+@pytest.mark.slow
 def test_vacuum__needs_to_write(workspace: Workspace, dataset: Dataset) -> None:
     """In a workspace that is read nothing is freed; an endless time frees nothing that was superseded."""
     with Workspace(workspace.path, read_only=True, settings=SETTINGS) as read, pytest.raises(ReadOnly):
@@ -509,6 +511,7 @@ def test_changes__free_what_they_supersede(tmp_path: Path) -> None:
         assert dataset.to_arrow(["tags"])["tags"].to_pylist() == [[]] * 200
 
 
+@pytest.mark.slow
 def test_changes__leave_what_may_still_be_read(tmp_path: Path) -> None:
     """By default what was the head within ten minutes stays, and it is looked at once a minute at most."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
@@ -523,6 +526,7 @@ def test_changes__leave_what_may_still_be_read(tmp_path: Path) -> None:
         assert generations_of(workspace) == created + 6, "a minute is not over"
 
 
+@pytest.mark.slow
 def test_changes__a_clean_up_that_fails_fails_nothing(tmp_path: Path) -> None:
     """If old states cannot be freed, the change is made all the same."""
     with Workspace(tmp_path / "ws", settings=AT_ONCE) as workspace:
@@ -616,6 +620,7 @@ def test_vacuum__beside_writers_of_other_processes(tmp_path: Path) -> None:
         assert sum(len(tags) == 12 for tags in dataset.to_arrow(["tags"])["tags"].to_pylist()) == 200
 
 
+@pytest.mark.slow
 def test_deleted_dataset__while_it_is_cleaned(workspace: Workspace, dataset: Dataset) -> None:
     """A dataset that is deleted leaves no folder, and vacuum finds nothing more to do."""
     churn(dataset, 1)

@@ -68,6 +68,7 @@ def test_name__nothing_sets_apart(workspace: Workspace) -> None:
     assert set(names_of(dataset_of(workspace, [18, 11, 1], names=names)).values()) == {None}
 
 
+@pytest.mark.slow
 def test_name__follows_edits_and_filters(workspace: Workspace) -> None:
     """A name is that of the media that the page shows, now."""
     names = [f"{'beach' if row < 20 else 'forest'}_{row}.jpg" for row in range(30)]

@@ -102,6 +102,7 @@ def test_keep__the_largest(gallery: Gallery) -> None:
     assert best(group) == ("02.jpg", "It has the most detail: 0.02 megapixels of detail against at most 0.00.")
 
 
+@pytest.mark.slow
 def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> None:
     """Of images with equal size and sharpness the one with more bytes per pixel is better, although it is newer."""
     write(tmp_path / "p" / "a.webp", photo(1), quality=92)

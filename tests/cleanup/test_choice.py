@@ -84,6 +84,7 @@ def best_of(table: list[dict[str, Any]], members: list[int], request: CleanupReq
     return shortest[0], [*criteria, *(["names"] if has_longer else []), FIRST]
 
 
+@pytest.mark.slow
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
 def test_choose_rows__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
     """Rows with an issue are removed; each group keeps its best row without one, if there is any."""

@@ -214,6 +214,7 @@ def test_delete_files__of_a_list(workspace: Workspace, images: Path, tmp_path: P
     assert not (images / COPY).exists()
 
 
+@pytest.mark.slow
 def test_delete_files__of_a_table(workspace: Workspace, images: Path) -> None:
     """Files of a table with embeddings were never read, so they stay."""
     uris = [str(images / "000.png"), str(images / COPY), (images / "001.png").as_uri(), "002.png"]
@@ -240,6 +241,7 @@ def test_delete_files__that_were_uploaded(workspace: Workspace, folder: Path) ->
     ]
 
 
+@pytest.mark.slow
 def test_delete_files__names_of_any_bytes(workspace: Workspace, tmp_path: Path) -> None:
     """Files with names that are not valid Unicode are deleted, too."""
     folder = fill(tmp_path / "images", 1)
@@ -289,6 +291,7 @@ def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, images
     assert (tmp_path / "links" / "first.png").exists()
 
 
+@pytest.mark.slow
 def test_delete_files__links_that_go_together(workspace: Workspace, images: Path) -> None:
     """A file and the links to it are deleted together if all their media are removed."""
     (images / "zz.png").symlink_to(images / COPY)
@@ -341,6 +344,7 @@ def test_delete_files__while_a_clone_is_made(workspace: Workspace, images: Path)
     assert dataset.count() == 4
 
 
+@pytest.mark.slow
 def test_delete_files__when_a_folder_becomes_a_link(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

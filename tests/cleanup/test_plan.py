@@ -52,6 +52,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     return prepared(workspace, "pets", folder, "gist")
 
 
+@pytest.mark.slow
 def test_plan__warns_of_labels_and_boxes_that_go(workspace: Workspace, tmp_path: Path) -> None:
     """What goes has a warning if it has labels, or boxes of classes, that the image to keep lacks."""
     folder = tmp_path / "images"

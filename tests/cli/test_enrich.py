@@ -31,6 +31,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
+@pytest.mark.slow
 def test_models__and_enrich(run: Run) -> None:
     """Models are listed; one that was applied is shown as that in the new dataset."""
     status, out, _ = run("models", "colours")

@@ -63,6 +63,7 @@ def test_cleanup__only_shows(run: Run, home: Path) -> None:
     assert count(home) == 5
 
 
+@pytest.mark.slow
 def test_cleanup__apply(run: Run, home: Path) -> None:
     """With --apply it goes, after a snapshot; with --delete-files the files, too, as far as they are the same."""
     (home / "images" / "broken.jpg").write_bytes(b"no image, but another one")
@@ -76,6 +77,7 @@ def test_cleanup__apply(run: Run, home: Path) -> None:
     assert count(home) == 3
 
 
+@pytest.mark.slow
 def test_cleanup__json(run: Run, home: Path) -> None:
     """As JSON there are all rows, the summary, and what was done."""
     found: Any = json.loads(run("cleanup", "pets", "--duplicates", "exact", "--json")[1])
@@ -192,6 +194,7 @@ def fail_last_task(home: Path) -> str:
     return last.task_id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_name", [False, True])
 def test_retry__runs_a_failed_task_again(home: Path, run: Run, by_name: bool) -> None:
     """A failed task is run to its end, by its id or by the name of its dataset; afterwards it cannot be retried."""

@@ -207,6 +207,7 @@ def test_multi_workspace__is_a_setting(run: Run, environment: Environment) -> No
     assert "FRAMEDEX_MULTI_WORKSPACE is 'perhaps': it must be true or false" in run("users", "list")[2]
 
 
+@pytest.mark.slow
 def test_users__one_is_shown_and_changed(run: Run, at: Path) -> None:
     """A user is shown, renamed, disabled and enabled, by name, address or id."""
     create(run, "ann", "--admin", "--email", "ann@example.org")
@@ -292,6 +293,7 @@ def test_workspaces__roles_of_members(run: Run) -> None:
         assert run("workspaces", "set-role", "Default Workspace", *arguments)[0] == 1
 
 
+@pytest.mark.slow
 def test_share__with_a_user(run: Run, at: Path) -> None:
     """A dataset is shared by its name or id, the role changes, and sharing ends."""
     create(run, "ann", "--admin")

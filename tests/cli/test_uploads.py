@@ -84,6 +84,7 @@ def test_upload__discard(run: Run, files: list[Path]) -> None:
     assert result(run, "ls")[0]["status_new"] == "DRAFT"
 
 
+@pytest.mark.slow
 def test_upload__more_files_than_a_call_takes(run: Run, tmp_path: Path, environment: Environment) -> None:
     """Many files are sent in several calls; if one fails, the message says how to go on."""
     environment["FRAMEDEX_MAX_UPLOAD_FILES"] = "2"

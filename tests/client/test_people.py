@@ -38,6 +38,7 @@ def test_users__from_creation_to_deletion(clients: dict[str, Client]) -> None:
             call(bob.id)
 
 
+@pytest.mark.slow
 def test_users__refusals(clients: dict[str, Client]) -> None:
     """Refusals of the service are the library's errors."""
     users = clients["ann"].users

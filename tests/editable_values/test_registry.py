@@ -15,6 +15,7 @@ def test_values__are_those_of_the_interface() -> None:
         find_editable_value("stars")
 
 
+@pytest.mark.slow
 def test_set_value__is_set_labels_and_set_captions(
     workspace: Workspace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

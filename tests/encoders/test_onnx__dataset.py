@@ -45,6 +45,7 @@ def test_config__names_the_weights(dataset: Dataset, model: Path) -> None:
     assert config.weights.settings["size"] == "8,8"
 
 
+@pytest.mark.slow
 def test_dataset__is_searched_and_grows(dataset: Dataset, tmp_path: Path) -> None:
     """Images find themselves, and added images are encoded by the same model."""
     media_id, path = first_of(dataset)

@@ -51,6 +51,7 @@ def test_classes__are_recognised(files: list[bytes]) -> None:
     assert len(ascending) >= 0.7 * len(files)  # of random numbers, some 12 of 40 ascend
 
 
+@pytest.mark.slow
 def test_vectors__do_not_depend_on_the_batch(files: list[bytes]) -> None:
     """The vector of a photograph does not depend on its batch."""
     encoder = OnnxEncoder(MODEL)

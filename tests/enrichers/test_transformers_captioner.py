@@ -84,6 +84,7 @@ def test_captions__begin_with_the_prompt() -> None:
     assert misled.captions(shown)[0].startswith("a small ")
 
 
+@pytest.mark.slow
 def test_captions__end_after_so_many_tokens(trained: TransformersCaptioner) -> None:
     """A caption has at most the requested number of tokens, or the model's maximum."""
     shown = trained.prepare(draw(Scene("red", "star", "black", "large"), np.random.default_rng(3)))

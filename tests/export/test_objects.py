@@ -277,6 +277,7 @@ def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> 
         assert [each["id"] for each in annotations] == [7, 12, 12]
 
 
+@pytest.mark.slow
 def test_media__with_a_filter(dataset: Dataset, tmp_path: Path) -> None:
     """An export of some images contains the objects in them."""
     only_a = [{"file_name": {"op": "is", "value": "a.png"}}]
@@ -376,6 +377,7 @@ def test_objects__of_a_dataset_without_any(workspace: Workspace, folder: Path, t
         assert [*files] == ["object_annotations.csv"]
 
 
+@pytest.mark.slow
 def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
     """Objects of one image are together in the export, in any order of their table."""
     dataset = workspace.create_dataset("d", fill(tmp_path / "images", 3))

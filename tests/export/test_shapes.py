@@ -148,6 +148,7 @@ def test_yolo__key_points_come_back(workspace: Workspace, tmp_path: Path) -> Non
     assert found["categories"][0]["keypoints"] == names
 
 
+@pytest.mark.slow
 def test_yolo__key_points_on_request(workspace: Workspace, tmp_path: Path) -> None:
     """Lines have five numbers otherwise, as readers of boxes expect; outlines have no room for key points."""
     dataset = make(workspace, tmp_path / "one", [ANNOTATIONS[4]])
@@ -190,6 +191,7 @@ def test_coco__shapes_that_cannot_be_used(
     assert (found["segmentation"], found["area"], "keypoints" in found) == ([], 1200, False)
 
 
+@pytest.mark.slow
 def test_yolo__five_columns_unless_asked(workspace: Workspace, tmp_path: Path) -> None:
     """A confidence is a sixth number on request only; otherwise readers that take five would drop the image."""
     scored = [{"id": 1, "bbox": [16, 12, 80, 60], "score": 0.7}, {"id": 2, "bbox": [16, 12, 16, 12]}]

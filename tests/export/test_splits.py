@@ -118,6 +118,7 @@ def test_coco__a_file_for_each_part(dataset: Dataset, tmp_path: Path) -> None:
     assert [each["id"] for each in parts[1]["images"]] == [*range(110, 120)]
 
 
+@pytest.mark.slow
 def test_coco__captions_of_each_part(dataset: Dataset, tmp_path: Path) -> None:
     """Captions are divided with their images."""
     ids = dataset.where([]).media_ids()

@@ -71,6 +71,7 @@ def test_notification__has_the_values_of_the_interface(hub: Hub, dataset: Datase
     assert hub.notifications.deliver() == 0
 
 
+@pytest.mark.slow
 def test_recipients__owner_grants_and_who_saved_the_view(hub: Hub, dataset: Dataset, people: dict[str, Actor]) -> None:
     """The owner, those with whom the dataset is shared, and the user who saved the view hear of alerts; others not."""
     hub.datasets.adopt(dataset.id, DEFAULT_ID, people["eve"].user_id)
@@ -188,6 +189,7 @@ def test_pages__newest_first(hub: Hub, workspace: Workspace, dataset: Dataset) -
             hub.notifications.search(LOCAL, **arguments)
 
 
+@pytest.mark.slow
 def test_after__continues_a_stream(hub: Hub, dataset: Dataset) -> None:
     """What came after a notification is read by its number; without one, only what comes from now on."""
     dataset.save_view("all")
@@ -347,6 +349,7 @@ def test_kill__loses_and_repeats_no_alert(tmp_path: Path, moment: str) -> None:
         assert queued(workspace) == 0
 
 
+@pytest.mark.slow
 def test_read_only__shows_and_changes_nothing(tmp_path: Path) -> None:
     """A workspace that was opened for reading shows notifications, delivers none, and marks none."""
     folder = tmp_path / "ws"

@@ -96,6 +96,7 @@ def test_calls__are_repeated_until_they_succeed(tmp_path: Path, clock: Clock) ->
         assert hub.calls.run_due() == 0
 
 
+@pytest.mark.slow
 def test_calls__end_after_days(tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     """An alert that nobody takes is given up after three days, which the log says."""
     receiver = Receiver(failures=10**6)
@@ -125,6 +126,7 @@ def test_calls__after_a_restart(tmp_path: Path, clock: Clock) -> None:
         assert hub.calls.run_due() == 0
 
 
+@pytest.mark.slow
 def test_calls__by_their_own_thread(tmp_path: Path) -> None:
     """The threads of a hub deliver an alert and make its calls, without waiting for a receiver."""
     receiver = Receiver()

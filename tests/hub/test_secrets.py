@@ -43,6 +43,7 @@ def test_files__have_no_secret(workspace: Workspace, hub: Hub, caplog: pytest.Lo
     assert [secret for secret in secrets if secret in caplog.text] == []
 
 
+@pytest.mark.slow
 def test_receiver__is_in_no_file_and_no_log(
     workspace: Workspace, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

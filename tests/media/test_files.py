@@ -54,6 +54,7 @@ def test_open__in_parts(service: Service) -> None:
     assert [method for method, _ in wire.asked] == ["HEAD", "GET", "GET"]
 
 
+@pytest.mark.slow
 def test_open__in_parts_of_a_replaced_object(service: Service) -> None:
     """What is read of an object is all of one version: one that is replaced meanwhile is an error."""
     service.put("parts/replaced", b"a" * 2**20)

@@ -125,6 +125,7 @@ def test_errors__a_bucket_that_no_address_can_have(service: Service) -> None:
         client(BucketAccess(attempts=1)).read("a b", "a.jpg", _LIMIT)
 
 
+@pytest.mark.slow
 def test_errors__no_answer(service: Service) -> None:
     """A service that takes connections and is silent is given up after the time of the settings."""
     with create_server(("127.0.0.1", 0)) as silent:

@@ -142,6 +142,7 @@ def test_edits__failing_after_they_wrote(
     assert workspace.check().is_sound
 
 
+@pytest.mark.slow
 def test_edits__of_a_commit_that_fails(workspace: Workspace, dataset: Dataset) -> None:
     """A commit that fails changes nothing, all its edits raise, and later ones succeed."""
     ids, catalog, before = media_ids(dataset), catalog_of(dataset), len(dataset.journal())

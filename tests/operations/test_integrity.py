@@ -371,6 +371,7 @@ def test_check__entries_of_an_older_catalog_are_rebuilt(home: Path) -> None:
         assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_check__entry_that_is_missing_is_made_again(home: Path) -> None:
     """A dataset that the catalog does not know, though its folder says what it is, survives a vacuum and comes back."""
     with Workspace(home, settings=SETTINGS) as workspace:

@@ -88,6 +88,7 @@ def test_actions__each_is_undone(local: Client, dataset: Dataset) -> None:
             assert dataset.to_arrow().equals(table), action
 
 
+@pytest.mark.slow
 def test_actions__that_remove(local: Client, dataset: Dataset) -> None:
     """Tags and the basket are taken back by actions, too, and a decision about labels takes effect."""
     ids = dataset.view.media_ids()
@@ -284,6 +285,7 @@ def test_edits__need_the_right_to_edit(open_client: Client, dataset: Dataset, na
         assert dataset.journal()[0].created_by == "eve@example.org"
 
 
+@pytest.mark.slow
 def test_edits__of_another_dataset(local: Client, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """What belongs to another dataset is not found, as if it did not exist, and stays as it is."""
     other = workspace.create_dataset("other", fill(tmp_path / "other", 3))

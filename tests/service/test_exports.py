@@ -237,6 +237,7 @@ def test_export__of_a_bad_selection(served: Serving, dataset: Dataset) -> None:
     assert large.status_code == 413
 
 
+@pytest.mark.slow
 def test_exports__of_results(served: Serving, dataset: Dataset) -> None:
     """Results, media by id, a filter, or all of a dataset are exported with every option of their format."""
     path = url(dataset, "exports")

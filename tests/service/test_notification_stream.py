@@ -263,6 +263,7 @@ def test_stream__ends_with_the_session(live: Live, tuning: Tuning) -> None:
         assert {each.name for each in events} <= {"ping"}
 
 
+@pytest.mark.slow
 def test_stream__survives_failures(live: Live, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure is an event ``error`` with a sentence that tells nothing of the server; the stream goes on."""
     tuning.stream_ping_s = 0.05

@@ -50,6 +50,7 @@ def get(client: Client, path: str = "", **query: Any) -> Any:
     return answer.json()
 
 
+@pytest.mark.slow
 def test_notifications__from_the_alert_to_the_mark(served: Serving, dataset: Dataset) -> None:
     """An alert is a notification with all fields; it is counted until it is read, once."""
     assert get(served.ann) == {"notifications": [], "total": 0, "has_more": False}

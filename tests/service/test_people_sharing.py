@@ -144,6 +144,7 @@ def test_invite__is_switched_off(world: World) -> None:
         world.served.workspace.change_settings(dataset_share_enabled=None)
 
 
+@pytest.mark.slow
 def test_invite__at_most_thirty_times_an_hour(world: World) -> None:
     """Invitations say who has an account, so a user has 30 of them an hour; others are not affected."""
     for number in range(30):

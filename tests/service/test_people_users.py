@@ -77,6 +77,7 @@ def test_management__only_where_it_is_enabled(shared: Serving) -> None:
             assert {send(client, *each) for each in requests} == {(403, "User management is not enabled")}
 
 
+@pytest.mark.slow
 def test_management__needs_the_roles(fresh: Serving) -> None:
     """Reading needs view-users or manage-users, changing manage-users; the other roles grant nothing."""
     ids = user_ids(fresh.hub)

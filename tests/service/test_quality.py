@@ -124,6 +124,7 @@ def test_quality__has_histograms(shared: tuple[Dataset, Client]) -> None:
         assert client.get(url(dataset, f"/quality?{query}")).status_code == 422, query
 
 
+@pytest.mark.slow
 def test_duplicates__page_by_page(shared: tuple[Dataset, Client]) -> None:
     """Groups are those of the library, with the image to keep and the reason."""
     dataset, client = shared
@@ -213,6 +214,7 @@ def test_vql_schema(shared: tuple[Dataset, Client], open_client: Client) -> None
     assert open_client.get("/api/v1/vql/schema").status_code == 401
 
 
+@pytest.mark.slow
 def test_cleanup__is_planned_and_applied(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """A plan has its rows and results of what it removes; applying it is a task that can be undone."""
     answer = local.post(url(dataset, "/cleanup/plan"), json={"duplicates": 0.96, "issues": ["dark"]})

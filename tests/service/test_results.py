@@ -164,6 +164,7 @@ def test_results__of_others_are_gone(shared: tuple[Dataset, Client, Client]) -> 
     assert viewer.get(url(dataset, f"/embeddings?rid={rid}")).status_code == 410
 
 
+@pytest.mark.slow
 def test_results__up_to_sixteen(shared: tuple[Dataset, Client, Client]) -> None:
     """The seventeenth results of a user take the place of those that were not used for longest."""
     dataset, _, viewer = shared

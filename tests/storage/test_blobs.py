@@ -151,6 +151,7 @@ def test_blob_path__suffix(name: str, suffix: str) -> None:
     assert blob_path(Path("d"), digest(b""), name) == Path("d", "blobs", text[:2], text[2:] + suffix)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.binary(max_size=3).map(os.fsdecode), st.binary(max_size=2)), max_size=30))
 def test_upload__names_of_any_bytes(tmp_path_factory: pytest.TempPathFactory, named: list[tuple[str, bytes]]) -> None:
     """The list equals a dictionary in the order of the last insertions, for names of any bytes."""

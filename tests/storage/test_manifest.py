@@ -140,6 +140,7 @@ def _has_tables(home: Path) -> bool:
     return any(home.glob("datasets/*/*.lance"))
 
 
+@pytest.mark.slow
 def test_manifest__is_small_and_does_not_grow_with_snapshots(home: Path) -> None:
     """A commit writes one small file; each snapshot has its own file, written once and removed after its deletion."""
     with Workspace(home, settings=SETTINGS) as workspace:

@@ -135,6 +135,7 @@ def test_overlay__reads_as_written_columns(
         assert read(Table(path, state)) == expected
 
 
+@pytest.mark.slow
 def test_put_values__of_many_edits_keeps_few_layers(path: Path) -> None:
     """A thousand edits of one row each are a handful of files, and the last value counts."""
     table = newest(path)

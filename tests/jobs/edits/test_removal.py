@@ -133,6 +133,7 @@ def test_remove_few__outlives_the_folding_of_edits(source: Dataset, tuning: Tuni
     assert_same(state(few), state(other))
 
 
+@pytest.mark.slow
 def test_remove_few__of_an_empty_dataset(workspace: Workspace) -> None:
     """Where all media are gone, deleting none is no error, and decisions about them can be withdrawn."""
     dataset = workspace.create_dataset("empty", part(np.eye(8)))

@@ -112,6 +112,7 @@ def test_index__asks_before_a_long_search(table: Table, tmp_path: Path, tuning: 
     index(table, CUTS, progress=lambda _stage, _share: None, resources=IndexResources(free, tmp_path / "spill"))
 
 
+@pytest.mark.slow
 def test_index__in_memory_where_it_fits(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that fits into memory writes no temporary file."""
     monkeypatch.setattr(indexed_vectors, "nearest_by_groups", None)

@@ -39,6 +39,7 @@ def test_measure_image__at_full_size(pixels: Pixels) -> None:
     assert measure_image(decoded(pixels)) == measure_image(decoded(pixels, 128))
 
 
+@pytest.mark.slow
 def test_measure_image__of_a_crop() -> None:
     """A crop has the measures of an image of the same pixels; a blurred look is checked in the larger crop."""
     whole = decoded(np.hstack([photo(2, width=300, height=SIDE), grainy(1)]))
@@ -61,6 +62,7 @@ def test_measure_image__of_a_crop_of_a_damaged_image() -> None:
     assert measure_image(crop_image(image, 0, 0, 100, 50))["damage"] == 0
 
 
+@pytest.mark.slow
 def test_create__a_box_of_the_whole_image(workspace: Workspace, tmp_path: Path) -> None:
     """The object of a box around the whole image has the measures of the image."""
     folder = tmp_path / "images"

@@ -79,6 +79,7 @@ def test_data_frame__has_custom_fields(workspace: Workspace, folder: Path) -> No
     assert "width" in dataset.last_task.status_message  # type: ignore[union-attr]  # a task made it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_list_files__have_custom_fields(workspace: Workspace, folder: Path, suffix: str) -> None:
     """So do those of CSV and Parquet lists; an addition fills the fields that exist."""

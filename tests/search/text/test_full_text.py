@@ -347,6 +347,7 @@ def test_full_text__bad_input(tmp_path: Path) -> None:
     assert found(media, "...", tmp_path / "cache") == []
 
 
+@pytest.mark.slow
 def test_full_text__of_a_workspace_that_is_edited(workspace: Workspace) -> None:
     """The index follows additions, edits and deletions of a dataset by its table versions alone."""
     vectors = np.eye(8, dtype=np.float32).tolist()

@@ -96,6 +96,7 @@ def test_open__follows_a_dataset(workspace: Workspace, tmp_path: Path, indices: 
     check(dataset, opened(dataset, filed(), folder), 8)
 
 
+@pytest.mark.slow
 def test_open__is_made_once(workspace: Workspace, tmp_path: Path) -> None:
     """Other openers reuse the index files, and an edit of other columns rebuilds nothing."""
     dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
