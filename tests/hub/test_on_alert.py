@@ -165,7 +165,7 @@ def test_calls__of_a_receiver_that_hangs(tmp_path: Path) -> None:
         hub.feed.start()
         hub.calls.start()
         dataset.add_media(labelled(10, "a"))
-        wait_until(lambda: len(other.taken) == 2)
+        wait_until(lambda: len(other.taken) == 2 and len(hanging.attempts) > 0)
         assert (len(hanging.attempts), hanging.taken) == (1, [])
         hanging.allowed.set()
         wait_until(lambda: sorted(hanging.taken) == sorted(other.taken))
