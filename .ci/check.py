@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.selection import changed_files  # noqa: E402 - the line above finds it
+
 BIN = Path(sys.executable).parent
 APP = "src/framedex/web/app/"
 PYTEST = (sys.executable, "-m", "pytest", "--quiet", "--noconftest", "-p", "no:cacheprovider")
@@ -28,9 +32,10 @@ def check_all() -> None:
     _run(sys.executable, "hatch_build.py", "--check")
 
 
-def check_files(files: Sequence[str]) -> None:
-    """Check what concerns some files."""
+def check_files(names: Sequence[str]) -> None:
+    """Check what concerns some files; those that are gone concern nothing."""
     start_s = time.monotonic()
+    files = [name for name in names if (ROOT / name).exists()]
     modules = [name for name in files if name.endswith((".py", ".ipynb"))]
     if modules:
         _check_style(modules)
@@ -44,16 +49,6 @@ def check_files(files: Sequence[str]) -> None:
             _run(BIN / "mypy", timeout_s=max(_LIMIT_S - (time.monotonic() - start_s), 1.0))
         except subprocess.TimeoutExpired:
             print("types take longer than this check may: `make check` checks them")
-
-
-def changed_files() -> list[str]:
-    """Return the files that differ from the last commit, new ones included."""
-    commands = (
-        ("git", "diff", "--name-only", "--diff-filter=d", "HEAD"),
-        ("git", "ls-files", "--others", "--exclude-standard"),
-    )
-    outputs = (subprocess.run(each, cwd=ROOT, check=True, capture_output=True, text=True).stdout for each in commands)
-    return [line for output in outputs for line in output.splitlines()]
 
 
 def _check_style(files: Sequence[str]) -> None:

@@ -75,7 +75,8 @@ def prepared(
 ) -> Dataset:
     """Return a dataset as ``workspace.create_dataset`` does, of which the original was made by an earlier call.
 
-    For tests of anything but the creation itself. All copies have the ids of the original.
+    For tests of anything but the creation itself. All copies have the ids of the original, so a workspace takes one of
+    them, and none again after its deletion.
 
     Args:
         workspace: open and writable.
