@@ -36,7 +36,8 @@ def of_changes(changed: Iterable[str]) -> list[str]:
     """Return the paths of the test files that concern changed files, nearest first.
 
     These are the tests of a changed module's package, and all that import it, over any number of modules. The names
-    that ``framedex`` itself offers are left out: over them two thirds of all tests reach every module.
+    that ``framedex`` itself offers, and helpers that open a workspace, are left out: over them most tests reach every
+    module.
 
     Args:
         changed: paths of files in the repository.
@@ -61,10 +62,13 @@ def of_changes(changed: Iterable[str]) -> list[str]:
 
 @functools.cache
 def _graph() -> grimp.ImportGraph:
-    """Return the imports of all modules, but for those behind the names that ``framedex`` offers."""
+    """Return the imports of all modules, but for those behind the names of ``framedex`` and behind helpers of tests."""
     graph = grimp.build_graph(_FACADE, "tests", cache_dir=None)
-    for imported in graph.find_modules_directly_imported_by(_FACADE):
-        graph.remove_import(importer=_FACADE, imported=imported)
+    helpers = {name for name in graph.modules if name.startswith("tests") and not _is_test(_path_of(name))}
+    for importer in {_FACADE, *helpers}:
+        for imported in graph.find_modules_directly_imported_by(importer):
+            if imported.startswith(_FACADE):
+                graph.remove_import(importer=importer, imported=imported)
     return graph
 
 
