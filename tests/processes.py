@@ -3,11 +3,13 @@
 import os
 import signal
 import subprocess
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
+
+from tests.programs import ROOT, Program
 
 # Takes root's right to pass over the permissions of files (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) from what it starts.
 _WITHOUT_PRIVILEGES = """
@@ -18,26 +20,23 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 
 
-def start(code: str, *arguments: object, unprivileged: bool = False) -> subprocess.Popen[str]:
+def start(code: str, *arguments: object, unprivileged: bool = False, fresh: bool = False) -> subprocess.Popen[str]:
     """Start a process whose input and output are text pipes.
 
     Args:
         code: what it runs.
         arguments: its ``sys.argv[1:]``.
         unprivileged: permissions of files hold for it, also where the tests run as root.
+        fresh: it is a new interpreter, in which nothing is imported yet.
     """
-    command = ["-W", "error", "-c", dedent(code), *map(str, arguments)]
-    if unprivileged and os.geteuid() == 0:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    environment = {**os.environ, "FRAMEDEX_HEARTBEAT_S": "0.2"}  # so that requests to stop are soon heard
+    command = ["-W", "error", "-c", dedent(code), *arguments]
+    is_unprivileged = unprivileged and os.geteuid() == 0
+    if is_unprivileged:
         command = ["-c", _WITHOUT_PRIVILEGES, *command]
-    return subprocess.Popen(
-        [sys.executable, *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "FRAMEDEX_HEARTBEAT_S": "0.2"},  # so that requests to stop are soon heard
-        cwd=Path(__file__).parent.parent,  # so that it can import from tests
-    )
+    # From the project's folder, so that it can import from tests.
+    return Program(command, fresh=fresh or is_unprivileged, **pipes, env=environment, cwd=ROOT)
 
 
 def finish(process: subprocess.Popen[str]) -> str:
@@ -51,9 +50,9 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def run(code: str, *arguments: object, unprivileged: bool = False) -> str:
-    """Run code in a process that must end well and return its output."""
-    return finish(start(code, *arguments, unprivileged=unprivileged))
+def run(code: str, *arguments: object, unprivileged: bool = False, fresh: bool = False) -> str:
+    """Run code in a process that must end well and return its output; arguments as for :func:`start`."""
+    return finish(start(code, *arguments, unprivileged=unprivileged, fresh=fresh))
 
 
 def is_running(pid: int) -> bool:

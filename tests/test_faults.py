@@ -9,7 +9,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -42,6 +41,7 @@ from tests.inside import context_of, layout_of
 from tests.laws import rest_slow
 from tests.pauses import Pause, run_of, wait_until, watched
 from tests.processes import finish, run, start
+from tests.programs import Program
 from tests.small_disks import Disk, small_disk
 
 HOUR = timedelta(hours=1)
@@ -750,10 +750,8 @@ def test_signal__at_the_command_line(tmp_path: Path, command: str, number: signa
     arguments = ["pets", str(folder), "--workspace", str(home)]
     with Workspace(home, settings=SETTINGS) as workspace:
         before = workspace.create_dataset("pets", fill(tmp_path / "few", 6)).explore() if command == "add" else None
-        process = subprocess.Popen(
-            [sys.executable, "-m", "framedex", command, *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent,
-        )  # fmt: skip
+        pipe = subprocess.PIPE
+        process = Program(["-m", "framedex", command, *arguments], stdout=pipe, stderr=pipe)
         while TaskStatus.RUNNING not in {task.status for task in workspace.tasks().tasks}:
             assert process.poll() is None
         process.send_signal(number)

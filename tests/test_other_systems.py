@@ -64,7 +64,7 @@ def test_life__without_posix(tmp_path: Path) -> None:
     """A dataset is made, edited, copied, restored, exported and deleted without any call that only POSIX has."""
     for number, (name, count) in enumerate({"first": 5, "second": 3, "third": 1}.items()):
         fill(tmp_path / name, count, first_seed=100 * number)
-    assert run(LIFE, tmp_path).strip() == "9"
+    assert run(LIFE, tmp_path, fresh=True).strip() == "9"
     assert (tmp_path / "export.zip").stat().st_size > 0
     assert (tmp_path / "report.html").stat().st_size > 0
 

@@ -49,6 +49,7 @@ def loaded(statement: str) -> set[str]:
         ]))
         """,
         statement,
+        fresh=True,
     )
     return set(json.loads(out))
 
@@ -67,7 +68,9 @@ def test_version__is_that_of_the_project() -> None:
 
 def test_import__opens_nothing(tmp_path: Path) -> None:
     """Importing the package touches no file of the user and prints nothing."""
-    out = run("import os, sys; os.chdir(sys.argv[1]); os.environ['HOME'] = sys.argv[1]; import framedex", tmp_path)
+    out = run(
+        "import os, sys; os.chdir(sys.argv[1]); os.environ['HOME'] = sys.argv[1]; import framedex", tmp_path, fresh=True
+    )
     assert out == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -94,7 +97,7 @@ def test_attribute__that_is_missing() -> None:
 @pytest.mark.slow
 def test_packages__that_the_documents_name() -> None:
     """The packages of filters and encoders are reached from the package without importing them by name."""
-    assert run("import framedex; print(framedex.vql.__name__, framedex.encoders.__name__)").split() == [
+    assert run("import framedex; print(framedex.vql.__name__, framedex.encoders.__name__)", fresh=True).split() == [
         "framedex.vql",
         "framedex.encoders",
     ]

@@ -24,7 +24,7 @@ LINE = re.compile(r"[\d-]+ [\d:,]+ (?P<level>\w+) (?P<logger>[\w.]+) \[(?P<pid>\
 
 def shown(code: str, *arguments: object) -> list[re.Match[str]]:
     """Return the lines of the log that code in another process writes to the standard error; all are such lines."""
-    process = start(code, *arguments)
+    process = start(code, *arguments, fresh=True)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     lines = [LINE.fullmatch(line) for line in errors.splitlines()]

@@ -1,7 +1,6 @@
 """The place of a test: a workspace, a server in a process of its own, pages, commands."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from playwright.sync_api import Page
 from framedex import Dataset, Workspace
 from tests.gallery import SETTINGS
 from tests.image_files import photo, write
+from tests.programs import Program, completed
 from tests.service.test_server import ENVIRONMENT, Served
 
 NAME = "web"
@@ -104,17 +104,17 @@ class Place:
 
     def command(self, *arguments: str) -> str:
         """Run a command of Framedex on the workspace; return what it printed."""
-        return subprocess.run(
-            self._program(arguments), capture_output=True, text=True, check=True, env=ENVIRONMENT
-        ).stdout
+        done = completed(self._arguments(arguments), env=ENVIRONMENT)
+        done.check_returncode()
+        return done.stdout
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str) -> Program:
         """Start a command of Framedex on the workspace."""
         output = subprocess.DEVNULL
-        process = subprocess.Popen(self._program(arguments), stdout=output, stderr=output, env=ENVIRONMENT)
+        process = Program(self._arguments(arguments), stdout=output, stderr=output, env=ENVIRONMENT)
         self._stack.callback(process.wait)
         self._stack.callback(process.kill)
         return process
 
-    def _program(self, arguments: tuple[str, ...]) -> list[str]:
-        return [sys.executable, "-m", "framedex", *arguments, "--workspace", str(self.workspace_path)]
+    def _arguments(self, arguments: tuple[str, ...]) -> list[object]:
+        return ["-m", "framedex", *arguments, "--workspace", self.workspace_path]

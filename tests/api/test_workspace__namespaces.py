@@ -32,7 +32,7 @@ def test_namespaces__hold_the_same_name_each(workspace: Workspace) -> None:
     for handle in (workspace, left, right):
         assert handle.dataset("pets").id == made[handle.namespace]
         with pytest.raises(Conflict, match="'pets' exists already"):
-            prepared(handle, "pets", embedded([[1, 0]]))
+            handle.create_dataset("pets", embedded([[1, 0]]))
     assert (named(workspace), named(left), named(right)) == (["pets"], ["pets"], ["pets", "secret"])
     assert workspace.namespaces() == ["", "left", "right"]
     for find in (left.dataset, left.delete_dataset):

@@ -1,6 +1,6 @@
 """A browser, and the pages that it shows in a test.
 
-Chromium is found on the PATH. Where it is missing tests are skipped, unless ``FRAMEDEX_TEST_BROWSER`` is set, as in CI:
+Chromium is found on the PATH, best as the shell without windows, which needs a quarter less time. Where it is missing tests are skipped, unless ``FRAMEDEX_TEST_BROWSER`` is set, as in CI:
 then they fail. A page that logs an error, or asks for anything of another host, fails its test.
 """
 
@@ -16,7 +16,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from framedex.web import BUILD_HINT, AppPages
 
 expect.set_options(timeout=15_000)  # machines are shared
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
 _READS_PIXELS = "GPU stall due to ReadPixels"  # a hint of graphics that the processor computes
 MUST_RUN = bool(os.environ.get("FRAMEDEX_TEST_BROWSER"))
 

@@ -442,6 +442,8 @@ def test_events__that_come_late(own_site: Site, open_page: Open) -> None:
     page = open_page(own_site, allowed=("409",))
     waiting: list[Route] = []
     page.route("**/api/v1/events", lambda way: waiting.append(way))  # noqa: PLW0108 - it looks at the signature
+    page.goto("about:blank")
+    waiting.clear()  # of the first page, which may ask late
     with all_threads_busy(own_site.workspace):
         dataset = own_site.workspace.create_dataset("new", own_site.gallery, wait=False)
         with page.expect_request("**/api/v1/events"):

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from framedex import vql
 from tests.browser.site import Site, all_saved, first_image
+from tests.programs import Program
 
 Open = Callable[..., Page]
 PICTURES = "/d/pets/pictures?sort=image_filename%3Aasc"
@@ -24,8 +23,8 @@ def in_process(site: Site, statement: str) -> None:
         "import sys; from framedex import Workspace\n"
         f"with Workspace(sys.argv[1]) as workspace:\n    pets = workspace.dataset('pets')\n    {statement}\n"
     )
-    command = [sys.executable, "-c", program, str(site.workspace.path)]
-    subprocess.run(command, check=True, env={**os.environ, "FRAMEDEX_USER": "third@example.org"}, timeout=120)
+    environment = {**os.environ, "FRAMEDEX_USER": "third@example.org"}
+    assert Program(["-c", program, site.workspace.path], env=environment).wait(120) == 0
 
 
 def label(page: Page, text: str) -> None:

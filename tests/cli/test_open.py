@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from framedex.cli import main
 from tests.gallery import SETTINGS, fill
 from tests.pauses import wait_until
 from tests.processes import start as start_process
+from tests.programs import ROOT, Program
 
 IMAGES = 40
 STEP = 8
@@ -78,16 +78,15 @@ class Opened:
     """
 
     def __init__(self, home: Path, *arguments: object, gate: object = "", **environment: str) -> None:
-        command = [sys.executable, "-c", PROGRAM, str(gate), *map(str, arguments), "--workspace", str(home)]
+        command = ["-c", PROGRAM, gate, *arguments, "--workspace", home]
         self.errors = home.parent / "errors.txt"
         with self.errors.open("w") as errors:
-            self.process = subprocess.Popen(
+            self.process = Program(
                 command,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
                 env={**ENVIRONMENT, **environment},
-                cwd=Path(__file__).parents[2],  # so that it can import from tests
+                cwd=ROOT,  # so that it can import from tests
             )
         assert self.process.stdout is not None
         self.lines = [self.process.stdout.readline(), self.process.stdout.readline()]

@@ -96,5 +96,5 @@ def test_new_value__is_one_row(tmp_path_factory: pytest.TempPathFactory) -> None
     assert ratings(dataset) == [None] * 4
     """
     root = tmp_path_factory.mktemp("rating")
-    printed = run(code, root / "ws", fill(root / "images", 4))
+    printed = run(code, root / "ws", fill(root / "images", 4), fresh=True)
     assert "rating" in printed

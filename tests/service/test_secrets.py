@@ -4,8 +4,6 @@ import base64
 import http.client
 import json
 import stat
-import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -20,6 +18,7 @@ import pytest
 from framedex import Workspace
 from tests.gallery import make_gallery
 from tests.pauses import wait_until
+from tests.programs import completed
 from tests.service.client import token_of
 from tests.service.test_server import ENVIRONMENT, Served, served
 
@@ -112,9 +111,8 @@ def visit(visitor: Visitor, dataset_id: str) -> list[str]:
 
 def run(folder: Path, *words: str, typed: str = "", **environment: str) -> str:
     """Run a command and return all that it printed."""
-    command = [sys.executable, "-m", "framedex", *words, "--workspace", str(folder)]
-    environment = {**ENVIRONMENT, **environment}
-    done = subprocess.run(command, input=typed, capture_output=True, text=True, env=environment, check=False)
+    command = ["-m", "framedex", *words, "--workspace", folder]
+    done = completed(command, typed=typed, env={**ENVIRONMENT, **environment})
     return done.stdout + done.stderr
 
 

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,8 +18,9 @@ import pytest
 from framedex import Workspace
 from tests.gallery import make_gallery
 from tests.processes import start
+from tests.programs import Program, completed
 
-PROGRAM = [sys.executable, "-m", "framedex", "serve"]
+PROGRAM = ["-m", "framedex", "serve"]
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
@@ -41,11 +41,10 @@ class Served:
     def __init__(self, folder: Path, *options: str, **environment: str) -> None:
         self.errors = folder.parent / "errors.txt"
         with self.errors.open("w") as errors:
-            self.process = subprocess.Popen(
-                [*PROGRAM, "--workspace", str(folder), "--port", "0", *options],
+            self.process = Program(
+                [*PROGRAM, "--workspace", folder, "--port", 0, *options],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
                 env=ENVIRONMENT | environment,
             )
         assert self.process.stdout is not None
@@ -153,7 +152,7 @@ def test_server__is_the_only_one(folder: Path) -> None:
     """A second server of a workspace is refused with the address of the first; after a kill the place is free."""
     with served(folder) as first:
         command = [*PROGRAM, "-w", str(folder), "--port", "0"]
-        second = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=120)
+        second = completed(command, env=ENVIRONMENT)
         assert second.returncode == 1
         assert f"is served already, at {first.url}" in second.stderr
         first.kill()
@@ -166,7 +165,7 @@ def test_server__creates_a_workspace(tmp_path: Path) -> None:
     """A missing folder becomes a workspace, but neither with --read-only nor if it has other files."""
     missing = tmp_path / "new"
     command = [*PROGRAM, "-w", str(missing), "--port", "0"]
-    refused = subprocess.run([*command, "--read-only"], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    refused = completed([*command, "--read-only"], env=ENVIRONMENT)
     assert (refused.returncode, "no workspace at" in refused.stderr, missing.exists()) == (1, True, False)
     with served(missing) as server:
         assert server.line.startswith(f"Framedex serves {missing}, a new workspace, at http://127.0.0.1:")
@@ -174,7 +173,7 @@ def test_server__creates_a_workspace(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
     command[command.index(str(missing))] = str(tmp_path / "other")
-    refused = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    refused = completed(command, env=ENVIRONMENT)
     assert refused.returncode == 1
     assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["notes.txt"]
 
@@ -186,7 +185,7 @@ def test_server__needs_a_free_port(folder: Path) -> None:
         port = str(taken.getsockname()[1])
         for options in (["--port", port], ["--host", "203.0.113.7"], ["--host", "no such host"]):
             command = [*PROGRAM, "-w", str(folder), *options]
-            result = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=120)
+            result = completed(command, env=ENVIRONMENT)
             assert result.returncode == 1
             assert result.stderr.startswith("error: cannot listen at ")
             assert len(result.stderr.splitlines()) == 1
@@ -218,7 +217,7 @@ def test_server__with_a_password_that_is_too_short(folder: Path) -> None:
     """A password of the first admin that cannot be used is an error that names the setting, and not the password."""
     environment = {**ENVIRONMENT, "DISABLE_AUTH": "false", "FRAMEDEX_ADMIN_PASSWORD": "planted"}
     command = [*PROGRAM, "-w", str(folder)]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    result = completed(command, env=environment)
     reason = "a password has 8 to 1,024 characters"
     assert (result.returncode, result.stderr) == (1, f"error: FRAMEDEX_ADMIN_PASSWORD cannot be used: {reason}\n")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.pauses import wait_until
-from tests.processes import run
+from tests.processes import is_running, run
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 
@@ -136,4 +136,4 @@ def test_helpers__end(tmp_path: Path) -> None:
     """
     helpers = [int(line) for line in run(START + code, tmp_path / "rows.lance").split()]
     assert len({*helpers}) == 2
-    wait_until(lambda: not any(Path(f"/proc/{helper}").exists() for helper in helpers))
+    wait_until(lambda: not any(map(is_running, helpers)))

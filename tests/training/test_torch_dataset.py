@@ -141,6 +141,7 @@ def test_import__of_a_worker_loads_no_engine() -> None:
     """What a spawned worker imports to read images loads neither Lance nor DuckDB nor SQLAlchemy."""
     out = run(
         "import sys, framedex.training.stored_images, framedex.training.targets; "
-        "print([name for name in ('lance', 'duckdb', 'sqlalchemy', 'botocore', 'PIL') if name in sys.modules])"
+        "print([name for name in ('lance', 'duckdb', 'sqlalchemy', 'botocore', 'PIL') if name in sys.modules])",
+        fresh=True,
     )
     assert out.strip() == "[]"

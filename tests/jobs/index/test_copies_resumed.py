@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from framedex.jobs.index import copies, verified_copies
 from framedex.tasks import Task
 from tests.gallery import VERIFYING
 from tests.image_files import detailed, write
+from tests.programs import Program
 from tests.tuning import tuned
 
 pytestmark = pytest.mark.skipif(
@@ -92,8 +92,7 @@ def folder(tmp_path: Path) -> Path:
 def test_create__goes_on_after_a_kill(folder: Path, killed_at: str, done: int, budget_ms: float) -> None:
     """A retry does nothing again that was complete, and gives the same groups; another search begins at the start."""
     code = "import sys; from tests.jobs.index.test_copies_resumed import run_killed; run_killed(*sys.argv[1:])"
-    killed = subprocess.run([sys.executable, "-c", code, str(folder), killed_at], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    assert Program(["-c", code, folder, killed_at]).wait() == -signal.SIGKILL
     spill, settings = folder / "ws" / "cache" / "spill", VERIFYING.model_copy(update={"copy_budget_ms": budget_ms})
     assert list(spill.rglob("stage-*"))
     with little_memory() as counts, Workspace(folder / "ws", settings=settings) as workspace:

@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +27,7 @@ from framedex.storage.table_versions import Table
 from tests.analysis.arrays import clustered, pair_f1
 from tests.failures import failing
 from tests.jobs.index.test_index import CUTS, build
+from tests.programs import Program
 from tests.tuning import tuned
 
 pytestmark = pytest.mark.skipif(
@@ -90,8 +90,7 @@ def run_index(table: Table, folder: Path, killed_at: str = "", memory: int = MEM
 def kill_index(table: Table, folder: Path, killed_at: str, memory: int = MEMORY) -> None:
     """Let a process that indexes the table be killed at a stage."""
     code = "import sys; from tests.jobs.index.test_index_resumed import run_killed; run_killed(*sys.argv[1:])"
-    command = [sys.executable, "-c", code, str(table.path), str(table.version), str(folder), killed_at, str(memory)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert Program(["-c", code, table.path, table.version, folder, killed_at, memory]).wait() == -signal.SIGKILL
 
 
 def run_killed(path: str, version: str, folder: str, killed_at: str, memory: str) -> None:

@@ -74,6 +74,7 @@ export class Kernel {
   private last = 0;
   private heard = Date.now();
   private asked = 0;
+  private isClosed = false; // nothing may follow the last message, which has the kernel forget the view
   private readonly timer: ReturnType<typeof setInterval>;
 
   constructor(
@@ -89,6 +90,7 @@ export class Kernel {
     closing.addEventListener("abort", () => {
       this.ask({ do: "close", id: "" });
       this.flush();
+      this.isClosed = true;
       clearInterval(this.timer);
       model.off("msg:custom", take as never);
       model.off("comm_live_update", live);
@@ -198,6 +200,7 @@ export class Kernel {
 
   /** Put a question into the message that is sent at the end of the present moment. */
   private ask(question: Question, body: ArrayBuffer | null = null): void {
+    if (this.isClosed) return;
     if (!this.outbox) {
       this.outbox = { items: [], buffers: [] };
       queueMicrotask(() => this.flush());
