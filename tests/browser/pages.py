@@ -1,7 +1,8 @@
 """A browser, and the pages that it shows in a test.
 
-Chromium is found on the PATH, best as the shell without windows, which needs a quarter less time. Where it is missing tests are skipped, unless ``FRAMEDEX_TEST_BROWSER`` is set, as in CI:
-then they fail. A page that logs an error, or asks for anything of another host, fails its test.
+Chromium is found on the PATH, best as the shell that has no windows, which needs a quarter less time. Where it is
+missing tests are skipped, unless ``FRAMEDEX_TEST_BROWSER`` is set, as in CI: then they fail. A page that logs an error,
+or asks for anything of another host, fails its test.
 """
 
 import os
