@@ -75,8 +75,8 @@ def processor_s() -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to measure, in a process that runs tests."""
-    if os.environ.get(_FOLDER):
+    """Begin to measure, in a process that runs tests; the one that gives them out would count its children again."""
+    if os.environ.get(_FOLDER) and hasattr(config, "workerinput"):
         config.pluginmanager.register(Clock())
 
 

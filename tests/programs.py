@@ -29,7 +29,9 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 _PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
-_READ_BY_PYTHON = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONHASHSEED")
+_READ_BY_PYTHON = {
+    name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONHASHSEED")
+}
 _MOST_BYTES = 2**17
 _STREAMS = 3
 _IMPORTED = (
@@ -54,7 +56,7 @@ class Program(subprocess.Popen[str]):
 
     def __init__(self, args: Sequence[object], *, fresh: bool = False, **options: Any) -> None:
         environment = options.get("env") or os.environ
-        is_alike = all(environment.get(name) == os.environ.get(name) for name in _READ_BY_PYTHON)
+        is_alike = all(environment.get(name) == value for name, value in _READ_BY_PYTHON.items())
         self._is_forked = sys.platform == "linux" and is_alike and not fresh
         super().__init__([sys.executable, *map(str, args)], text=True, **options)
 

@@ -1,8 +1,8 @@
 """After any sequence of all that changes datasets, they are as a plain model says, for each of two open workspaces.
 
 One of the workspaces may be in another process, which is killed now and then, also in the middle of an edit.
-``pytest --hypothesis-profile=full -m slow --log-cli-level=INFO`` on this file takes more than 10,000 steps, and logs
-their number.
+``pytest --hypothesis-profile=full -m slow --log-cli-level=INFO`` on this file takes some 4,000 steps, and logs their
+number; with the profile ``soak`` there are more than 10,000.
 """
 
 import logging
@@ -385,8 +385,8 @@ CASES = {
     "two processes": (SETTINGS, True),
     "two processes, superseded versions deleted at once": (EAGER, True),
 }
-PARTS, EXAMPLES, STEPS = 2, 9, 100
-"""The number of tests of each case; with the profile ``full`` of sequences in each; and of steps in each sequence."""
+EXAMPLES, STEPS = 9, 100
+"""The number of sequences in each test, with the profile ``full``, and of steps in each sequence."""
 FEW_STEPS = 8
 """The number of steps of each sequence in ``make test``."""
 
@@ -408,13 +408,17 @@ def test_workspace__any_edits() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "part"),
+    [(case, part) for case, (_, has_second) in CASES.items() for part in range(1 if has_second else 2)],
+)
 def test_workspace__any_edits_of_many(case: str, part: int) -> None:
     """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots.
 
-    In parts, so that none takes as long as a test may.
+    In parts, so that none takes as long as a test may. With another process one is enough: planted faults were found
+    in the first sequences (``benchmarks/law_mutations.py``).
     """
     all_steps, refused = run(case, EXAMPLES, STEPS)
-    assert all_steps > EXAMPLES * STEPS / 2
+    if examples(EXAMPLES).max_examples >= EXAMPLES:  # few examples are short
+        assert all_steps > EXAMPLES * STEPS / 2
     assert refused < 0.6 * all_steps

@@ -1,12 +1,21 @@
 """In any sequence of uploads, failures, retries, restarts and repairs, exactly the files of whole calls count."""
 
 import shutil
+from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import ClassVar
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.encoders import Scheme, registry
@@ -26,6 +35,8 @@ Files = dict[str, int]
 """Numbers of contents by name."""
 CALLS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.integers(0, 5)), min_size=1, max_size=3)
 CHOICE = st.integers(0, 9)
+LEAST = {"processed": 15, "failed": 4, "replaced": 3, "retried": 1}
+"""The numbers of transactions to which all examples together must come."""
 
 
 @dataclass
@@ -35,12 +46,20 @@ class Sent:
     Attributes:
         files: what was received, of each name the last.
         count: number of received files.
+        n_bytes: their size.
         state: of the transaction.
     """
 
     files: Files = field(default_factory=dict)
     count: int = 0
+    n_bytes: int = 0
     state: UploadState = UploadState.OPEN
+
+    def take(self, call: Files) -> None:
+        """Note the files of a call."""
+        self.files |= call
+        self.count += len(call)
+        self.n_bytes += sum(len(CONTENTS[number]) for number in call.values())
 
 
 @dataclass
@@ -67,21 +86,53 @@ class AnyUploads(RuleBasedStateMachine):
     Attributes:
         encoder: of all datasets; fails on demand.
         models: the datasets as they should be, by id.
+        done: the numbers of transactions that were processed, failed, and replaced files, in all runs.
     """
+
+    done: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
         self.home = law_folder("any-uploads")
         self.encoder = Faulty()
-        registry._SCHEMES["faulty"] = Scheme("faulty", lambda _name, _settings: self.encoder)
+        registry._SCHEMES[Faulty.name] = Scheme(Faulty.name, lambda _name, _settings: self.encoder)
         self.workspace = Workspace(self.home / "ws", settings=EAGER)
         self.models: dict[str, Expected] = {}
         self.number = 0
-        self.draft()
+
+    @initialize(first=CALLS, second=CALLS, fails=st.booleans())
+    def begin(self, first: list[tuple[str, int]], second: list[tuple[str, int]], fails: bool) -> None:
+        """Begin with two datasets: one of media, or whose creation failed, and a draft with an open transaction."""
+        for call in (first, second):
+            self.draft()
+            (dataset_id,) = [each for each, model in self.models.items() if not model.sent]
+            upload_id = self.send(self.workspace.dataset(dataset_id), self.models[dataset_id], call)
+            if call is first:
+                self.process_one(dataset_id, upload_id, fails=fails, settle=True)
 
     def one(self, choice: int) -> tuple[Dataset, Expected]:
-        dataset_id = sorted(self.models)[choice % len(self.models)]
+        dataset_id = list(self.models)[choice % len(self.models)]
         return self.workspace.dataset(dataset_id), self.models[dataset_id]
+
+    def upload(self, which: int, *states: UploadState) -> tuple[str, int]:
+        """Return the ids of a dataset and of a transaction of it, of some states if there is one of these."""
+        found = [(each, id_) for each, model in self.models.items() for id_ in model.sent]
+        fit = [(each, id_) for each, id_ in found if self.models[each].sent[id_].state in states]
+        return (fit or found)[which % len(fit or found)]
+
+    def all_sent(self) -> list[Sent]:
+        return [sent for model in self.models.values() for sent in model.sent.values()]
+
+    def has_uploads(self) -> bool:
+        return bool(self.all_sent())
+
+    def send(self, dataset: Dataset, model: Expected, call: list[tuple[str, int]]) -> int:
+        """Open a transaction and add files to it; return its id."""
+        transaction = dataset.open_upload()
+        sent = model.sent[transaction.id] = Sent()
+        transaction.add([(f"{name}.png", CONTENTS[number]) for name, number in call])
+        sent.take({f"{name}.png": number for name, number in call})
+        return transaction.id
 
     @precondition(lambda self: len(self.models) < 3)
     @rule()
@@ -98,12 +149,11 @@ class AnyUploads(RuleBasedStateMachine):
         else:
             model.sent[dataset.open_upload().id] = Sent()
 
-    @rule(choice=CHOICE, which=CHOICE, call=CALLS, bad=st.integers(0, 5))
-    def add(self, choice: int, which: int, call: list[tuple[str, int]], bad: int) -> None:
-        dataset, model = self.one(choice)
-        if not model.sent:
-            return
-        upload_id = sorted(model.sent)[which % len(model.sent)]
+    @precondition(has_uploads)
+    @rule(which=CHOICE, call=CALLS, bad=st.integers(0, 5))
+    def add(self, which: int, call: list[tuple[str, int]], bad: int) -> None:
+        dataset_id, upload_id = self.upload(which, *([UploadState.OPEN] if which else []))
+        dataset, model = self.workspace.dataset(dataset_id), self.models[dataset_id]
         sent, transaction = model.sent[upload_id], dataset.find_upload(upload_id)
         files = [(f"{name}.png", CONTENTS[number]) for name, number in call]
         if sent.state is not UploadState.OPEN:
@@ -114,18 +164,24 @@ class AnyUploads(RuleBasedStateMachine):
                 transaction.add([*files, ("x.exe", b"")])
         else:
             transaction.add(files)
-            last = {f"{name}.png": number for name, number in call}
-            sent.files |= last
-            sent.count += len(last)
+            sent.take({f"{name}.png": number for name, number in call})
 
-    @rule(choice=CHOICE, which=CHOICE, fails=st.booleans(), settle=st.booleans())
-    def process(self, choice: int, which: int, fails: bool, settle: bool) -> None:
+    @rule(choice=CHOICE, call=CALLS, fails=st.booleans(), settle=st.booleans())
+    def send_and_process(self, choice: int, call: list[tuple[str, int]], fails: bool, settle: bool) -> None:
         dataset, model = self.one(choice)
-        if not model.sent:
-            return
-        upload_id = sorted(model.sent)[which % len(model.sent)]
+        if not model.is_broken:
+            self.process_one(dataset.id, self.send(dataset, model, call), fails=fails, settle=settle)
+
+    @precondition(has_uploads)
+    @rule(which=CHOICE, fails=st.booleans(), settle=st.booleans())
+    def process(self, which: int, fails: bool, settle: bool) -> None:
+        dataset_id, upload_id = self.upload(which, *([UploadState.OPEN] if which else []))
+        self.process_one(dataset_id, upload_id, fails=fails, settle=settle)
+
+    def process_one(self, dataset_id: str, upload_id: int, *, fails: bool, settle: bool) -> None:
+        dataset, model = self.workspace.dataset(dataset_id), self.models[dataset_id]
         sent, transaction = model.sent[upload_id], dataset.find_upload(upload_id)
-        options = {"encoder": "faulty"} if model.files is None else {}
+        options = {"encoder": Faulty.name} if model.files is None else {}
         self.encoder.broken = fails
         if sent.state is not UploadState.OPEN or model.is_broken:
             with pytest.raises((Conflict, InvalidInput)):
@@ -142,37 +198,39 @@ class AnyUploads(RuleBasedStateMachine):
         except TaskFailed:
             assert fails
             sent.state = UploadState.FAILED
+            self.done["failed"] += 1
         else:
             assert not (fails and is_new)
-            self.done(model, sent)
+            self.processed(model, sent)
 
-    def done(self, model: Expected, sent: Sent) -> None:
-        model.files = (model.files or {}) | sent.files
+    def processed(self, model: Expected, sent: Sent) -> None:
+        known = model.files or {}
+        self.done["processed"] += 1
+        self.done["replaced"] += any(known.get(name, number) != number for name, number in sent.files.items())
+        model.files = known | sent.files
         sent.state = UploadState.DONE
 
-    @rule(choice=CHOICE, restart=st.booleans())
-    def retry(self, choice: int, restart: bool) -> None:
-        dataset, model = self.one(choice)
-        failed = [upload_id for upload_id, sent in model.sent.items() if sent.state is UploadState.FAILED]
-        if not failed:
-            return
+    @precondition(lambda self: any(each.state is UploadState.FAILED for each in self.all_sent()))
+    @rule(which=CHOICE, restart=st.booleans())
+    def retry(self, which: int, restart: bool) -> None:
+        dataset_id, upload_id = self.upload(which, UploadState.FAILED)
         if restart:
             self.restart()
-            dataset, model = self.one(choice)
+        dataset, model = self.workspace.dataset(dataset_id), self.models[dataset_id]
         self.encoder.broken = False
-        task_id = dataset.find_upload(failed[0]).record.task_id
+        task_id = dataset.find_upload(upload_id).record.task_id
         assert task_id is not None
         task = self.workspace.task(task_id)
         task.retry()
         task.wait(60)
-        self.done(model, model.sent[failed[0]])
+        self.processed(model, model.sent[upload_id])
+        self.done["retried"] += 1
 
-    @rule(choice=CHOICE, which=CHOICE)
-    def discard(self, choice: int, which: int) -> None:
-        dataset, model = self.one(choice)
-        if not model.sent:
-            return
-        upload_id = sorted(model.sent)[which % len(model.sent)]
+    @precondition(has_uploads)
+    @rule(which=CHOICE)
+    def discard(self, which: int) -> None:
+        dataset_id, upload_id = self.upload(which)
+        dataset, model = self.workspace.dataset(dataset_id), self.models[dataset_id]
         transaction = dataset.find_upload(upload_id)
         if model.sent[upload_id].state is UploadState.DONE:
             with pytest.raises(Conflict, match="cannot be discarded"):
@@ -183,12 +241,14 @@ class AnyUploads(RuleBasedStateMachine):
             with pytest.raises(NotFound):
                 transaction.discard()
 
-    @rule()
+    @rule(catalog_is_lost=st.booleans())
+    def reopen(self, catalog_is_lost: bool) -> None:
+        (self.lose_the_catalog if catalog_is_lost else self.restart)()
+
     def restart(self) -> None:
         self.workspace.close()
         self.workspace = Workspace(self.home / "ws", settings=EAGER)
 
-    @rule()
     def lose_the_catalog(self) -> None:
         self.workspace.close()
         for path in (self.home / "ws").glob("catalog.db*"):
@@ -197,7 +257,7 @@ class AnyUploads(RuleBasedStateMachine):
         self.workspace = Workspace(self.home / "ws", settings=EAGER)
         for model in self.models.values():
             model.sent = {
-                upload_id: Sent(sent.files, sent.count)
+                upload_id: Sent(sent.files, sent.count, sent.n_bytes)
                 for upload_id, sent in model.sent.items()
                 if sent.state is not UploadState.DONE and sent.files
             }
@@ -228,20 +288,29 @@ class AnyUploads(RuleBasedStateMachine):
         assert {each.id for each in self.workspace.datasets()} == set(self.models)
         for dataset_id, model in self.models.items():
             dataset = self.workspace.dataset(dataset_id)
-            counts = {each.id: (each.n_files, each.state) for each in dataset.uploads()}
-            assert counts == {upload_id: (each.count, each.state) for upload_id, each in model.sent.items()}
+            counts = {each.id: (each.n_files, each.n_bytes, each.state) for each in dataset.uploads()}
+            assert counts == {
+                upload_id: (each.count, each.n_bytes, each.state) for upload_id, each in model.sent.items()
+            }
             if model.files is None:
                 assert status_of(dataset) is (DatasetStatus.ERROR if model.is_broken else DatasetStatus.DRAFT)
             else:
                 columns = columns_of(dataset, ["path", "content_hash"])
                 found = dict(zip(columns["path"], columns["content_hash"], strict=True))
                 assert found == {name: HASHES[number] for name, number in model.files.items()}
+                assert len(columns["path"]) == len(found)
         assert self.workspace.check().findings == []
 
     def teardown(self) -> None:
         self.workspace.close()
+        del registry._SCHEMES[Faulty.name]
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-AnyUploads.TestCase.settings = examples(30, stateful_step_count=20)
-test_workspace__any_uploads = AnyUploads.TestCase
+def test_workspace__any_uploads() -> None:
+    """Whatever is sent, processed, lost and retried: transactions, media and stored contents are as the model says."""
+    AnyUploads.done = Counter()
+    chosen = examples(15, stateful_step_count=20)
+    run_state_machine_as_test(AnyUploads, settings=chosen)
+    if chosen.max_examples >= 15:  # the steps reach what the model is about
+        assert all(AnyUploads.done[what] >= least for what, least in LEAST.items()), AnyUploads.done

@@ -13,12 +13,33 @@ from framedex.errors import WorkspaceError
 _QUERIES = forks.Gate(1)  # a fork waits for the end of queries, which may have locked what all engines share
 
 
-class Sql:
-    """A query engine for Arrow data. Safe to share between threads: each uses its own connection."""
+class _Engine:
+    """The engine of this process. It starts with the first query, which takes as long as many queries."""
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._engine: Any = None
+        self._started: Any = None
+        forks.renew_after_forks(self)
+
+    def connect(self) -> Any:
+        """Return a new connection, with relations of its own."""
+        with self._lock:
+            self._started = self._started or _start()
+            return self._started.cursor()
+
+    def renew(self) -> None:
+        """Discard the engine in the child of a fork, where its threads do not exist."""
+        forks.abandon(self._started)
+        self._started = None
+
+
+_ENGINE = _Engine()
+
+
+class Sql:
+    """Queries over Arrow data. Safe to share between threads: each uses its own connection."""
+
+    def __init__(self) -> None:
         self._local = threading.local()
         forks.renew_after_forks(self)
 
@@ -49,18 +70,13 @@ class Sql:
 
     def _connection(self) -> Any:
         if not hasattr(self._local, "connection"):
-            with self._lock:
-                self._engine = self._engine or _start()
-                self._local.connection = self._engine.cursor()
+            self._local.connection = _ENGINE.connect()
         return self._local.connection
 
     def renew(self) -> None:
-        """Discard the engine in the child of a fork, where its threads do not exist.
-
-        The next statement starts another one.
-        """
-        forks.abandon(self._engine, self._local)
-        self._engine, self._local = None, threading.local()
+        """Discard the connections in the child of a fork; the next statement makes another one."""
+        forks.abandon(self._local)
+        self._local = threading.local()
 
 
 def _start() -> Any:
