@@ -103,9 +103,11 @@ def ray_address() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _registered_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Encoders that a test registers are gone after it."""
-    monkeypatch.setattr(registry, "_SCHEMES", dict(registry._SCHEMES))
+def _registered_as_before() -> Iterator[None]:
+    """Encoders that a test registers are gone after it, also if it undoes its own patches before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_SCHEMES", dict(registry._SCHEMES))
+        yield
 
 
 @pytest.fixture

@@ -404,7 +404,7 @@ def run(case: str, most: int, steps: int) -> tuple[int, int]:
 
 def test_workspace__any_edits() -> None:
     """Whatever few things are done, whoever does them and wherever: datasets are as the model says."""
-    run("two processes", 3, FEW_STEPS)
+    run("two processes", 2, FEW_STEPS)
 
 
 @pytest.mark.slow
