@@ -127,6 +127,8 @@ def test_open__by_several_processes_at_once(tmp_path: Path) -> None:
             process.stdout.readline()
     assert [finish(process) for process in processes] == [""] * 4
     for number in range(6):
+        # Of two processes that close the catalog at the same moment, each leaves SQLite's log to the other.
+        Workspace(tmp_path / str(number)).close()
         assert {entry.name for entry in (tmp_path / str(number)).iterdir()} == {
             "catalog.db", "catalog.db-reserve", "datasets", "framedex.toml",
         }  # fmt: skip
