@@ -62,7 +62,7 @@ LAWS = {
     "sequence": Law("tests/api/test_dataset__any_sequence.py", 12, 20),
     "views": Law("tests/api/test_dataset__saved_views_laws.py", 40, 12),
     "people": Law("tests/hub/test_hub__any_people.py::test_hub__any_people", 50, 50),
-    "people of many": Law("tests/hub/test_hub__any_people.py::test_hub__any_people_of_many", 50, 50),
+    "people of many": Law("tests/hub/test_hub__any_people.py::test_hub__any_people_of_many", 25, 50),
     "uploads": Law("tests/api/test_workspace__any_uploads.py", 15, 20),
 }
 

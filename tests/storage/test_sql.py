@@ -1,6 +1,7 @@
 """The filter engine reads the given relations and nothing else."""
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,18 @@ def test_query__threads_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert found == {number: [number] for number in range(4)}
+
+
+def test_query__of_two_objects_that_name_their_relations_alike() -> None:
+    """All objects of a process share an engine; the relations of one are not those of another."""
+    first, second = Sql(), Sql()
+    inner = pa.table({"a": [1]})
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        assert second.query("SELECT a FROM t", [], {"t": inner}).column(0).to_pylist() == [1]
+        yield pa.record_batch({"a": [2, 3]})
+
+    outer = pa.RecordBatchReader.from_batches(inner.schema, rows())
+    assert first.query("SELECT a FROM t", [], {"t": outer}).column(0).to_pylist() == [2, 3]
+    with pytest.raises(duckdb.CatalogException, match="t does not exist"):
+        second.query("SELECT a FROM t", [], {})
