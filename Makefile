@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := .ci/install $(BIN)/python -c constraints.txt
 
 .PHONY: demo serve test test-all soak check docs docs-serve dist wheels schema pictures notebooks bench clean
 
@@ -19,7 +19,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 
 $(VENV)/.build: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) build
+	$(INSTALL) build uv
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.base

@@ -305,6 +305,11 @@ def _compare_index(dataset: Dataset, model: PlainDataset) -> None:
         for row in shown:
             clusters.setdefault(row[level], set()).add(row["media_id"])
         _check_same(level, sorted(map(sorted, clusters.values())), sorted(map(sorted, families.values())))
+    _, vectors = dataset.embeddings()
+    alike = vectors @ vectors.T > 0.5
+    numbers = np.array([model.media[each].family for each in state.rows])
+    _check_same("embeddings", alike.tolist(), (numbers[:, None] == numbers).tolist())
+    _check_limits(dataset)
     groups = [set(group.media_ids) for group in dataset.duplicates()]
     for family in families.values():
         apart = [set(each.media_ids) & family for each in state.apart]
@@ -317,6 +322,16 @@ def _compare_index(dataset: Dataset, model: PlainDataset) -> None:
     for row in shown:
         if state.is_held_right(row["media_id"]):
             assert not any(row[name] for name in labels)
+
+
+def _check_limits(dataset: Dataset) -> None:
+    """Check that media have an issue where their value is above its limit."""
+    for name in ("outliers", "label_outlier"):
+        limit = dataset.limits[name].limit
+        for row in dataset.to_arrow(["media_id", name, f"is_{name}_issue"]).to_pylist():
+            value = row[name]
+            is_above = limit is not None and value is not None and value > np.float32(limit)
+            _check_same(f"{name} of {row['media_id']}, {value}", bool(row[f"is_{name}_issue"]), is_above)
 
 
 def compare_pixels(workspace: Workspace, model: PlainDataset) -> None:

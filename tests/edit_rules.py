@@ -38,6 +38,8 @@ LIMITS = st.dictionaries(
     st.sampled_from(["outliers", "duplicates", "mislabels"]), st.sampled_from([0.96, 0.99, 1.0, None]), min_size=1
 )
 Selection = list[int] | str
+OVERTAKEN = ("captions", "labels", "tag", "tag that is gone", "number of a tag", "field", "decision", "limits")
+"""What one user changes and another one then changes, too; see `EditRules.overtake`."""
 
 
 class ThisProcess:
@@ -389,6 +391,62 @@ class EditRules(RuleBasedStateMachine):
             for _ in range(times):
                 if not self.undo_or_redo(how, None, forward=forward):
                     break
+
+    @rule(how=HOW, places=PLACES, kinds=st.lists(st.sampled_from(OVERTAKEN), min_size=2, max_size=4, unique=True))
+    def overtake(self, how: How, places: list[int], kinds: list[str]) -> None:
+        """Undo steps after another user has changed the same: it is refused, or leaves what is of the other one.
+
+        Single steps seldom meet in this way.
+        """
+        for kind in kinds:
+            self.overtake_one(how, places, kind)
+
+    def overtake_one(self, how: How, places: list[int], kind: str) -> None:
+        """Do something as one user, something else as the other one, and undo the first of both."""
+        session = self.session(how)
+        other = (how[0], "bob@x.org" if how[1] == "ann@x.org" else "ann@x.org", 1 - how[2])
+        first, second = self.free_tags(how) if "tag" in kind else ("", "")
+        back = 1
+        match kind:
+            case "captions":
+                self.set_captions(how, places, "one")
+                self.set_captions(other, places[:1], "two")
+            case "labels":
+                self.set_labels(how, places, ["a"])
+                self.set_labels(other, places[-1:], ["b"])
+            case "tag":
+                self.tag(how, places, first)
+                self.tag(other, [place + 1 for place in places], first)
+            case "tag that is gone":
+                self.tag(how, places, first)
+                self.untag(how, places, first)
+                self.delete_tag(other, first)
+            case "number of a tag":
+                self.tag(how, places, first)
+                self.delete_tag(how, first)
+                self.tag(other, [place + 1 for place in places], second)
+            case "field":
+                if session.state.fields:
+                    self.delete_field(how, session.state.fields[0].name)
+                self.add_field(how, "score", [], None)
+                self.set_field(other, "score", places, 5)
+            case "decision":
+                for family in range(2):
+                    self.decide(how, family, [0, 1])
+                self.withdraw(other, max(0, len(session.state.apart) - 2))
+                back = 0
+            case "limits":
+                self.set_limits(how, {"outliers": 0.96})
+                self.reset_limits(other, [])
+                back = 0
+        self.undo(how, back)
+
+    def free_tags(self, how: How) -> tuple[str, str]:
+        """Delete tags until two names are free; return these."""
+        session = self.session(how)
+        while len(free := [name for name in ("x", "y", "z") if session.state.tag_of(name) is None]) < 2:
+            self.delete_tag(how, session.state.tags[0].name)
+        return free[0], free[1]
 
     def undo_or_redo(self, how: How, place: int | None, *, forward: bool) -> bool:
         """Undo or redo a step; return False if that was refused."""

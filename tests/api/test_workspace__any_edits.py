@@ -114,6 +114,8 @@ class AnyEdits(EditRules):
     def read_new(session: Session) -> list[str]:
         """Note the media of a dataset that the model does not have; return their ids."""
         shown = session.process.run(compared.read_media, session.name)
+        ids = {media.uri: media_id for media_id, media in session.model.media.items()}
+        assert session.model.is_of_files or all(ids.get(uri, media_id) == media_id for media_id, uri in shown)
         for media_id, uri in shown:
             media = Media(uri, int(uri.partition(".")[0]) % FAMILIES)
             assert session.model.media.setdefault(media_id, media) == media
@@ -309,6 +311,20 @@ class AnyEdits(EditRules):
         self.next_vacuum = self.steps + VACUUM_EVERY
         self.did("vacuum", *self.models.values())
 
+    @precondition(lambda self: self.steps >= self.next_vacuum)
+    @rule(how=HOW, places=PLACES)
+    def undo_after_vacuum(self, how: How, places: list[int]) -> None:
+        """Delete media, free what nothing needs, and undo the deletion, which does need them."""
+        self.delete_media(how, places)
+        self.vacuum(how)
+        self.undo(how, None)
+
+    @rule(how=HOW, numbers=NUMBERS)
+    def add_nothing_new(self, how: How, numbers: list[int]) -> None:
+        """Add media without settling, and the same once more, which settles them."""
+        self.add_media(how, numbers, "a", False)
+        self.add_media(how, numbers, "b", True)
+
     @precondition(lambda self: self.steps >= self.next_reopen)
     @rule(how=HOW)
     def reopen(self, how: How) -> None:
@@ -408,16 +424,9 @@ def test_workspace__any_edits() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "part"),
-    [(case, part) for case, (_, has_second) in CASES.items() for part in range(1 if has_second else 2)],
-)
-def test_workspace__any_edits_of_many(case: str, part: int) -> None:
-    """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots.
-
-    In parts, so that none takes as long as a test may. With another process one is enough: planted faults were found
-    in the first sequences (``benchmarks/law_mutations.py``).
-    """
+@pytest.mark.parametrize("case", CASES)
+def test_workspace__any_edits_of_many(case: str) -> None:
+    """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots."""
     all_steps, refused = run(case, EXAMPLES, STEPS)
     if examples(EXAMPLES).max_examples >= EXAMPLES:  # few examples are short
         assert all_steps > EXAMPLES * STEPS / 2

@@ -81,7 +81,7 @@ def opened_pages(browser: Browser) -> Iterator[Callable[..., Page]]:
     yield opened
     for context in contexts:
         context.close()
-    assert problems == []
+    assert not problems, problems
 
 
 def _check_host(url: str, site: str, problems: list[str]) -> None:

@@ -118,8 +118,8 @@ def boxes_in_images(draw: st.DrawFn) -> Box:
 
 ITEMS = st.lists(
     st.tuples(st.none() | st.lists(LABELS, max_size=3, unique=True), st.lists(boxes_in_images(), max_size=4)),
-    min_size=1,
-    max_size=4,
+    min_size=3,
+    max_size=8,
 )
 
 
@@ -157,7 +157,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
-@examples(8, without=HealthCheck.function_scoped_fixture)
+@examples(4, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: list[Any]) -> None:
     """A dataset created from an unpacked export has the same boxes in the same order, and the same image labels."""

@@ -57,7 +57,7 @@ class Item:
     caption: str | None
 
 
-ITEMS = st.dictionaries(paths(), st.builds(Item, LABELS, CAPTIONS), min_size=1, max_size=6)
+ITEMS = st.dictionaries(paths(), st.builds(Item, LABELS, CAPTIONS), min_size=6, max_size=20)
 
 
 def image(number: int) -> bytes:
@@ -109,7 +109,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
-@examples(15, without=HealthCheck.function_scoped_fixture)
+@examples(5, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: dict[str, Item]) -> None:
     """A dataset created from an unpacked export has the same images with the same labels and captions."""

@@ -48,6 +48,11 @@ def pick(values: Sequence[_Value], number: int, other: _Value) -> _Value:
     return values[number % len(values)] if values and number % 11 != 10 else other
 
 
+def number_of(values: Sequence[_Value], value: _Value) -> int:
+    """Return a number by which `pick` returns a value."""
+    return next(n for n in count(values.index(value), len(values)) if n % 11 != 10)
+
+
 @cache
 def template() -> TemporaryDirectory[str]:
     """Return a folder with the workspace with which each life begins: it has a dataset with media."""
@@ -89,9 +94,7 @@ class Life(RuleBasedStateMachine):
 
     def actor(self, who: int) -> tuple[Acting, Actor]:
         """Return someone who acts now: with a session or a key, or the operator."""
-        model, hub = self.model, self.hub
-        ways: list[tuple[str, str, Via]] = [(token, user, Via.SESSION) for token, user in model.tokens(live=True)]
-        ways += [(user.key, each, Via.TOKEN) for each, user in model.users.items() if user.key and user.enabled]
+        model, hub, ways = self.model, self.hub, self.ways()
         if not ways or who % 3 == 2:
             return Acting(), OPERATOR
         secret, user_id, via = ways[who // 3 % len(ways)]
@@ -99,6 +102,20 @@ class Life(RuleBasedStateMachine):
             return Acting(user_id, via), hub.credentials.actor(secret)
         model.use(user_id, secret)
         return Acting(user_id, via), hub.sessions.actor(secret)
+
+    def ways(self) -> list[tuple[str, str, Via]]:
+        """Return how users can act now: with a session or a key, whose user it is, and which of both it is."""
+        model = self.model
+        ways = [(token, user, Via.SESSION) for token, user in model.tokens(live=True)]
+        return ways + [(user.key, each, Via.TOKEN) for each, user in model.users.items() if user.key and user.enabled]
+
+    def logged_in(self, user_id: str) -> int | None:
+        """Have a user log in; return the number by which the user acts with a session, None if that is refused."""
+        user = self.model.users[user_id]
+        if not user.enabled or user.is_temporary:
+            return None
+        self.log_in(number_of(self.addresses(), user.name), user.password)
+        return next(3 * at for at, (_, each, via) in enumerate(self.ways()) if (each, via) == (user_id, Via.SESSION))
 
     def ip(self) -> str:
         """Return an IP address that no other attempt has."""
@@ -120,8 +137,12 @@ class Life(RuleBasedStateMachine):
 
     def address(self, number: int) -> str:
         """Return the e-mail address or the name of a user in capitals, or rarely of none."""
+        return pick(self.addresses(), number, "nobody")
+
+    def addresses(self) -> list[str]:
+        """Return the e-mail addresses of all users in capitals, and their names."""
         users = list(self.model.users.values())
-        return pick([user.address.upper() for user in users] + [user.name for user in users], number, "nobody")
+        return [user.address.upper() for user in users] + [user.name for user in users]
 
     def tenant(self, number: int) -> str:
         """Return the id of a tenant, or rarely of none."""
@@ -414,6 +435,58 @@ class Life(RuleBasedStateMachine):
         self.clock.move(hours=hours)
         self.model.now = self.clock.time
 
+    # What single steps seldom do one after the other
+
+    @rule(user=_numbers, dataset=_numbers)
+    def demote_who_may_edit(self, user: int, dataset: int) -> None:
+        """Let a member edit datasets of a tenant, and make the member a viewer there."""
+        user_id = self.user(user)
+        for dataset_id, owned in list(self.model.datasets.items()) if user_id in self.model.users else ():
+            account = self.model.users[user_id]
+            if owned.tenant in account.roles:
+                tenants = number_of(list(account.roles), owned.tenant)
+                place = number_of(list(self.model.datasets), dataset_id)
+                self.share(2, place, number_of(self.addresses(), account.address.upper()), Role.EDITOR)
+                self.look(dataset, Action.DATASET_EDIT)
+                self.set_role(2, number_of(list(self.model.users), user_id), Role.VIEWER, 4 * tenants)
+
+    @rule(user=_numbers)
+    def disable_who_has_a_key(self, user: int) -> None:
+        """Give a user a key, and disable the user."""
+        user_id = self.user(user)
+        if user_id in self.model.users and (who := self.logged_in(user_id)) is not None:
+            self.get_key(who, False)
+            self.change(2, number_of(list(self.model.users), user_id), None, False)
+
+    @rule(user=_numbers, dataset=_numbers, role=_roles)
+    def take_back_what_was_seen(self, user: int, dataset: int, role: Role) -> None:
+        """Share a dataset with a user who looks at it by both hubs, take the share back, and have the user look."""
+        user_id = self.user(user)
+        if user_id in self.model.users and (who := self.logged_in(user_id)) is not None:
+            place = number_of(self.addresses(), self.model.users[user_id].address.upper())
+            self.share(2, dataset, place, role)
+            for _ in self.hubs:
+                self.look(who, Action.DATASET_EDIT)
+            self.unshare(2, dataset, place)
+            for _ in self.hubs:
+                self.look(who, Action.DATASET_EDIT)
+
+    @rule(user=_numbers)
+    def stay(self, user: int) -> None:
+        """A session that is used each few hours does not end."""
+        user_id = self.user(user)
+        if user_id in self.model.users:
+            for _ in range(3):
+                if (who := self.logged_in(user_id)) is not None:
+                    self.wait(5)
+                    self.look(who, Action.DATASET_VIEW)
+
+    @rule(who=_numbers, dataset=_numbers)
+    def save_equal_names(self, who: int, dataset: int) -> None:
+        """Save a view, and one whose name differs in the case."""
+        for name in ("all", "ALL"):
+            self.save_view(who, dataset, name, None)
+
     @rule()
     def sweep(self) -> None:
         """Delete what is not needed any more."""
@@ -478,7 +551,9 @@ class Life(RuleBasedStateMachine):
         for tenant_id, members in model.tenants.items():
             roles = {each.user_id: each.role for each in hub.tenants.members(OPERATOR, tenant_id)}
             assert roles == {each: model.users[each].roles[tenant_id] for each in members}
-            assert not self.is_single or list(roles.values()).count(Role.ADMIN) <= 1
+            admins = [each for each, role in roles.items() if role is Role.ADMIN]
+            assert not self.is_single or len(admins) <= 1
+            assert tenant_id != DEFAULT_ID or any(model.users[each].enabled for each in admins)
         with hub._database.read() as connection:
             homes = connection.exec_driver_sql("SELECT dataset_id, tenant_id, owner_id FROM dataset_homes").all()
             grants = connection.exec_driver_sql("SELECT dataset_id, user_id, role FROM grants").all()
@@ -486,6 +561,11 @@ class Life(RuleBasedStateMachine):
         assert {row[0]: tuple(row[1:]) for row in homes if row[0] not in model.lost} == {
             each: (dataset.tenant, dataset.owner) for each, dataset in model.datasets.items()
         }
+        assert all(
+            model.users[owner].roles.get(tenant) not in (None, Role.VIEWER)
+            for each, tenant, owner in homes
+            if owner and each not in model.lost
+        )
         assert {tuple(row) for row in grants if row[0] not in model.lost} == {
             (each, user_id, role)
             for each, dataset in model.datasets.items()

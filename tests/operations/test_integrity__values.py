@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "ws"
 
 
+@pytest.fixture(scope="module")
+def before(made: Path) -> dict[str, dict[str, Any]]:
+    """The contents of its datasets."""
+    with Workspace(made, settings=SETTINGS) as workspace:
+        return contents_of_all(workspace)
+
+
 @pytest.fixture
 def home(made: Path, tmp_path: Path) -> Path:
     """A copy of that workspace, to be damaged."""
@@ -96,10 +104,8 @@ def run(*arguments: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statement", rest_slow(OF_DATASETS, 3))
-def test_check__wrong_values_are_rebuilt_from_the_manifests(made: Path, home: Path, statement: str) -> None:
+def test_check__wrong_values_are_rebuilt_from_the_manifests(before: dict[str, Any], home: Path, statement: str) -> None:
     """Rows of datasets with a wrong value are found; a repair takes them from the folders of the datasets."""
-    with Workspace(made, settings=SETTINGS) as workspace:
-        before = contents_of_all(workspace)
     change(home, statement)
     with Workspace(home, settings=SETTINGS) as workspace:
         assert not workspace.check().is_sound
@@ -111,10 +117,8 @@ def test_check__wrong_values_are_rebuilt_from_the_manifests(made: Path, home: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statement", rest_slow(OF_TASKS, 3))
-def test_check__wrong_values_of_the_history_are_removed(made: Path, home: Path, statement: str) -> None:
+def test_check__wrong_values_of_the_history_are_removed(before: dict[str, Any], home: Path, statement: str) -> None:
     """Rows of tasks and exports with a wrong value are found; a repair removes them."""
-    with Workspace(made, settings=SETTINGS) as workspace:
-        before = contents_of_all(workspace)
     change(home, statement)
     with Workspace(home, settings=SETTINGS) as workspace:
         assert not workspace.check().is_sound
@@ -125,10 +129,8 @@ def test_check__wrong_values_of_the_history_are_removed(made: Path, home: Path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS[-1:]], 3))
-def test_recover__wrong_values(made: Path, home: Path, statement: str) -> None:
+def test_recover__wrong_values(before: dict[str, Any], home: Path, statement: str) -> None:
     """A catalog with a wrong value is not sound, so it can be recovered."""
-    with Workspace(made, settings=SETTINGS) as workspace:
-        before = contents_of_all(workspace)
     change(home, statement)
     assert set(Workspace.recover(home).datasets) == {"pets", "others"}
     with Workspace(home, settings=SETTINGS) as workspace:
