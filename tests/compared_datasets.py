@@ -180,12 +180,12 @@ def compare_names(workspace: Workspace, models: Sequence[PlainDataset]) -> None:
 
 
 def compare(workspace: Workspace, model: PlainDataset, thorough: bool) -> None:
-    """Compare the media, their values and the journal of a dataset; if *thorough*, all else, too."""
+    """Compare the media of a dataset, what people said of them and the journal; if *thorough*, all else, too."""
     dataset = Name(model.namespace, "ann@x.org", model.name).of(workspace)
     _compare_rows(dataset, model)
     _compare_journal(dataset, model)
+    _compare_definitions(dataset, model)
     if thorough:
-        _compare_definitions(dataset, model)
         _compare_counts(dataset, model)
         _compare_uploads_and_views(dataset, model)
         _compare_index(dataset, model)
@@ -222,6 +222,8 @@ def _compare_rows(dataset: Dataset, model: PlainDataset) -> None:
         for media_id, row in state.rows.items()
     ]
     _check_same("rows", shown, expected)
+    status = DatasetStatus.PARTIAL_INDEX if state.partial else DatasetStatus.READY
+    _check_same("status", dataset.info.status_new, status)
     in_basket = [each for each, row in state.rows.items() if row["basket"]]
     _check_same("basket", dataset.basket.media_ids(), in_basket)
 
@@ -262,11 +264,9 @@ def _compare_definitions(dataset: Dataset, model: PlainDataset) -> None:
 
 
 def _compare_counts(dataset: Dataset, model: PlainDataset) -> None:
-    """Compare the number of media, the status, and the media that pass filters."""
+    """Compare the number of media, and those that pass filters."""
     state = model.state
     _check_same("counts", (dataset.info.n_images, dataset.count()), (len(state.rows), len(state.rows)))
-    status = DatasetStatus.PARTIAL_INDEX if state.partial else DatasetStatus.READY
-    _check_same("status", dataset.info.status_new, status)
     of_fields: Filters = [[{"field": {"name": each.name, "op": "ge", "value": 4}}] for each in state.fields]
     for vql in [*_FILTERS, *of_fields]:
         _check_same(f"media that pass {vql}", dataset.where(vql).media_ids(), list(passing(state, vql)))

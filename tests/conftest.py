@@ -32,9 +32,6 @@ settings.load_profile(QUICK)  # `--hypothesis-profile=full` comes after this
 os.environ["HF_HUB_CACHE"] = str(Path(__file__).parent / "no-cache-of-the-hub")
 os.environ["FRAMEDEX_MODELS"] = str(Path(__file__).parent / "no-models")
 
-# Threads of PyTorch wait for each other busily: with other work on the cores, several are many times slower than one.
-os.environ["OMP_NUM_THREADS"] = "1"
-
 if find_spec("argon2"):
     import argon2
 

@@ -57,13 +57,17 @@ def trials(short: int, full: int) -> int:
     return full if settings.get_current_profile_name() == SOAK else short
 
 
-def rest_slow(values: Iterable[Any], quick: int, *, several: bool = False) -> list[Any]:
+def rest_slow(values: Iterable[Any], quick: int, *, several: bool = False, long: int | None = None) -> list[Any]:
     """Return parameters of a test of which all but the first ones are marked as slow.
 
     Args:
         values: a value for each case, or a tuple of values.
         quick: the number of cases that are not slow.
         several: whether the test has several arguments, so that a tuple is a value for each.
+        long: the number of cases but for ``soak``, which has all; None for all.
     """
     cases = [each if several else (each,) for each in values]
-    return [pytest.param(*case, marks=[pytest.mark.slow] * (at >= quick)) for at, case in enumerate(cases)]
+    cases = cases[: trials(len(cases) if long is None else long, len(cases))]
+    soak = len(cases) if long is None else long
+    marks = [[pytest.mark.slow] * (at >= quick) + [pytest.mark.soak] * (at >= soak) for at in range(len(cases))]
+    return [pytest.param(*case, marks=own) for case, own in zip(cases, marks, strict=True)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from framedex import Workspace, vql
+from framedex import Conflict, Workspace, vql
 from framedex.core.naming import name_key
 from framedex.records import DatasetStatus
 from tests.gallery import SETTINGS
@@ -30,6 +30,7 @@ class Saved:
     is_alerting: bool = True
     points: dict[int, int] = field(default_factory=dict)
     alerts: dict[int, int] = field(default_factory=dict)
+    n_images: int = -1
 
     def passes(self, label: str) -> bool:
         """Return whether the view has media of a label."""
@@ -72,6 +73,7 @@ class SavedViews(RuleBasedStateMachine):
                 if batch >= view.first and batch not in view.points:
                     count = sum(own == batch and view.passes(label) for own, label in self.state.media)
                     view.points[batch] = count
+                    view.n_images = sum(view.passes(each) for _, each in self.state.media)
                     if count and view.is_alerting:
                         view.alerts[batch] = count
                         alerts += 1
@@ -124,10 +126,13 @@ class SavedViews(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def save(self, name: str) -> None:
-        if name_key(name) not in self.views:
-            view = ~vql.labels("a") if name == "not a" else vql.labels(name.lower())
-            self.dataset.save_view(name, self.dataset.where(view))
-            self.views[name_key(name)] = Saved(name, self.next_batch)
+        view = self.dataset.where(~vql.labels("a") if name == "not a" else vql.labels(name.lower()))
+        if name_key(name) in self.views:
+            with pytest.raises(Conflict):
+                self.dataset.save_view(name, view)
+            return
+        self.dataset.save_view(name, view)
+        self.views[name_key(name)] = Saved(name, self.next_batch)
 
     @rule(name=NAMES, enabled=st.booleans())
     def alert(self, name: str, enabled: bool) -> None:
@@ -140,6 +145,42 @@ class SavedViews(RuleBasedStateMachine):
         if name_key(name) in self.views:
             self.dataset.saved_view(name).delete()
             del self.views[name_key(name)]
+
+    # What single steps seldom do one after the other
+
+    @rule(labels=LABELS, more=LABELS)
+    def restore_and_add(self, labels: list[str], more: list[str]) -> None:
+        """Add media after a restore to a state that had fewer batches."""
+        self.keep()
+        self.add(labels, True)
+        self.restore(len(self.kept) - 1)
+        self.add(more, True)
+
+    @rule(labels=LABELS, name=NAMES)
+    def restore_and_save(self, labels: list[str], name: str) -> None:
+        """Save a view after a restore, and after more batches than the dataset has now."""
+        self.forget(name)
+        self.keep()
+        self.add(labels, True)
+        self.restore(len(self.kept) - 1)
+        self.save(name)
+        self.evaluate_all()
+
+    @rule(labels=LABELS, name=NAMES)
+    def save_while_others_are_due(self, labels: list[str], name: str) -> None:
+        """Save a view while a batch is due for earlier ones, and evaluate all."""
+        self.forget(name)
+        self.add(labels, False)
+        self.save(name)
+        self.evaluate_all()
+
+    @rule(labels=LABELS, names=st.permutations(["a", "b", "not a"]))
+    def switch_one(self, labels: list[str], names: list[str]) -> None:
+        """Switch the alerts of one of several views off."""
+        for name in names:
+            self.save(name)
+        self.alert(names[0].swapcase() if names[0] != "not a" else names[0], False)
+        self.add(labels, True)
 
     @rule()
     def reopen(self) -> None:
@@ -161,6 +202,8 @@ class SavedViews(RuleBasedStateMachine):
             assert [point.cumulative for point in points] == totals
             assert saved.record.total_results == sum(model.points.values())
             assert {each.batch: each.result_count for each in saved.alerts()} == model.alerts
+            assert model.n_images in (-1, saved.record.stats.n_images)
+            assert saved.record.alerting_enabled == model.is_alerting
             assert len(saved.view()) == sum(model.passes(label) for _, label in self.state.media)
 
     def teardown(self) -> None:
@@ -170,5 +213,5 @@ class SavedViews(RuleBasedStateMachine):
             shutil.rmtree(self.home)
 
 
-SavedViews.TestCase.settings = examples(40, stateful_step_count=12)
+SavedViews.TestCase.settings = examples(15, stateful_step_count=12)
 test_saved_views__any_sequence = pytest.mark.slow(SavedViews.TestCase)

@@ -314,7 +314,8 @@ class AnyEdits(EditRules):
     @precondition(lambda self: self.steps >= self.next_vacuum)
     @rule(how=HOW, places=PLACES)
     def undo_after_vacuum(self, how: How, places: list[int]) -> None:
-        """Delete media, free what nothing needs, and undo the deletion, which does need them."""
+        """Edit and delete media, fold the edit and free what nothing needs, and undo the deletion, which needs it."""
+        self.set_captions(how, places, "one")
         self.delete_media(how, places)
         self.vacuum(how)
         self.undo(how, None)
@@ -401,7 +402,7 @@ CASES = {
     "two processes": (SETTINGS, True),
     "two processes, superseded versions deleted at once": (EAGER, True),
 }
-EXAMPLES, STEPS = 9, 100
+EXAMPLES, STEPS = 5, 100
 """The number of sequences in each test, with the profile ``full``, and of steps in each sequence."""
 FEW_STEPS = 8
 """The number of steps of each sequence in ``make test``."""
@@ -429,5 +430,5 @@ def test_workspace__any_edits_of_many(case: str) -> None:
     """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots."""
     all_steps, refused = run(case, EXAMPLES, STEPS)
     if examples(EXAMPLES).max_examples >= EXAMPLES:  # few examples are short
-        assert all_steps > EXAMPLES * STEPS / 2
+        assert all_steps > EXAMPLES * STEPS / 4
     assert refused < 0.6 * all_steps

@@ -84,6 +84,16 @@ def opened_pages(browser: Browser) -> Iterator[Callable[..., Page]]:
     assert not problems, problems
 
 
+def check_accessible(page: Page, *, context: str | None = None) -> None:
+    """Check that axe finds nothing on a page, or in a part of it, in the light and the dark theme."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type] # these are themes
+        found = Axe().run(page, context=context)
+        assert found.response["violations"] == [], found.generate_report()
+
+
 def _check_host(url: str, site: str, problems: list[str]) -> None:
     if not url.startswith((site, "data:", "blob:")):
         problems.append(f"the page asked for {url}")

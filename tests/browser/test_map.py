@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Route, expect
 
 from framedex import Workspace
 from tests.browser.maps import COLOURED, colours, drawn, filter_of, lasso, placed, until
+from tests.browser.pages import check_accessible
 from tests.browser.site import Site
 from tests.gallery import SETTINGS, fill
 from tests.second_process import SecondProcess
@@ -534,20 +535,16 @@ def test_names__that_are_hostile(own_site: Site, open_page: Open) -> None:
     assert page.locator(".map-view img[src$='/x']").count() == 0
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_map__is_accessible(site: Site, open_page: Open, theme: str) -> None:
+def test_map__is_accessible(site: Site, open_page: Open) -> None:
     """Checks by axe find nothing, with points, names, images, a legend, a region and a box."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    page = open_page(site, "/d/pets/map", color_scheme=theme)
+    page = open_page(site, "/d/pets/map")
     drawn(page, placed(site))
     expect(page.get_by_role("list", name="Clusters in view").get_by_role("button").first).to_be_visible()
     expect(page.locator(".map-legend")).to_be_visible()
     lasso(page, [(0.1, 0.05), (0.9, 0.05), (0.9, 0.95), (0.1, 0.9)])
     expect(page.locator(".map-region")).to_have_count(1)
     page.keyboard.press("o")
-    found: Any = Axe().run(page)
-    assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page)
 
 
 def test_points__are_asked_for_before_the_code_that_draws_them_comes(site: Site, open_page: Open) -> None:

@@ -12,6 +12,7 @@ from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.browser.maps import drawn, filter_of, lasso
+from tests.browser.pages import check_accessible
 from tests.browser.site import Site
 from tests.gallery import SETTINGS
 from tests.objects import scenes
@@ -163,15 +164,11 @@ def test_choice__only_where_there_are_objects(street: Site, open_page: Open, tmp
     drawn(page, 4)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_objects__are_accessible(street: Site, open_page: Open, theme: str) -> None:
+def test_objects__are_accessible(street: Site, open_page: Open) -> None:
     """Checks by axe find nothing on the map of objects with a filter."""
-    from axe_playwright_python.sync_playwright import Axe
-
     street.dataset.map("OBJECTS")
     filters = json.dumps([{"labels": {"op": "is", "value": "cat"}}])
-    page = open_page(street, f"/d/street/map?entity=OBJECTS&f={filters}", color_scheme=theme)
+    page = open_page(street, f"/d/street/map?entity=OBJECTS&f={filters}")
     drawn(page, THINGS)
     expect(page.locator(".map-legend")).to_be_visible()
-    found = Axe().run(page)
-    assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page)

@@ -14,6 +14,7 @@ from framedex.access import Role, operator_actor
 from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from framedex.storage.service_db.database import DEFAULT_ID
+from tests.browser.pages import check_accessible
 from tests.browser.site import Site, first_image
 from tests.gallery import SETTINGS, fill, make_gallery
 from tests.service.live import live_service
@@ -254,15 +255,12 @@ def test_users__from_creation_to_deletion(people: Site, open_page: Open) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(
     "path", ["/account", "/users", "/admin", "/notifications", "/d/pets/views", "/d/pets/settings"]
 )
-def test_pages__are_accessible(people: Site, open_page: Open, path: str, theme: str) -> None:
+def test_pages__are_accessible(people: Site, open_page: Open, path: str) -> None:
     """Checks by axe find nothing, in both themes, also in the dialogs."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    page = open_page(people, path, color_scheme=theme, **session(people, "ann"))
+    page = open_page(people, path, **session(people, "ann"))
     page.get_by_role("heading", level=1).wait_for()
     expect(page.locator(".skeleton")).to_have_count(0)
     if path == "/users":
@@ -271,20 +269,15 @@ def test_pages__are_accessible(people: Site, open_page: Open, path: str, theme: 
     if path == "/d/pets/settings":
         page.keyboard.press("Shift+S")
         expect(page.get_by_role("dialog").get_by_text("Owner")).to_be_visible()
-    found: Any = Axe().run(page)
-    assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_log_in__is_accessible(people: Site, open_page: Open, theme: str) -> None:
+def test_log_in__is_accessible(people: Site, open_page: Open) -> None:
     """Checks by axe find nothing on the page for logging in."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    page = open_page(people, "/login", allowed=("401",), color_scheme=theme)
+    page = open_page(people, "/login", allowed=("401",))
     page.get_by_role("heading", name="Log in").wait_for()
-    found: Any = Axe().run(page)
-    assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page)
 
 
 @pytest.mark.slow

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.pages import check_accessible
 from tests.browser.site import Site, first_image
 
 Open = Callable[..., Page]
@@ -97,28 +97,21 @@ def test_grid__for_those_who_listen(site: Site, open_page: Open) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_report__is_accessible(site: Site, open_page: Open, tmp_path: Path, theme: str) -> None:
+def test_report__is_accessible(site: Site, open_page: Open, tmp_path: Path) -> None:
     """Checks by axe find nothing in the report."""
-    from axe_playwright_python.sync_playwright import Axe
-
     report = site.dataset.report(tmp_path / "report.html")
-    page = open_page(site, "/", color_scheme=theme)
+    page = open_page(site, "/")
     page.goto("about:blank")
     page.set_content(report.read_text(encoding="utf-8"))
-    found: Any = Axe().run(page)
-    assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page)
 
 
 @pytest.mark.slow
 def test_page_of_the_api__is_accessible(site: Site, open_page: Open) -> None:
     """Checks by axe find nothing in the page of the API, which has one theme, while one of its operations is open."""
-    from axe_playwright_python.sync_playwright import Axe
-
     page = open_page(site, "/")
     page.goto(f"{site.url}/api/v1/docs")
     summary = page.locator(".opblock-summary-control").filter(has_text="/api/v1/me").first
     summary.click()
     page.locator(".opblock-body .responses-table").wait_for()
-    found: Any = Axe().run(page)
-    assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page)

@@ -1,11 +1,11 @@
 """The frame of the app in a browser: pages, keys, themes, accessibility."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.pages import check_accessible
 from tests.browser.site import Site, first_image
 
 Open = Callable[..., Page]
@@ -77,25 +77,17 @@ def test_keys__are_listed(site: Site, open_page: Open) -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_pages__are_accessible(site: Site, open_page: Open, path: str) -> None:
     """Checks by axe find nothing, in both themes."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    page = open_page(site, path, color_scheme="light")
+    page = open_page(site, path)
     page.get_by_role("heading", level=1).wait_for(state="attached")
     page.wait_for_load_state("networkidle") if "pictures" not in path else page.get_by_role("gridcell").first.wait_for()
-    for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)
-        found: Any = Axe().run(page)
-        assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page)
 
 
 @pytest.mark.slow
 def test_pages__are_accessible_while_they_load(site: Site, open_page: Open) -> None:
     """Checks by axe find nothing on a page whose code has not arrived."""
-    from axe_playwright_python.sync_playwright import Axe
-
     page = open_page(site, "/")
     page.route("**/ofDataset-*.js", lambda route: None)  # whose answer does not come
     page.get_by_role("link", name="pets").click()
     expect(page.get_by_role("progressbar", name="Loading")).to_be_visible()
-    found: Any = Axe().run(page, context="#content")
-    assert found.response["violations"] == [], found.generate_report()
+    check_accessible(page, context="#content")

@@ -24,6 +24,7 @@ from tests.analysis.grouped.searches import by_row, found
 from tests.environment import Environment, restored
 from tests.executors import work
 from tests.executors.ray_cluster import ACCESS, client_server, environment
+from tests.laws import rest_slow
 from tests.pauses import wait_until
 from tests.processes import is_running
 
@@ -154,7 +155,7 @@ print(ray.get(ray.put(5)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", [False, True])
+@pytest.mark.parametrize("client", rest_slow([True, False], 0, long=1))
 def test_program__that_is_connected(ray_address: str, tmp_path: Path, client: bool) -> None:
     """The cluster that a program has joined itself, also by Ray's client, is used and left as it is; it runs once.
 

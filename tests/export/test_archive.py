@@ -523,7 +523,7 @@ def in_arrows_memory(*of: Any) -> Iterator[pa.Table]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format_", rest_slow(FORMATS, 2))
+@pytest.mark.parametrize("format_", rest_slow(FORMATS, 2, long=5))
 def test_export__is_streamed(
     lengthy: Dataset, tmp_path: Path, format_: str, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
 ) -> None:

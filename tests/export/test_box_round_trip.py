@@ -185,7 +185,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
-@pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1))
+@pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1, long=1))
 @pytest.mark.parametrize("format_", rest_slow(ANNOTATION_EXPORTS, 1))
 def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, source: str, format_: str) -> None:
     """Boxes of files of other tools are restored exactly by each format."""

@@ -20,6 +20,7 @@ from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.hub.people import OPERATOR, Clock, add_user, log_in
 from tests.inside import catalog_of
+from tests.laws import rest_slow
 from tests.prepared import prepared
 from tests.processes import finish, start
 
@@ -325,8 +326,8 @@ ADDS = """
 """
 
 
-@pytest.mark.parametrize("moment", ["queued", "notifying", "notified", "end"])
 @pytest.mark.slow
+@pytest.mark.parametrize("moment", rest_slow(["notifying", "notified", "queued", "end"], 0, long=2))
 def test_kill__loses_and_repeats_no_alert(tmp_path: Path, moment: str) -> None:
     """A process that is killed while it notifies leaves the rest to the next one; each user hears of a batch once."""
     folder = tmp_path / "ws"

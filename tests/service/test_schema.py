@@ -16,11 +16,12 @@ from framedex import Workspace
 from framedex.access import Role
 from framedex.hub import Hub
 from tests.gallery import make_gallery
+from tests.laws import trials
 from tests.service.client import token_of
 from tests.service.test_server import Served, served
 from tests.service.users import OPERATOR, PASSWORD
 
-EXAMPLES = 12
+EXAMPLES = trials(6, 60)
 ENDLESS = {"/api/v1/events", "/api/v1/notifications/stream"}
 """Paths whose answers have no end."""
 KEPT = {
@@ -110,6 +111,7 @@ def check_operations(
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_answers__are_described(folder: Path) -> None:
     """Without log-ins each answer to each generated request is one that the description has, and none is a 5xx."""
     with Workspace(folder) as workspace:
@@ -119,6 +121,7 @@ def test_answers__are_described(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_answers__are_described_with_accounts(folder: Path) -> None:
     """The same with log-ins, for a user with a token, and for nobody, to whom nothing but the public paths answers."""
     with Workspace(folder) as workspace, Hub(workspace) as hub:
@@ -134,6 +137,7 @@ def test_answers__are_described_with_accounts(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_answers__are_described_to_admins(folder: Path) -> None:
     """The same for an admin, whom no operation about people refuses for a lack of rights."""
     with Workspace(folder) as workspace, Hub(workspace) as hub:

@@ -223,7 +223,7 @@ class TestOnePass:
 
     @pytest.mark.slow
     @pytest.mark.skipif(not SHARED_VIDEOS, reason="the shared videos are not here")
-    @pytest.mark.parametrize("path", rest_slow(SHARED_VIDEOS, 3), ids=lambda path: path.stem)
+    @pytest.mark.parametrize("path", rest_slow(SHARED_VIDEOS, 3, long=4), ids=lambda path: path.stem)
     def test_pass__of_real_videos(self, path: Path, workspace: Workspace, tmp_path: Path, spy: Spy) -> None:
         """In videos as cameras and editors make them, frames are those that are found one by one."""
         folder = tmp_path / "videos"
