@@ -46,26 +46,27 @@ tests_in = folder=$$(mktemp -d "$(1)/framedex-test.XXXXXX") && trap 'rm -rf "$$f
 
 # Temporary files in memory where there are 2 GiB for them, so that tests do not wait for the disk.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 { print "/dev/shm" }')
+FOLDER := $(or $(MEMORY),$(TMPDIR),/tmp)
 
 # The quick tests: all, or with PKG=vql those of a package, with CHANGED=1 those that import what git says is changed,
 # nearest first, with LAST=1 those that failed last time. The app is built again where its source has changed.
 test: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
 	paths=$$($(if $(PKG),$(BIN)/python -m tests.selection --package $(PKG),$(if $(CHANGED),$(BIN)/python -m tests.selection --changed,:))) && \
-	$(call tests_in,$(or $(MEMORY),$${TMPDIR:-/tmp}),2) -m "not slow and not static" $(if $(LAST),--last-failed --last-failed-no-failures=none) $$paths \
+	$(call tests_in,$(FOLDER),2) -m "not slow and not static" $(if $(LAST),--last-failed --last-failed-no-failures=none) $$paths \
 	$(if $(LAST),|| { test $$? -eq 5 && echo "no test failed last time"; })
 
-# What `make test` leaves out: the long tests, and the laws on all their examples; here their files are on a disk,
-# for which one process waits while two others compute.
+# What `make test` leaves out: the long tests, and the laws on all their examples. While tests of one process wait for a
+# browser or another process, two others compute.
 test-all: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
-	$(call tests_in,/var/tmp,3) -m "(slow or law) and not static" --hypothesis-profile=full
+	$(call tests_in,$(FOLDER),3) -m "(slow or law) and not static and not only_soak" --hypothesis-profile=full
 
-# The laws on more examples, kills at many moments, and the app on more data; takes hours. The grid of a million rows
-# is shown where FRAMEDEX_LARGE_WORKSPACE names a workspace of `benchmarks/web.py --rows 1000000 --keep`.
+# The laws on more examples, kills at many moments, further cases, and the app on more data; takes hours. The grid of a
+# million rows is shown where FRAMEDEX_LARGE_WORKSPACE names a workspace of `benchmarks/web.py --rows 1000000 --keep`.
 soak: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
-	$(call tests_in,/var/tmp,3) -m "soak or law" --hypothesis-profile=soak -o faulthandler_timeout=7200
+	$(call tests_in,/var/tmp,3) -m "soak or only_soak or law" --hypothesis-profile=soak -o faulthandler_timeout=7200
 
 check: $(VENV)/.dev
 	$(BIN)/python .ci/check.py

@@ -64,10 +64,9 @@ def rest_slow(values: Iterable[Any], quick: int, *, several: bool = False, long:
         values: a value for each case, or a tuple of values.
         quick: the number of cases that are not slow.
         several: whether the test has several arguments, so that a tuple is a value for each.
-        long: the number of cases but for ``soak``, which has all; None for all.
+        long: the number of cases that `make test-all` runs; `make soak` runs all. None for all.
     """
     cases = [each if several else (each,) for each in values]
-    cases = cases[: trials(len(cases) if long is None else long, len(cases))]
-    soak = len(cases) if long is None else long
-    marks = [[pytest.mark.slow] * (at >= quick) + [pytest.mark.soak] * (at >= soak) for at in range(len(cases))]
+    most = len(cases) if long is None else long
+    marks = [[pytest.mark.slow] * (at >= quick) + [pytest.mark.only_soak] * (at >= most) for at in range(len(cases))]
     return [pytest.param(*case, marks=own) for case, own in zip(cases, marks, strict=True)]

@@ -537,7 +537,7 @@ class Removing(Gate):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", rest_slow(["truncated", "files", "folder"], 1))
+@pytest.mark.parametrize("what", rest_slow(["truncated", "files", "folder"], 1, long=2))
 def test_sources__that_go_while_they_are_read(workspace: Workspace, tmp_path: Path, what: str) -> None:
     """Images that go or shrink after they were listed are rows with a reason; the others are read."""
     folder = fill(tmp_path / "images", 150)
@@ -719,7 +719,7 @@ def check_after_the_end(workspace: Path, images: int, *allowed: TaskStatus) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["wait", "close", "linger"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", rest_slow([signal.SIGTERM, signal.SIGINT], 0, long=1))
 def test_signal__in_a_task(tmp_path: Path, how: str, number: signal.Signals) -> None:
     """A process that is told to end in the middle of a task does, as usual, and the next look knows of it at once."""
     process = start(MAKES, tmp_path / "ws", many(tmp_path / "images", 300), how)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.laws import rest_slow
 from tests.scripts import load_script
 
 ROOT = Path(__file__).parents[1]
@@ -87,7 +88,7 @@ def approximate(output: Any) -> list[str | Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+@pytest.mark.parametrize("path", rest_slow(NOTEBOOKS, 0, long=2), ids=NAMES)
 def test_notebooks__show_what_they_store(script: ModuleType, path: Path) -> None:
     """Each cell runs, and its output has the texts, the counts and the images of the stored one."""
     for stored, run in zip(code_cells(read(path)), code_cells(script.run(path)), strict=True):

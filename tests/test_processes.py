@@ -394,6 +394,7 @@ def test_killed_process__its_dataset_is_what_its_head_supports(tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_several__at_one_dataset() -> None:
     """While one process adds, another one reads, edits, deletes and restores: conflicts only, and whole states only."""
     script = Path(__file__).parent.parent / "benchmarks" / "several.py"

@@ -116,7 +116,7 @@ def test_cells__of_half_precision() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "k"), [(10_000, 5), (2500, 300)])
-@pytest.mark.parametrize("spread", rest_slow([0.0, 1e-6, 0.01], 2))
+@pytest.mark.parametrize("spread", rest_slow([0.0, 1e-6, 0.01], 2, long=2))
 def test_cells__ten_thousand_near_copies(spread: float, count: int, k: int) -> None:
     """A large crowd of equal or nearly equal vectors has full and right lists, as have other rows."""
     vectors = np.concatenate([crowd(uniform(1, 8)[0], count, spread=spread), uniform(400, 8, seed=1)])

@@ -15,7 +15,7 @@ from tests.clock import turning
 from tests.gallery import SETTINGS
 from tests.growth import part
 from tests.inside import stored_media
-from tests.laws import examples
+from tests.laws import examples, rest_slow
 from tests.prepared import prepared
 
 ROWS = 12
@@ -113,7 +113,7 @@ def with_definitions(dataset: Dataset) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", rest_slow(EDITS, 0, long=6))
 def test_undo__and_redo(dataset: Dataset, name: str) -> None:
     """An edit that is undone leaves the state before it, and one that is done again the state after it."""
     ids = with_definitions(dataset)
@@ -136,6 +136,7 @@ def test_undo__and_redo(dataset: Dataset, name: str) -> None:
 @given(
     st.lists(st.one_of(st.sampled_from(sorted(VALUE_EDITS)), st.sampled_from(["undo", "undo", "redo"])), max_size=12)
 )
+@pytest.mark.only_soak
 def test_undo__of_any_sequence(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
     """Undoing steps one by one, the last first, leads back through the states, and redoing them forward again."""
     with Workspace(tmp_path_factory.mktemp("journal") / "workspace", settings=SETTINGS) as workspace:

@@ -226,6 +226,7 @@ def test_create_dataset__one_image(workspace: Workspace, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_create_dataset__thousands_of_copies(workspace: Workspace, tmp_path: Path) -> None:
     """Five thousand copies of one image are one cluster and one group of duplicates at every level."""
     first = write(tmp_path / "copies" / "0.jpg", photo(1, width=64, height=48))

@@ -79,6 +79,7 @@ def churn(dataset: Dataset, rounds: int, *, share: int = 20) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_vacuum__frees_what_rounds_of_changes_left(workspace: Workspace) -> None:
     """After many rounds of changes a dataset takes little more than one that was built at once; its content stays."""
     rows = families(3000, dimension=32)

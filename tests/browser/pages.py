@@ -7,7 +7,7 @@ or asks for anything of another host, fails its test.
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -84,11 +84,11 @@ def opened_pages(browser: Browser) -> Iterator[Callable[..., Page]]:
     assert not problems, problems
 
 
-def check_accessible(page: Page, *, context: str | None = None) -> None:
-    """Check that axe finds nothing on a page, or in a part of it, in the light and the dark theme."""
+def check_accessible(page: Page, *, context: str | None = None, themes: Sequence[str] = ("light", "dark")) -> None:
+    """Check that axe finds nothing on a page, or in a part of it, in some themes."""
     from axe_playwright_python.sync_playwright import Axe
 
-    for theme in ("light", "dark"):
+    for theme in themes:
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type] # these are themes
         found = Axe().run(page, context=context)
         assert found.response["violations"] == [], found.generate_report()

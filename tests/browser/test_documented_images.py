@@ -49,6 +49,7 @@ def frames(path: Path) -> list[Image.Image]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_images__show_the_app(script: ModuleType, taken: Path) -> None:
     """No image is missing or left over; texts and frames are those of the present pages: else run `make pictures`.
 

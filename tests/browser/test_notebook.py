@@ -14,6 +14,7 @@ from framedex import Dataset, InvalidFilter, InvalidInput, Workspace, vql
 from framedex.api.workspace import workspace_of
 from tests.browser.notebook_page import NotebookPage
 from tests.gallery import SETTINGS, make_gallery, opened_gallery
+from tests.laws import rest_slow
 
 pytestmark = pytest.mark.slow
 
@@ -234,6 +235,7 @@ def test_kernel__busy_at_first(
     expect(view.get_by_role("heading", name="pets")).to_be_visible()
 
 
+@pytest.mark.only_soak
 def test_kernel__answers_after_all(
     dataset: Dataset, notebook: NotebookPage, show: Callable[..., tuple[Page, Locator]]
 ) -> None:
@@ -328,14 +330,19 @@ def test_styles__neither_way(dataset: Dataset, show: Callable[..., tuple[Page, L
 
 @pytest.mark.parametrize(
     ("path", "shown"),
-    [
-        ("", ".findings li img"),
-        ("/pictures", ".tile.shown"),
-        ("/clusters", "[data-cluster]"),
-        ("/duplicates", ".queue h1"),
-        ("/issues", ".queue h1"),
-        ("/map", "canvas"),
-    ],
+    rest_slow(
+        [
+            ("", ".findings li img"),
+            ("/pictures", ".tile.shown"),
+            ("/clusters", "[data-cluster]"),
+            ("/duplicates", ".queue h1"),
+            ("/issues", ".queue h1"),
+            ("/map", "canvas"),
+        ],
+        0,
+        several=True,
+        long=2,
+    ),
 )
 def test_axe__finds_nothing(dataset: Dataset, show: Callable[..., tuple[Page, Locator]], path: str, shown: str) -> None:
     """Pages in a widget have no violation that axe finds."""

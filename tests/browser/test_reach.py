@@ -114,4 +114,4 @@ def test_page_of_the_api__is_accessible(site: Site, open_page: Open) -> None:
     summary = page.locator(".opblock-summary-control").filter(has_text="/api/v1/me").first
     summary.click()
     page.locator(".opblock-body .responses-table").wait_for()
-    check_accessible(page)
+    check_accessible(page, themes=("light",))

@@ -19,6 +19,7 @@ import pytest
 from framedex import Workspace
 from framedex.cli import main
 from tests.gallery import SETTINGS, fill
+from tests.laws import rest_slow
 from tests.pauses import wait_until
 from tests.processes import start as start_process
 from tests.programs import ROOT, Program
@@ -38,8 +39,11 @@ import sys
 from pathlib import Path
 from framedex.cli import main
 from framedex.jobs.ingest import encoding, ingest
+from tests.laws import rest_slow
 from tests.pauses import wait_until
 from tests.tuning import Tuning
+from tests.laws import rest_slow
+from tests.laws import rest_slow
 
 tuning = Tuning()
 tuning.encoded_images = tuning.committed_rows = {STEP}
@@ -188,7 +192,7 @@ def test_open__a_folder_then_again(start: Open, photos: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", rest_slow([signal.SIGKILL, signal.SIGINT, signal.SIGTERM], 0, long=1))
 def test_open__continues_what_was_interrupted(start: Open, photos: Path, tmp_path: Path, number: int) -> None:
     """A signal in the middle says that the dataset is not complete; the next call continues from the checkpoint."""
     first = start("open", photos, "--port", 0, gate=tmp_path / "gate")

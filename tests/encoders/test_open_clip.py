@@ -210,6 +210,7 @@ def test_precision__that_is_none() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_engine__leaves_logging_alone() -> None:
     """Loading a model does not configure logging, and prints nothing."""
     code = """

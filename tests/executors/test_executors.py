@@ -17,6 +17,7 @@ from framedex.errors import Aborted, Unavailable
 from framedex.executors import Executor, ProcessExecutor, ResultLost, ThreadExecutor, forked, functions
 from tests.environment import Environment
 from tests.executors import work
+from tests.laws import rest_slow
 from tests.pauses import wait_until
 from tests.processes import is_running
 
@@ -150,6 +151,7 @@ def test_forks__import_modules_once() -> None:
 
 @pytest.mark.slow
 @forks
+@pytest.mark.only_soak
 def test_forks__of_a_killed_process(tmp_path: Path) -> None:
     """Workers end with the process that forked them; their items run again, in workers of another one."""
     with ProcessExecutor(2) as made:
@@ -198,6 +200,7 @@ import sys
 from framedex.executors import ProcessExecutor
 from tests.executors import work
 from tests.processes import is_running
+from tests.laws import rest_slow
 open(sys.argv[1], "a").write("begun ")
 with ProcessExecutor(2) as processes:
     print(list(processes.map(work.square, range(5))))
@@ -205,7 +208,7 @@ with ProcessExecutor(2) as processes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["script", "-c", "stdin"])
+@pytest.mark.parametrize("way", rest_slow(["script", "-c", "stdin"], 0, long=1))
 def test_processes__do_not_run_the_program_again(tmp_path: Path, way: str) -> None:
     """A script without a guard, a command line and a program from the standard input run once."""
     script, marker = tmp_path / "script.py", tmp_path / "marker"
@@ -237,6 +240,7 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_processes__of_a_notebook(environment: Environment) -> None:
     """A cell runs functions in processes, which do not run the kernel again."""
     import nbformat

@@ -105,6 +105,7 @@ def test_workers__that_are_lost(executor: RayExecutor, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_needs__of_items(executor: RayExecutor) -> None:
     """Items share the GPU that the cluster declares; those that need more than there is run alone, or are refused."""
     visible = list(executor.map(work.visible_gpus, range(3), gpus=0.5))
@@ -222,6 +223,7 @@ def test_cluster__of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.only_soak
 def test_cluster__whose_connected_process_is_killed() -> None:
     """Items fail at once, and no process and no folder of the cluster is left after a few seconds, agents included."""
     with RayExecutor(workers=1) as own:
@@ -308,6 +310,7 @@ def test_settings__choose_the_executor(monkeypatch: pytest.MonkeyPatch, caplog: 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_index__by_groups_is_that_on_threads(executor: RayExecutor, tmp_path: Path) -> None:
     """Neighbours and clusters of 20,000 vectors are equal bit for bit."""
     vectors = clustered(20_000, 24, centres=100, spread=0.6)

@@ -205,7 +205,7 @@ def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, sourc
 
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
-@pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
+@pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1, long=1))
 @pytest.mark.parametrize("format_", rest_slow(["coco", "csv", "voc"], 2))
 def test_export__has_what_the_original_files_say(
     workspace: Workspace, tmp_path: Path, source: str, format_: str

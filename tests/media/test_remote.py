@@ -75,6 +75,7 @@ def test_list__all_below_a_folder(service: Service) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_list__of_several_pages(service: Service) -> None:
     """More objects than a page has are all listed."""
     with ThreadPoolExecutor(8) as pool:

@@ -98,7 +98,7 @@ def read(address: str, **changes: Any) -> bytes:
         (400, "ExpiredToken", BadCredentials), (403, "RequestTimeTooSkewed", BadCredentials),
         (401, "Unauthorized", BadCredentials), (503, "SlowDown", Unreachable), (500, "InternalError", Unreachable),
         (502, "Other", Unreachable), (429, "Other", Unreachable), (400, "RequestTimeout", Unreachable),
-    ], 5, several=True),
+    ], 5, several=True, long=9),
 )  # fmt: skip
 def test_errors__of_answers(
     answering: Answering, service: Service, status: int, code: str, expected: type[s3.S3Error]

@@ -128,7 +128,7 @@ def test_check__wrong_values_of_the_history_are_removed(before: dict[str, Any], 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS[-1:]], 3))
+@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS[-1:]], 3, long=8))
 def test_recover__wrong_values(before: dict[str, Any], home: Path, statement: str) -> None:
     """A catalog with a wrong value is not sound, so it can be recovered."""
     change(home, statement)
@@ -156,7 +156,7 @@ CALLS: dict[str, Callable[[Workspace], object]] = {
 }
 
 
-@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS], 6))
+@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS], 6, long=16))
 def test_wrong_values__are_errors_of_ours(home: Path, statement: str) -> None:
     """No call on a catalog with a wrong value raises anything but an error of ours."""
     change(home, statement)

@@ -21,7 +21,7 @@ from tests.service.client import token_of
 from tests.service.test_server import Served, served
 from tests.service.users import OPERATOR, PASSWORD
 
-EXAMPLES = trials(6, 60)
+EXAMPLES = trials(4, 60)
 ENDLESS = {"/api/v1/events", "/api/v1/notifications/stream"}
 """Paths whose answers have no end."""
 KEPT = {
