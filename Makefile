@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := .ci/install $(BIN)/python -c constraints.txt
 
-.PHONY: demo serve test test-all soak check docs docs-serve dist wheels schema pictures notebooks bench clean
+.PHONY: demo serve test test-all soak coverage check docs docs-serve dist wheels schema pictures notebooks bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -67,6 +67,14 @@ test-all: $(VENV)/.dev
 soak: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
 	$(call tests_in,/var/tmp,3) -m "soak or only_soak or law" --hypothesis-profile=soak -o faulthandler_timeout=7200
+
+# Which lines and branches of the package `make test` and `make test-all` run; takes twice their time. What a process
+# has run that is killed does not count.
+coverage: $(VENV)/.dev
+	-$(BIN)/python hatch_build.py
+	$(call tests_in,$(FOLDER),2) -m "not slow and not static" --cov --cov-report=
+	$(call tests_in,$(FOLDER),3) -m "(slow or law) and not static and not only_soak" --cov --cov-append --cov-report=
+	$(BIN)/coverage report
 
 check: $(VENV)/.dev
 	$(BIN)/python .ci/check.py

@@ -59,7 +59,7 @@ LAWS = {
     "edits": Law("tests/api/test_workspace__any_edits.py::test_workspace__any_edits_of_many", 20, 100),
     "views": Law("tests/api/test_dataset__saved_views_laws.py", 15, 12),
     "people": Law("tests/hub/test_hub__any_people.py::test_hub__any_people", 15, 50),
-    "people of many": Law("tests/hub/test_hub__any_people.py::test_hub__any_people_of_many", 8, 50),
+    "people of many": Law("tests/hub/test_hub__any_people.py::test_hub__any_people_of_many", 25, 50),
     "round trip": Law("tests/export/test_round_trip.py::test_round_trip__law", 5, 1),
     "uploads": Law("tests/api/test_workspace__any_uploads.py", 15, 20),
 }

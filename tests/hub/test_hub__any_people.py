@@ -437,18 +437,20 @@ class Life(RuleBasedStateMachine):
 
     # What single steps seldom do one after the other
 
-    @rule(user=_numbers, dataset=_numbers)
-    def demote_who_may_edit(self, user: int, dataset: int) -> None:
-        """Let a member edit datasets of a tenant, and make the member a viewer there."""
-        user_id = self.user(user)
-        for dataset_id, owned in list(self.model.datasets.items()) if user_id in self.model.users else ():
-            account = self.model.users[user_id]
-            if owned.tenant in account.roles:
-                tenants = number_of(list(account.roles), owned.tenant)
-                place = number_of(list(self.model.datasets), dataset_id)
-                self.share(2, place, number_of(self.addresses(), account.address.upper()), Role.EDITOR)
-                self.look(dataset, Action.DATASET_EDIT)
-                self.set_role(2, number_of(list(self.model.users), user_id), Role.VIEWER, 4 * tenants)
+    @rule(dataset=_numbers, who=_numbers)
+    def demote_who_may_edit(self, dataset: int, who: int) -> None:
+        """Let the members of a tenant edit a dataset, and make them viewers there."""
+        dataset_id = self.dataset(dataset)
+        if (owned := self.model.datasets.get(dataset_id)) is None:
+            return
+        for user_id in list(self.model.tenants[owned.tenant]):
+            account, number = self.model.users[user_id], number_of(list(self.model.users), user_id)
+            roles = list(account.roles)
+            tenant = next(n for n in count(roles.index(owned.tenant), len(roles)) if n % 11 != 10 and n % 4 != 3)
+            self.set_role(2, number, Role.EDITOR, tenant)
+            self.share(2, dataset, number_of(self.addresses(), account.address.upper()), Role.EDITOR)
+            self.look(who, Action.DATASET_EDIT)
+            self.set_role(2, number, Role.VIEWER, tenant)
 
     @rule(user=_numbers)
     def disable_who_has_a_key(self, user: int) -> None:
@@ -598,6 +600,6 @@ class LifeOfMany(Life):
 
 
 Life.TestCase.settings = examples(15, stateful_step_count=50)
-LifeOfMany.TestCase.settings = examples(8, stateful_step_count=50)
+LifeOfMany.TestCase.settings = examples(25, stateful_step_count=50)
 test_hub__any_people = pytest.mark.slow(Life.TestCase)
 test_hub__any_people_of_many = pytest.mark.slow(LifeOfMany.TestCase)
