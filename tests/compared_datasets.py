@@ -62,15 +62,19 @@ class Families:
         return np.asarray(np.eye(self.dimension)[distances.argmin(axis=1)], dtype=np.float32)
 
 
-def prepare() -> Tuning:
+def prepare(*, is_large: bool = True) -> Tuning:
     """Register the encoder, and have few rows of a small dataset take the ways of few rows of a large one.
+
+    Args:
+        is_large: False to have them take those of a small one; edits are in layers as of a large one.
 
     Returns:
         What was set, to be restored.
     """
     register(ENCODER, lambda _name: Families())
     tuning = Tuning()
-    tuning.written_rows = tuning.judged_rows = tuning.rebuilt_rows = 0
+    if is_large:
+        tuning.written_rows = tuning.judged_rows = tuning.rebuilt_rows = 0
     tuning.layer_values, tuning.layer_share = 12, 10**9
     return tuning
 

@@ -57,14 +57,16 @@ class AnyEdits(EditRules):
     Attributes:
         options: the settings of the workspaces.
         has_second: whether one of the workspaces is in another process.
+        is_large: whether few rows take the ways of few rows of a large dataset.
     """
 
     options: ClassVar[Settings] = SETTINGS
     has_second: ClassVar[bool] = False
+    is_large: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
-        self.tuning = compared.prepare()
+        self.tuning = compared.prepare(is_large=self.is_large)
         self.home = law_folder("any-edits")
         first = ThisProcess(self.home / "ws", self.options)
         self.second = SecondProcess(self.home / "ws", self.options, compared.prepare) if self.has_second else None
@@ -320,6 +322,12 @@ class AnyEdits(EditRules):
         self.vacuum(how)
         self.undo(how, None)
 
+    @rule(how=HOW, numbers=NUMBERS, places=PLACES)
+    def delete_before_a_reindex(self, how: How, numbers: list[int], places: list[int]) -> None:
+        """Delete media while others are not settled."""
+        self.add_media(how, numbers, "a", False)
+        self.delete_media(how, places)
+
     @rule(how=HOW, numbers=NUMBERS)
     def add_nothing_new(self, how: How, numbers: list[int]) -> None:
         """Add media without settling, and the same once more, which settles them."""
@@ -397,10 +405,10 @@ def fresh(label: str | None) -> Row:
 
 
 CASES = {
-    "two workspaces": (SETTINGS, False),
-    "superseded versions deleted at once": (EAGER, False),
-    "two processes": (SETTINGS, True),
-    "two processes, superseded versions deleted at once": (EAGER, True),
+    "two workspaces": (SETTINGS, False, True),
+    "small datasets, superseded versions deleted at once": (EAGER, False, False),
+    "two processes": (SETTINGS, True, True),
+    "two processes, superseded versions deleted at once": (EAGER, True, True),
 }
 EXAMPLES, STEPS = 5, 100
 """The number of sequences in each test, with the profile ``full``, and of steps in each sequence."""
@@ -410,7 +418,7 @@ FEW_STEPS = 8
 
 def run(case: str, most: int, steps: int) -> tuple[int, int]:
     """Run a case; return the number of steps, and of those that were refused."""
-    AnyEdits.options, AnyEdits.has_second = CASES[case]
+    AnyEdits.options, AnyEdits.has_second, AnyEdits.is_large = CASES[case]
     AnyEdits.done = Counter()
     run_state_machine_as_test(AnyEdits, settings=examples(most, stateful_step_count=steps))
     all_steps = sum(AnyEdits.done.values())
