@@ -57,6 +57,8 @@ export class MapModel {
   readonly indexed = signal(0);
   private index: PointIndex | null = null;
   private etag = "";
+  /** The map that this page has had made, has begun with, or has said that somebody else made. */
+  private known = "";
   private column: string | null = null;
   private colouring = 0;
   private masking = 0;
@@ -89,6 +91,7 @@ export class MapModel {
   async start(early: Promise<Response> | null = null): Promise<void> {
     try {
       if (!(await this.read(early))) await this.make();
+      this.known = this.etag;
     } catch (error) {
       this.fail(error);
     }
@@ -104,6 +107,7 @@ export class MapModel {
       if (this.isClosed) return;
       this.isStale.value = false;
       await this.read();
+      this.known = this.etag;
     } catch (error) {
       this.fail(error);
     }
@@ -117,9 +121,11 @@ export class MapModel {
   async refresh(isMade = false): Promise<void> {
     if (this.state.peek().kind === "making") return;
     try {
-      const before = this.etag;
-      const isThere = await this.read();
-      if (isMade && isThere && before !== "" && this.etag !== before) say(t.map.madeElsewhere);
+      const isThere = await this.read(); // maybe what a refresh after an edit has read before
+      if (isMade && isThere) {
+        if (this.known !== "" && this.etag !== this.known) say(t.map.madeElsewhere);
+        this.known = this.etag;
+      }
       this.isStale.value = !isThere && this.points.peek() !== null;
       if (!isThere && this.points.peek() === null && !isMade) await this.make();
     } catch (error) {
