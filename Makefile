@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := .ci/install $(BIN)/python -c constraints.txt
+INSTALL := .ci/install $(BIN)/python --compile -c constraints.txt
 
 .PHONY: demo serve test test-all soak coverage check docs docs-serve dist wheels schema pictures notebooks bench clean
 
