@@ -90,7 +90,6 @@ def test_explore__by_a_search(run: Run, home: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_bench_search(run: Run, tmp_path: Path) -> None:
     """It prints a table and advice, or all as JSON, and writes what is asked for."""
     page = tmp_path / "b.html"
