@@ -223,7 +223,6 @@ def test_cluster__of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.only_soak
 def test_cluster__whose_connected_process_is_killed() -> None:
     """Items fail at once, and no process and no folder of the cluster is left after a few seconds, agents included."""
     with RayExecutor(workers=1) as own:

@@ -90,7 +90,6 @@ def test_abort__of_parts(on_ray: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_model__on_a_gpu(on_ray: None, tmp_path: Path, needs: list[tuple[str, float]]) -> None:
     """Workers with a GPU load the encoder by its name; batches are in order, files that are broken have no vector."""
     folder = tmp_path / "images"
