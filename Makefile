@@ -68,12 +68,14 @@ soak: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
 	$(call tests_in,/var/tmp,3) -m "soak or only_soak or law" --hypothesis-profile=soak -o faulthandler_timeout=7200
 
-# Which lines and branches of the package `make test` and `make test-all` run; takes twice their time. What a process
-# has run that is killed does not count.
+# Which lines and branches of the package `make test` and `make test-all` run, all of them or those in PATHS; takes more
+# than twice their time. What a process has run that is killed does not count.
 coverage: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py
-	$(call tests_in,$(FOLDER),2) -m "not slow and not static" --cov --cov-report=
-	$(call tests_in,$(FOLDER),3) -m "(slow or law) and not static and not only_soak" --cov --cov-append --cov-report=
+	$(BIN)/coverage erase
+	$(call tests_in,$(FOLDER),2) -m "not slow and not static" --cov --cov-report= $(PATHS)
+	$(call tests_in,$(FOLDER),3) -m "(slow or law) and not static and not only_soak" --cov --cov-append --cov-report= $(PATHS)
+	$(BIN)/coverage combine --append --quiet || true
 	$(BIN)/coverage report
 
 check: $(VENV)/.dev

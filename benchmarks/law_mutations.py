@@ -3,7 +3,7 @@
 ``python benchmarks/law_mutations.py`` runs each law on each of its mutants with seed 1; ``--seeds 1 2 3 --hard`` tries
 two further seeds where a sixth of the examples was not enough. A run has as many examples as ``make test-all``, ends
 with the first example that fails, and does not shrink it. ``--continue`` keeps the results of the last runs. The
-package is copied once, so the sources stay as they are.
+package is copied once, so the sources stay as they are. Examples of laws that are no state machines are not counted.
 
 A share of the examples counts the first ones of a run with all of them. A run with fewer has other examples, of which a
 tenth are small in both, so the shares are estimates.

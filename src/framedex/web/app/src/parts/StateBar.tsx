@@ -67,13 +67,13 @@ function Ended({ dataset }: { dataset: DatasetStatus }) {
   return (
     <div class="bar error" role="alert">
       {task?.status === "ABORTED" ? t.tasks.aborted(name ?? "", dataset.display_name) : dataset.fatal_error_msg}
-      {/* Comes first, so that it does not move under the pointer when the task is known. */}
-      <a href="/tasks">{t.navigation.tasks}</a>
       {task && (
         <Button disabledReason={whyNot("task.retry")} onClick={() => retry(task.task_id)}>
           {t.tasks.retry}
         </Button>
       )}
+      {/* Not before the text and the button are there, beside which it would move under the pointer. */}
+      {(page.value || page.error) && <a href="/tasks">{t.navigation.tasks}</a>}
     </div>
   );
 }
