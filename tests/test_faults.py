@@ -114,8 +114,7 @@ CHANGES: dict[str, Callable[[Dataset], object]] = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("change", list(CHANGES))
+@pytest.mark.parametrize("change", rest_slow(CHANGES, 0, long=6))
 def test_full_disk__changes_of_a_dataset(disk: Disk, change: str) -> None:
     """A change for which the disk has no space fails as a whole and can be done, or retried, once there is some."""
     with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:

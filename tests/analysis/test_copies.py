@@ -29,7 +29,7 @@ from framedex.encoders.gist import POSES, Gist, cells, layouts, poses
 from framedex.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.analysis.arrays import Vectors, unit
 from tests.image_files import Pixels, photo
-from tests.laws import examples
+from tests.laws import examples, rest_slow
 from tests.tuning import Tuning, tuned
 
 SIDE = 6
@@ -464,7 +464,7 @@ def workers(request: pytest.FixtureRequest) -> Iterator[Executor]:
         yield processes
 
 
-@pytest.mark.parametrize(("added", "split"), [(0, None), (0, 200), (390, None), (1, None)])
+@pytest.mark.parametrize(("added", "split"), rest_slow([(0, 200), (390, None), (0, None), (1, None)], 2, several=True))
 def test_find_candidates__in_any_blocks(workers: Executor, tuning: Tuning, added: int, split: int | None) -> None:
     """Blocks of any size on any executor give the very same pairs and numbers, also where many are equally similar."""
     vectors = grids(400, seed=5)
@@ -611,6 +611,7 @@ def test_found_pairs__law(given_pairs: list[tuple[int, int]], span: int) -> None
         assert not list(Path(folder).iterdir())
 
 
+@pytest.mark.slow
 def test_find_candidates__least_similarity() -> None:
     """Pairs below a similarity are left out, and the others keep their numbers."""
     some = spread_copies(300)

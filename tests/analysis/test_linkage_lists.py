@@ -20,7 +20,7 @@ from framedex.analysis.products import CpuProducts
 from framedex.analysis.reciprocal import ClusterLists, Search, search_in_memory
 from framedex.core.progress import ShareProgress
 from tests.analysis.arrays import Vectors, clustered, mapped, pair_f1, reference_clusters, same_partition, uniform, unit
-from tests.laws import examples
+from tests.laws import examples, rest_slow
 from tests.tuning import Tuning, tuned
 
 CUTS = (0.05, 0.12, 0.3, 0.6, 0.9)
@@ -99,7 +99,7 @@ def test_lists__are_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(uniform(300, 64, seed=2), id="uniform-high"),
     ],
 )
-@pytest.mark.parametrize("k", [3, 20, 400])
+@pytest.mark.parametrize("k", rest_slow([3, 400, 20], 2))
 def test_lists__equal_scipy(vectors: Vectors, k: int) -> None:
     """The partition at each cut equals SciPy's, even if lists are short."""
     found = clusters(vectors, k=k)

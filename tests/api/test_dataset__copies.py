@@ -33,6 +33,7 @@ from tests.gallery import VERIFYING
 from tests.growth import columns_of, ids_of, part, status_of
 from tests.image_files import Pixels, detailed, photo, resized, write
 from tests.inside import layout_of, stored_media
+from tests.laws import rest_slow
 from tests.objects import scenes
 from tests.pauses import Pause, watched
 from tests.tuning import Tuning
@@ -675,8 +676,7 @@ class TestCache:
         assert "images are not verified, because the images cannot be read" in warning
         assert (copies(dataset.duplicates()), pairs_of(dataset)) == ({"a.png": {"a_cropped.png": HALF}}, before)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("damage", DAMAGES)
+    @pytest.mark.parametrize("damage", rest_slow(DAMAGES, 0, long=4))
     def test_add_media__with_a_damaged_cache(self, dataset: Dataset, small: Path, damage: str) -> None:
         """Whatever happened to the cache, images that are added again are the copies that they were."""
         ids = ids_of(dataset)

@@ -13,6 +13,7 @@ from tests.enrichments import ENCODE, TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, status_of
 from tests.inside import stored_media
+from tests.laws import rest_slow
 from tests.pauses import FailAt, Pause, run_of, watched
 from tests.processes import start
 
@@ -72,8 +73,7 @@ def paused(workspace: Workspace, source: Dataset, pause: Pause) -> Dataset:
     return dataset
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["linking tables", "encoding images", "clustering", "writing"])
+@pytest.mark.parametrize("stage", rest_slow(["encoding images", "linking tables", "clustering", "writing"], 1))
 def test_abort__and_retry(workspace: Workspace, source: Dataset, stage: str) -> None:
     """An aborted enrichment leaves the source as it was; a retry makes what an undisturbed one makes."""
     head = stored_media(source).generation

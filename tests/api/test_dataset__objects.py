@@ -17,6 +17,7 @@ from tests.boxes import SHARED
 from tests.growth import partition, status_of
 from tests.image_files import photo, write
 from tests.inside import context_of, layout_of, stored_media
+from tests.laws import rest_slow
 from tests.objects import (
     SCENE,
     objects_in,
@@ -148,8 +149,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD)
-@pytest.mark.slow
+@pytest.mark.parametrize("kind", rest_slow(BAD, 0, long=3))
 def test_bad_box__is_left_out_alone(workspace: Workspace, folder: Path, kind: str) -> None:
     """A box that cannot be is counted, and said with its place and what would be right; the others are there."""
     things = paint_scenes(folder, ["a.png"])

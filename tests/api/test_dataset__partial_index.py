@@ -91,10 +91,12 @@ def assert_sound_parts(dataset: Dataset, whole: Dataset, rows: list[Any], first:
         assert [value is None for value in values] == [row is None for row in rows]
 
 
+SIZES = [(1, 1), (1, 30), (2, 40), (21, 30), (10, 100), (3, 3, 3), (21, 5), (22, 1, 30), (40, 2, 1)]
+"""Images of a dataset when it was made, and of each addition."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sizes", rest_slow([(1, 1), (1, 30), (2, 40), (3, 3, 3), (21, 5), (21, 30), (22, 1, 30), (40, 2, 1), (10, 100)], 3)
-)
+@pytest.mark.parametrize("sizes", rest_slow(SIZES, 3, long=5))
 def test_partial_index__agrees_with_an_index_of_all(workspace: Workspace, sizes: tuple[int, ...]) -> None:
     """Groups of duplicates and distances are those of an index of all rows; only the scale and limits are older."""
     rows = list(families(sum(sizes), seed=sum(sizes)))

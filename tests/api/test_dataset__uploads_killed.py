@@ -242,7 +242,7 @@ TASKS = [(kind, point) for point in ("encoding", "started", "collected", "in com
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "point"), rest_slow(TASKS, 2, several=True))
+@pytest.mark.parametrize(("kind", "point"), rest_slow(TASKS, 2, several=True, long=6))
 def test_process__killed(tmp_path: Path, kind: str, point: str) -> None:
     """A killed task is FAILED and can be retried by another process; before its start the transaction stays open."""
     transaction = prepared(tmp_path, kind)

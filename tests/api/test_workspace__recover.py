@@ -82,7 +82,7 @@ def test_workspace__open_without_catalog_says_recover(home: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", rest_slow(["cut", "zeros", "text", "empty", "header"], 1))
+@pytest.mark.parametrize("damage", rest_slow(["cut", "zeros", "text", "empty", "header"], 1, long=3))
 def test_recover__damaged_catalog_is_kept_aside(home: Path, damage: str) -> None:
     """A catalog that cannot be read is kept under another name, with its log, and a new one takes its place."""
     with Workspace(home, settings=SETTINGS) as workspace:

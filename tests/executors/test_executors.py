@@ -96,6 +96,7 @@ def test_processes__repeat_what_was_lost(processes: ProcessExecutor, tmp_path: P
     assert processes.call(work.square, 4) == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGSEGV, "SIGSEGV"), (signal.SIGKILL, "SIGKILL")])
 def test_processes__that_always_end(processes: ProcessExecutor, number: int, name: str) -> None:
     """An item that ends its process each time is given up, with the reason; others go on."""
@@ -271,6 +272,7 @@ def test_functions__many(executor: Executor) -> None:
             assert list(executor.map(each, range(3))) == [each.number * 1000 + item for item in range(3)]
 
 
+@pytest.mark.slow
 def test_functions__are_not_kept(processes: ProcessExecutor) -> None:
     """Of functions only the last few are kept: they may refer to large arrays."""
     first = partial(work.square)

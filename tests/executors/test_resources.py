@@ -21,7 +21,9 @@ from tests.executors import work
 processes = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 
 
-@pytest.fixture(scope="module", params=[ThreadExecutor, pytest.param(ProcessExecutor, marks=processes)])
+@pytest.fixture(
+    scope="module", params=[ThreadExecutor, pytest.param(ProcessExecutor, marks=[processes, pytest.mark.slow])]
+)
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executor]:
     """Each executor of this machine, with three workers, 100 bytes and a GPU."""
     with request.param(3, memory=100, gpus=1) as made:

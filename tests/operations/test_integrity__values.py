@@ -17,43 +17,43 @@ from tests.manifests import contents_of_all
 
 OF_DATASETS = [
     "UPDATE generations SET summary = '{x'",
-    "UPDATE generations SET summary = '[]'",
     'UPDATE generations SET tables = \'{"media": "x"}\'',
+    "UPDATE datasets SET status = 'NOPE'",
+    "UPDATE datasets SET name = CAST(x'ff' || id AS TEXT)",
+    "UPDATE snapshots SET reason = 'NOPE'",
+    "UPDATE source_roots SET path = 3",
+    "UPDATE saved_views SET vql = '{x'",
+    "UPDATE generations SET dataset_id = 'nobody'",
+    "UPDATE saved_views SET created_at = 'xx'",
+    "UPDATE generations SET summary = '[]'",
     "UPDATE generations SET embedding_config = '{x'",
     "UPDATE generations SET created_at = 'xx'",
     "UPDATE generations SET n_images = 'abc'",
-    "UPDATE generations SET dataset_id = 'nobody'",
     "UPDATE generations SET id = CAST(x'ff' AS TEXT) WHERE id = (SELECT head FROM datasets LIMIT 1)",
-    "UPDATE datasets SET status = 'NOPE'",
     "UPDATE datasets SET created_at = 'xx'",
     "UPDATE datasets SET created_at = 7",
     "UPDATE datasets SET embedding_config = '{\"encoder\": 3}'",
-    "UPDATE datasets SET name = CAST(x'ff' || id AS TEXT)",
     "UPDATE datasets SET id = 'x' || id",
-    "UPDATE snapshots SET reason = 'NOPE'",
     "UPDATE snapshots SET created_at = '2020-01-01T00:00:00'",
-    "UPDATE source_roots SET path = 3",
-    "UPDATE saved_views SET vql = '{x'",
     "UPDATE saved_views SET vql = '{}' WHERE name = 'kept'",
     "UPDATE saved_views SET entity_type = 'NOPE'",
-    "UPDATE saved_views SET created_at = 'xx'",
     "UPDATE saved_views SET first_batch = 'x'",
     "DELETE FROM datasets",
     "DELETE FROM datasets WHERE name = 'others'",
 ]
 OF_TASKS = [
     "UPDATE tasks SET status = 'NOPE'",
-    "UPDATE tasks SET task_type = 'NOPE'",
     "UPDATE tasks SET config = '{x'",
-    "UPDATE tasks SET config = '[]'",
-    "UPDATE tasks SET result = '{x'",
-    "UPDATE tasks SET start_time = 'xx'",
     "UPDATE tasks SET status = 'RUNNING', heartbeat_at = 'xx'",
-    "UPDATE trend_points SET timestamp = 'xx'",
     "UPDATE trend_points SET count = -1",
     "UPDATE exports SET status = 'NOPE'",
-    "UPDATE journal SET change = '{x'",
     "UPDATE journal SET file = '../../../catalog.db'",
+    "UPDATE tasks SET result = '{x'",
+    "UPDATE tasks SET task_type = 'NOPE'",
+    "UPDATE tasks SET config = '[]'",
+    "UPDATE tasks SET start_time = 'xx'",
+    "UPDATE trend_points SET timestamp = 'xx'",
+    "UPDATE journal SET change = '{x'",
     "UPDATE journal SET created_at = 'xx'",
     "UPDATE journal SET n_media = -1",
     "INSERT INTO leases SELECT id, id, 'x', 'x', 'x', 'x' FROM datasets",
@@ -103,7 +103,7 @@ def run(*arguments: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("statement", rest_slow(OF_DATASETS, 3))
+@pytest.mark.parametrize("statement", rest_slow(OF_DATASETS, 3, long=10))
 def test_check__wrong_values_are_rebuilt_from_the_manifests(before: dict[str, Any], home: Path, statement: str) -> None:
     """Rows of datasets with a wrong value are found; a repair takes them from the folders of the datasets."""
     change(home, statement)
@@ -116,7 +116,7 @@ def test_check__wrong_values_are_rebuilt_from_the_manifests(before: dict[str, An
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("statement", rest_slow(OF_TASKS, 3))
+@pytest.mark.parametrize("statement", rest_slow(OF_TASKS, 3, long=7))
 def test_check__wrong_values_of_the_history_are_removed(before: dict[str, Any], home: Path, statement: str) -> None:
     """Rows of tasks and exports with a wrong value are found; a repair removes them."""
     change(home, statement)
@@ -128,7 +128,7 @@ def test_check__wrong_values_of_the_history_are_removed(before: dict[str, Any], 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS[-1:]], 3, long=8))
+@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS[-1:]], 3, long=5))
 def test_recover__wrong_values(before: dict[str, Any], home: Path, statement: str) -> None:
     """A catalog with a wrong value is not sound, so it can be recovered."""
     change(home, statement)

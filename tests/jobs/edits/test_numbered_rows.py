@@ -11,6 +11,7 @@ from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS
 from tests.growth import part
 from tests.inside import stored_media
+from tests.laws import rest_slow
 from tests.prepared import prepared
 from tests.tuning import Tuning
 
@@ -29,8 +30,9 @@ def assert_taken(dataset: Dataset) -> None:
     assert [each.to_pylist() for each in taken] == [expected.column(name).to_pylist() for name in COLUMNS]
 
 
-@pytest.mark.parametrize("many", [0, 64])
-@pytest.mark.parametrize("cache_bytes", [0, 2**24])
+@pytest.mark.parametrize(
+    ("many", "cache_bytes"), rest_slow([(0, 2**24), (64, 0), (0, 0), (64, 2**24)], 2, several=True)
+)
 def test_take__follows_deletions_and_edits(tmp_path: Path, tuning: Tuning, many: int, cache_bytes: int) -> None:
     """Columns are taken from memory and from files with the same result, also after several deletions and edits."""
     tuning.looked_up_share = many

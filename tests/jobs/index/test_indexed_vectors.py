@@ -17,6 +17,7 @@ from framedex.storage.table_versions import Table
 from tests.analysis.arrays import clustered, uniform
 from tests.jobs.fakes import StopAt
 from tests.jobs.index.test_index import CUTS, build
+from tests.laws import rest_slow
 from tests.tuning import Tuning
 
 SMALL = 1_000_000
@@ -67,7 +68,7 @@ def test_index__by_groups_is_that_in_memory(table: Table, tmp_path: Path, execut
     assert by_groups.thresholds == pytest.approx(in_memory.thresholds, abs=1e-5)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.2, 0.34, 0.6, 0.91])
+@pytest.mark.parametrize("share", rest_slow([0.02, 0.6, 0.2, 0.34, 0.91], 2))
 def test_index__by_groups_leaves_nothing_when_it_stops(table: Table, tmp_path: Path, share: float) -> None:
     """A request to stop ends it in any stage; then no temporary file and no new version are there."""
     stop = StopAt(share)
