@@ -8,8 +8,9 @@ from framedex.operations.backups.backup import make_backup
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover
 from framedex.operations.monitoring import evaluate_all
+from framedex.operations.relocation import relocate
 from framedex.operations.vacuum import vacuum
-from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, VacuumResult
+from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, Relocation, VacuumResult
 from framedex.render.progress import progress_bar
 
 
@@ -111,6 +112,48 @@ class WorkspaceUpkeep(WorkspaceHandle):
         """
         with progress_bar("Checking") as progress:
             return check(self._context, names or None, repair=repair, progress=progress)
+
+    def relocate(
+        self,
+        old: str | os.PathLike[str],
+        new: str | os.PathLike[str],
+        *,
+        check: bool = False,
+        force: bool = False,
+    ) -> Relocation:
+        """Tell all datasets that a source folder is at another place now; return what was compared.
+
+        For a folder that was moved or renamed, a bucket that was copied, and a backup that was restored on another
+        machine. All datasets of all namespaces that have the folder as a source, or a folder below it, get the new
+        place in one transaction. Media ids, edits, snapshots and the journal stay as they are; clones are datasets of
+        their own, and are relocated, too. No image is read again, and no file is changed.
+
+        All files are looked for at the new place, and their sizes compared; a sample of 32 to 64 files of each source
+        is compared by content, as long as that is less than 1 GiB.
+
+        Args:
+            old: the folder, or the URI ``s3://bucket/folder``, where the files were; it need not exist.
+            new: where they are now; a folder, or a URI.
+            check: only compare, and change nothing.
+            force: go on although files differ, or more than half of them are missing.
+
+        Raises:
+            InvalidInput: a place is none, or both are the same.
+            NotFound: no dataset has *old*, or a folder below it, as a source; the message lists the sources.
+            Forbidden: the settings do not allow to read at the new place.
+            Conflict: files differ or are missing, a source would contain another one of the same dataset, or a task of
+                one of the datasets is running. Nothing is changed; with *check* the record has the reason instead.
+            ReadOnly: the workspace was opened read-only, and *check* is not set.
+
+        Examples:
+            >>> import os
+            >>> os.rename("new", "newer")
+            >>> moved = ws.relocate("new", "newer")
+            >>> [(each.dataset_name, each.files, each.missing, each.compared) for each in moved.roots]
+            [('new', 3, 0, 3)]
+        """
+        with progress_bar("Comparing") as progress:
+            return relocate(self._context, old, new, check=check, force=force, progress=progress)
 
     def disk_usage(self) -> DiskUsage:
         """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free.

@@ -57,6 +57,7 @@ from framedex.records.people import (
     UserSession,
 )
 from framedex.records.snapshots import Snapshot, SnapshotReason, StateCounts
+from framedex.records.sources import RelocatedRoot, Relocation
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
 from framedex.records.views import (
@@ -124,6 +125,8 @@ __all__ = [
     "Profile",
     "Record",
     "RecoveryResult",
+    "RelocatedRoot",
+    "Relocation",
     "RestoreResult",
     "SavedViewRecord",
     "Snapshot",
