@@ -117,6 +117,10 @@ class Place:
         for bucket, _, _ in places:
             yield next(of_bucket[bucket])
 
+    def know(self, objects: pa.Table) -> None:
+        """Take a listing of the root: the columns ``path``, relative to it, ``size_bytes`` and ``modified_ns``."""
+        self._listings[self.root] = objects.rename_columns({"path": "key"})
+
     def objects(self, store: ObjectStore, uri: str) -> pa.Table | str:
         """Return the objects below a folder, which is listed once; or why they cannot be listed, in words."""
         if uri not in self._listings:

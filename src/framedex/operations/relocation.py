@@ -105,8 +105,8 @@ def relocate(
     """
     if not check:
         context.catalog.check_writable()
-    before, after = _place(old), _place(new)
-    _check_allowed(after, context.settings)
+    before, after = place_of(old), place_of(new)
+    check_allowed_place(after, context.settings)
     with context.catalog.read() as connection:
         moving, notes, clash = _find(connection, before, after, namespace)
     places: dict[tuple[str, AssumedRole | None], Place] = {}
@@ -141,7 +141,7 @@ def _shown(path: str) -> str:
     return text_of_path(path)[0]
 
 
-def _place(path: str | os.PathLike[str]) -> str:
+def place_of(path: str | os.PathLike[str]) -> str:
     """Return a folder as roots are stored: an absolute path that keeps links, or the URI of a folder.
 
     Raises:
@@ -157,7 +157,7 @@ def _place(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(user_path(path))  # noqa: PTH100 - keeps links, unlike resolve
 
 
-def _check_allowed(place: str, settings: Settings) -> None:
+def check_allowed_place(place: str, settings: Settings) -> None:
     """Check that files may be read at a place.
 
     Raises:

@@ -57,7 +57,7 @@ from framedex.records.people import (
     UserSession,
 )
 from framedex.records.snapshots import Snapshot, SnapshotReason, StateCounts
-from framedex.records.sources import RelocatedRoot, Relocation
+from framedex.records.sources import LostSource, MissingFile, RelocatedRoot, Relocation, SyncResult
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
 from framedex.records.views import (
@@ -113,8 +113,10 @@ __all__ = [
     "JournalStep",
     "LabelCount",
     "LabelDecision",
+    "LostSource",
     "MediaIssue",
     "MediaItem",
+    "MissingFile",
     "ModelStatus",
     "Notification",
     "NotificationMetadata",
@@ -134,6 +136,7 @@ __all__ = [
     "SourceType",
     "StateCounts",
     "StoredTable",
+    "SyncResult",
     "Tag",
     "TaskFilters",
     "TaskPage",

@@ -3,6 +3,57 @@
 from framedex.records.base import Record
 
 
+class LostSource(Record):
+    """A source folder of a dataset of which no file can be found.
+
+    ``source`` is the folder, or the URI of a folder; ``files`` counts the images and videos that the dataset has of it;
+    ``reason`` says in words why they cannot be found.
+    """
+
+    dataset_id: str
+    dataset_name: str
+    source: str
+    files: int
+    reason: str
+
+
+class MissingFile(Record):
+    """A file of a dataset that is gone or cannot be read now.
+
+    ``media_id`` is the id of the image, or that of the first frame of a video. ``file_path`` is where it was, and
+    ``reason`` what is wrong. ``is_gone`` is False for a file that may still be there, as one without read permission.
+    """
+
+    media_id: str
+    file_path: str
+    reason: str
+    is_gone: bool
+
+
+class SyncResult(Record):
+    """What :meth:`framedex.Dataset.sync` found, and whether it was applied.
+
+    ``new`` counts files that are in the folders of the dataset and not in the dataset, ``changed`` those with other
+    content, ``moved`` those that are at another place now, ``missing`` those that are gone, and ``back`` those that
+    were marked as missing and are there again. ``removed`` counts media that were removed from the dataset.
+    ``examples`` has, for each of these, the paths of up to 100 files. ``unreadable`` counts files that cannot be read
+    now, by reason. ``lost`` has the sources of which no file can be found; their files do not count as missing.
+    ``notes`` are sentences about what was not looked at.
+    """
+
+    is_applied: bool
+    new: int
+    changed: int
+    moved: int
+    missing: int
+    back: int
+    removed: int
+    unreadable: dict[str, int]
+    lost: list[LostSource]
+    examples: dict[str, list[str]]
+    notes: list[str]
+
+
 class RelocatedRoot(Record):
     """A source folder of a dataset that a relocation moves.
 
