@@ -77,7 +77,7 @@ def test_sync__renamed_folder(dataset: Dataset, workspace: Workspace, folder: Pa
     dataset.tag(ids[:1], "kept")
     dataset.basket.add(ids[1:2])
     dataset.not_duplicates(ids[:2])
-    view = dataset.save_view("two", vql.ids(ids[:2]))
+    view = dataset.save_view("two", dataset.where(vql.ids(ids[:2])))
     boxes = folder.parent / "boxes.csv"
     boxes.write_text("filename,col_x,row_y,width,height,label\n000.png,10,10,50,50,cat\n")
     dataset.add_objects(boxes)
@@ -86,7 +86,7 @@ def test_sync__renamed_folder(dataset: Dataset, workspace: Workspace, folder: Pa
     for path in list(folder.glob("*.png")):
         path.rename(folder / "below" / f"a-{path.name}")
     assert counts(dataset.sync(apply=True)) == {"moved": 6}
-    assert list(dataset.view.media_ids()) == ids and places(dataset)["a-003.png"] == ("3",)
+    assert list(dataset.view.media_ids()) == ids and places(dataset)["below/a-003.png"] == ("3",)
     assert list(dataset.where(vql.tags("kept")).media_ids()) == ids[:1]
     assert list(dataset.basket.media_ids()) == ids[1:2]
     assert len(dataset.duplicate_decisions()) == 1 and view.view.count() == 2
@@ -372,3 +372,31 @@ def _check(dataset: Dataset, folder: Path, before: dict[str, bytes]) -> None:
     assert not (again.new or again.changed or again.moved or again.back)
     dataset.add_media(folder)
     assert dataset.count() == count and _rows(dataset, folder) == after
+
+
+def test_check__source_files(dataset: Dataset, workspace: Workspace, folder: Path) -> None:
+    """A check of files names those that are missing, with their content those that changed; without it neither."""
+    before = (folder / "000.png").stat()
+    data = bytearray((folder / "000.png").read_bytes())
+    data[-20] ^= 1
+    (folder / "000.png").write_bytes(data)
+    os.utime(folder / "000.png", ns=(before.st_atime_ns, before.st_mtime_ns))
+    (folder / "001.png").unlink()
+    assert workspace.check().is_sound
+    assert [each.path for each in workspace.check(files=True).findings] == [str(folder / "001.png")]
+    found = workspace.check(files=True, content=True)
+    assert sorted(each.path for each in found.findings) == [str(folder / "000.png"), str(folder / "001.png")]
+    assert (found.counts["source files"], found.counts["source files compared"]) == (6, 5)
+    shutil.rmtree(folder)
+    (finding,) = workspace.check(files=True).findings
+    assert finding.path == str(folder) and "6 files" in finding.fault and "relocate" in finding.remedy
+    with pytest.raises(InvalidInput, match="files=True"):
+        workspace.check(content=True)
+
+
+def test_add_media__gone_files(dataset: Dataset, folder: Path) -> None:
+    """An addition counts the files of its folder that the dataset has and that are gone."""
+    (folder / "001.png").unlink()
+    task = dataset.add_media(folder)
+    assert dataset.skipped["files of it that are gone"] == 1
+    assert "1 file is gone" in task.record.status_message

@@ -90,7 +90,9 @@ class WorkspaceUpkeep(WorkspaceHandle):
         with progress_bar("Freeing") as progress:
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
-    def check(self, *names: str, repair: bool = False) -> CheckResult:
+    def check(
+        self, *names: str, repair: bool = False, files: bool = False, content: bool = False
+    ) -> CheckResult:
         """Verify the catalog, the tables, journals, uploaded files and caches of datasets, and users; return findings.
 
         All data is read once, in blocks. Other processes may read and write at the same time.
@@ -101,8 +103,11 @@ class WorkspaceUpkeep(WorkspaceHandle):
             repair: repair the findings where possible: delete damaged caches and leftovers, rewrite manifests, and
                 rebuild missing, outdated or damaged catalog entries from the manifest in the dataset's folder. The
                 field ``repaired`` of a finding has the outcome.
+            files: also look for the source files of datasets: what is missing or cannot be read is a finding.
+            content: with *files*: also compare their content with what was indexed, which reads all of them.
 
         Raises:
+            InvalidInput: *content* is set without *files*.
             NotFound: a dataset does not exist.
             ReadOnly: *repair* is set, and the workspace was opened read-only.
 
@@ -111,7 +116,9 @@ class WorkspaceUpkeep(WorkspaceHandle):
             {'datasets': 1, 'table versions': ..., 'columns': ..., 'journal files': 2, ...}
         """
         with progress_bar("Checking") as progress:
-            return check(self._context, names or None, repair=repair, progress=progress)
+            return check(
+                self._context, names or None, repair=repair, files=files, content=content, progress=progress
+            )
 
     def relocate(
         self,

@@ -49,7 +49,7 @@ _UNWATCHED = (
 )
 
 
-class _File(NamedTuple):
+class SourceFile(NamedTuple):
     """A file that a dataset has."""
 
     id: str
@@ -128,7 +128,6 @@ class _Comparison:
         self._context, self._media, self._step = context, media, step
         self._summary = media.generation.summary
         self._roots = list(media.roots)
-        self._places: dict[tuple[str, AssumedRole | None], Place] = {}
         self._notes: list[str] = []
         self._examples: dict[str, list[str]] = defaultdict(list)
         self._counts = Counter[str]()
@@ -136,8 +135,8 @@ class _Comparison:
     def plan(self, sources: Sequence[str | os.PathLike[str]], *, mark_lost: bool) -> SyncPlan:
         """Return the plan."""
         marked = marked_files(self._media)
-        gone, present, unreadable = dict[str, _File](), dict[int, int](), Counter[str]()
-        back: list[_File] = []
+        gone, present, unreadable = dict[str, SourceFile](), dict[int, int](), Counter[str]()
+        back: list[SourceFile] = []
         faults: dict[int, str] = {}
         of_root = Counter[int]()
         for file, look in self._looks(faults):
@@ -219,35 +218,19 @@ class _Comparison:
         if len(self._examples[kind]) < _EXAMPLES:
             self._examples[kind].append(text_of_path(shown)[0])
 
-    def _shown(self, file: _File) -> str:
+    def _shown(self, file: SourceFile) -> str:
         return file.path if file.root is None else locate(self._media.roots[file.root], file.path)
 
-    def _place(self, root: str, role: AssumedRole | None) -> Place:
-        return self._places.setdefault((root, role), Place(root, self._context.settings, role))
-
-    def _looks(self, faults: dict[int, str]) -> Iterator[tuple[_File, Look]]:
-        """Yield each file with what is at its place; fill in the faults of roots."""
+    def _looks(self, faults: dict[int, str]) -> Iterator[tuple[SourceFile, Look]]:
         unchecked = 0
-        for block in read_files(self._media):
+        for file, look in looks_of(self._context, self._media, faults):
             self._step()
-            of_root: dict[int | None, list[_File]] = defaultdict(list)
-            for file in _files(block):
-                of_root[file.root].append(file)
-            for number, files in of_root.items():
-                if number is None:
-                    lacking = [each for each in files if not _has_uri(each)]
-                    unchecked += len(files) - len(lacking)
-                    yield from ((each, Look(fault=GONE)) for each in lacking)
-                    continue
-                root = self._media.roots[number]
-                if root == BLOBS_ROOT:
-                    continue
-                place = self._place(root, self._summary.role_of(number))
-                if number not in faults and (fault := place.fault()) is not None:
-                    faults[number] = fault
-                yield from zip(files, place.look([each.path for each in files]), strict=True)
+            unchecked += look is NOT_LOOKED_AT
+            if look is not NOT_LOOKED_AT:
+                yield file, look
         if unchecked:
-            self._notes.append(f"{counted(unchecked, 'files')} that a table names by URIs of their own are not looked at")
+            files = counted(unchecked, "files", "are")
+            self._notes.append(f"{files} not looked at, as a table names them by URIs of their own")
 
     def _found(
         self, sources: Sequence[str | os.PathLike[str]], faults: Mapping[int, str]
@@ -304,7 +287,7 @@ class _Comparison:
         for each in sources:
             root = place_of(each)
             check_allowed_place(root, self._context.settings)
-            if (fault := self._place(root, None).fault()) is not None:
+            if (fault := Place(root, self._context.settings).fault()) is not None:
                 raise InvalidInput(f"files cannot be looked for in {text_of_path(root)[0]}: {fault}")
             if (source := self._source(root, None)) is not None:
                 yield None, source
@@ -328,16 +311,16 @@ class _Comparison:
         self._roots.append(root)
         return len(self._roots) - 1, ""
 
-    def _rows_of(self, ids: Sequence[str]) -> dict[str, _File]:
+    def _rows_of(self, ids: Sequence[str]) -> dict[str, SourceFile]:
         """Return the files of the dataset with some ids."""
-        chosen, found = pa.array(ids, pa.string()), dict[str, _File]()
+        chosen, found = pa.array(ids, pa.string()), dict[str, SourceFile]()
         for block in read_files(self._media) if ids else ():
             found |= {each.id: each for each in _files(block.filter(pc.is_in(block["id"], value_set=chosen)))}
         return found
 
-    def _moves(self, absent: Mapping[str, _File], found: Sequence[_Found]) -> dict[str, int]:
+    def _moves(self, absent: Mapping[str, SourceFile], found: Sequence[_Found]) -> dict[str, int]:
         """Return which files have moved: by the id of the row the number of the found file with its content."""
-        by_size: dict[tuple[int, bool], list[_File]] = defaultdict(list)
+        by_size: dict[tuple[int, bool], list[SourceFile]] = defaultdict(list)
         for file in absent.values():
             if file.size_bytes is not None and file.content_hash is not None:
                 by_size[file.size_bytes, file.is_video].append(file)
@@ -369,7 +352,7 @@ class _Comparison:
 
     def _lost(
         self,
-        gone: Mapping[str, _File],
+        gone: Mapping[str, SourceFile],
         moves: Mapping[str, int],
         faults: Mapping[int, str],
         of_root: Mapping[int, int],
@@ -397,6 +380,37 @@ class _Comparison:
         )
 
 
+NOT_LOOKED_AT = Look(fault="it is not looked at")
+"""Stands for a file that a table names by a URI of its own."""
+
+
+def looks_of(context: Context, media: Media, faults: dict[int, str]) -> Iterator[tuple[SourceFile, Look]]:
+    """Yield each file of a dataset with what is at its place; uploaded files are left out.
+
+    Args:
+        context: the open workspace.
+        media: the media.
+        faults: gets the reason why nothing below a source root can be found, by its number, before its files.
+    """
+    places: dict[int, Place] = {}
+    for block in read_files(media):
+        of_root: dict[int | None, list[SourceFile]] = defaultdict(list)
+        for file in _files(block):
+            of_root[file.root].append(file)
+        for number, files in of_root.items():
+            if number is None:
+                yield from ((each, NOT_LOOKED_AT if _has_uri(each) else Look(fault=GONE)) for each in files)
+                continue
+            root = media.roots[number]
+            if root == BLOBS_ROOT:
+                continue
+            if number not in places:
+                places[number] = Place(root, context.settings, media.generation.summary.role_of(number))
+                if (fault := places[number].fault()) is not None:
+                    faults[number] = fault
+            yield from zip(files, places[number].look([each.path for each in files]), strict=True)
+
+
 def marked_files(media: Media) -> frozenset[str]:
     """Return the ids of the images and videos that are marked as missing."""
     if MISSING_SINCE.name not in media.table.schema.names:
@@ -409,10 +423,10 @@ def marked_files(media: Media) -> frozenset[str]:
     )
 
 
-def _files(block: pa.Table) -> Iterator[_File]:
+def _files(block: pa.Table) -> Iterator[SourceFile]:
     for row in block.to_pylist():
         path = path_of_text(row["path"], row["path_raw"])
-        yield _File(row["id"], row["root"], path, row["size_bytes"], row["content_hash"], row["table"] == VIDEOS)
+        yield SourceFile(row["id"], row["root"], path, row["size_bytes"], row["content_hash"], row["table"] == VIDEOS)
 
 
 def _first_frames(media: Media, video_ids: Sequence[str]) -> dict[str, str]:
@@ -435,12 +449,12 @@ def media_of_files(media: Media, file_ids: frozenset[str]) -> list[str]:
     return found
 
 
-def _has_uri(file: _File) -> bool:
+def _has_uri(file: SourceFile) -> bool:
     """Return whether a file without a root is named by a path or a URI of its own; else another is at its place."""
     return os.path.isabs(file.path) or ":" in file.path  # noqa: PTH117 - any bytes
 
 
-def _has_same_name(file: _File, found: _Found) -> bool:
+def _has_same_name(file: SourceFile, found: _Found) -> bool:
     return file.path.rpartition("/")[2] == found.path.rpartition("/")[2]
 
 
