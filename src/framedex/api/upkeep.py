@@ -4,13 +4,15 @@ import os
 
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.handle import WorkspaceHandle
+from framedex.api.record_list import RecordList
 from framedex.operations.backups.backup import make_backup
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover
 from framedex.operations.monitoring import evaluate_all
 from framedex.operations.relocation import relocate
+from framedex.operations.sources import list_sources
 from framedex.operations.vacuum import vacuum
-from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, Relocation, VacuumResult
+from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, Relocation, SourceState, VacuumResult
 from framedex.render.progress import progress_bar
 
 
@@ -161,6 +163,17 @@ class WorkspaceUpkeep(WorkspaceHandle):
         """
         with progress_bar("Comparing") as progress:
             return relocate(self._context, old, new, check=check, force=force, progress=progress)
+
+    def sources(self) -> list[SourceState]:
+        """Return the source folders of all datasets of all namespaces, and whether they can be found.
+
+        Uploads have no source folder. A bucket is listed, which takes a while if it has many objects.
+
+        Examples:
+            >>> [(each.dataset_name, each.n_media, each.fault) for each in ws.sources()]
+            [('new', 3, None), ('pets', 33, None)]
+        """
+        return RecordList(list_sources(self._context))
 
     def disk_usage(self) -> DiskUsage:
         """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free.

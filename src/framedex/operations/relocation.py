@@ -89,7 +89,6 @@ def relocate(
     *,
     check: bool = False,
     force: bool = False,
-    namespace: str | None = None,
     progress: Progress | None = None,
 ) -> Relocation:
     """Relocate source folders; see :meth:`framedex.Workspace.relocate`.
@@ -100,7 +99,6 @@ def relocate(
         new: where they are now.
         check: only compare the files.
         force: go on although files are missing or different.
-        namespace: only datasets of this namespace; None for all.
         progress: called with the stage and the share that is done; raises to stop.
     """
     if not check:
@@ -108,7 +106,7 @@ def relocate(
     before, after = place_of(old), place_of(new)
     check_allowed_place(after, context.settings)
     with context.catalog.read() as connection:
-        moving, notes, clash = _find(connection, before, after, namespace)
+        moving, notes, clash = _find(connection, before, after)
     places: dict[tuple[str, AssumedRole | None], Place] = {}
     tallies = []
     for number, root in enumerate(moving):
@@ -170,7 +168,7 @@ def check_allowed_place(place: str, settings: Settings) -> None:
 
 
 def _find(
-    connection: Any, before: str, after: str, namespace: str | None
+    connection: Any, before: str, after: str
 ) -> tuple[list[_Root], list[str], _Obstacle | None]:
     """Return the roots that move, notes, and what keeps all of them from moving.
 
@@ -180,7 +178,7 @@ def _find(
     """
     if before == after:
         raise InvalidInput(f"the old and the new place are the same: {_shown(before)}")
-    records = datasets.list_datasets(connection, namespace)
+    records = datasets.list_datasets(connection)
     of_dataset = {each.id: datasets.get_roots(connection, each.id) for each in records}
     every = {root for roots in of_dataset.values() for root in roots if root != BLOBS_ROOT}
     start = before if any(below(before, root) is not None for root in every) else _same_place(before, every)

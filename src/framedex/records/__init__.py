@@ -57,7 +57,7 @@ from framedex.records.people import (
     UserSession,
 )
 from framedex.records.snapshots import Snapshot, SnapshotReason, StateCounts
-from framedex.records.sources import LostSource, MissingFile, RelocatedRoot, Relocation, SyncResult
+from framedex.records.sources import LostSource, MissingFile, RelocatedRoot, Relocation, SourceState, SyncResult
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
 from framedex.records.views import (
@@ -133,6 +133,7 @@ __all__ = [
     "SavedViewRecord",
     "Snapshot",
     "SnapshotReason",
+    "SourceState",
     "SourceType",
     "StateCounts",
     "StoredTable",

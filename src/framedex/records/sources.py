@@ -3,6 +3,20 @@
 from framedex.records.base import Record
 
 
+class SourceState(Record):
+    """A source folder of a dataset, and whether it can be found.
+
+    ``source`` is the folder, or the URI of a folder; ``n_media`` counts the media below it. ``fault`` says in words why
+    nothing below it can be found; None for a folder that answers.
+    """
+
+    dataset_id: str
+    dataset_name: str
+    source: str
+    n_media: int
+    fault: str | None
+
+
 class LostSource(Record):
     """A source folder of a dataset of which no file can be found.
 
@@ -38,7 +52,8 @@ class SyncResult(Record):
     were marked as missing and are there again. ``removed`` counts media that were removed from the dataset.
     ``examples`` has, for each of these, the paths of up to 100 files. ``unreadable`` counts files that cannot be read
     now, by reason. ``lost`` has the sources of which no file can be found; their files do not count as missing.
-    ``notes`` are sentences about what was not looked at.
+    ``notes`` are sentences about what was not looked at. ``task_id`` is the last task that was started; without
+    waiting, what is left is done by another call after it.
     """
 
     is_applied: bool
@@ -52,6 +67,7 @@ class SyncResult(Record):
     lost: list[LostSource]
     examples: dict[str, list[str]]
     notes: list[str]
+    task_id: str | None = None
 
 
 class RelocatedRoot(Record):

@@ -9,10 +9,12 @@ from framedex.core.checks import check_flag
 from framedex.errors import InvalidInput
 from framedex.operations.additions import check_allowed, start_addition
 from framedex.operations.context import open_media
+from framedex.operations.sources import list_sources
 from framedex.operations.starting import wait_for
 from framedex.operations.sync import SyncPlan, addition_of, apply_sync, media_of_files, missing_files, plan_sync
-from framedex.records import MissingFile, SyncResult
+from framedex.records import MissingFile, SourceState, SyncResult
 from framedex.render.progress import progress_bar
+from framedex.tasks import Task
 
 
 class DatasetSources(DatasetLifecycle):
@@ -40,6 +42,7 @@ class DatasetSources(DatasetLifecycle):
         remove: bool = False,
         sources: Sequence[str | os.PathLike[str]] = (),
         mark_lost: bool = False,
+        wait: bool = True,
     ) -> SyncResult:
         """Compare the dataset with its folders and buckets; return what is new, changed, moved, missing, or back.
 
@@ -58,6 +61,8 @@ class DatasetSources(DatasetLifecycle):
             sources: further folders or URIs of folders in which files that are gone are looked for. Their other files
                 are not added.
             mark_lost: mark the files of sources of which nothing can be found, too.
+            wait: with *apply*: return when all is done. Otherwise only the first task is started, and what is left is
+                done by another call after it.
 
         Raises:
             InvalidInput: an argument cannot be used, or a further folder cannot be read.
@@ -75,7 +80,7 @@ class DatasetSources(DatasetLifecycle):
             >>> ds.sync(apply=True).moved, ds.sync().moved
             (1, 0)
         """
-        for name, value in (("apply", apply), ("remove", remove), ("mark_lost", mark_lost)):
+        for name, value in (("apply", apply), ("remove", remove), ("mark_lost", mark_lost), ("wait", wait)):
             check_flag(name, value)
         if isinstance(sources, str | os.PathLike):
             sources = [sources]
@@ -96,11 +101,24 @@ class DatasetSources(DatasetLifecycle):
             check_allowed(self._context)
             made = apply_sync(self._context, self.id, plan)
         removed = media_of_files(open_media(self._context, self.id), made.gone) if remove else []
+        tasks = list[Task]()
         if removed:
-            self.delete_media(removed)
-        for folder in made.folders:
+            tasks = [self.delete_media(removed, wait=wait)]
+        for folder in made.folders if wait or not removed else []:
             request = addition_of(self._context, self.id, folder)
-            task = start_addition(self._context, self.id, request, auto_reindex=False, show_progress=True)
-            wait_for(task, "Adding")
-            self.task = task
-        return made.result.model_copy(update={"is_applied": True, "removed": len(removed)})
+            self.task = start_addition(self._context, self.id, request, auto_reindex=False, show_progress=wait)
+            tasks.append(self.task)
+            if not wait:
+                break
+            wait_for(self.task, "Adding")
+        last = tasks[-1].id if tasks else None
+        return made.result.model_copy(update={"is_applied": True, "removed": len(removed), "task_id": last})
+
+    def sources(self) -> list[SourceState]:
+        """Return the source folders of the dataset, and whether they can be found.
+
+        Examples:
+            >>> [(each.n_media, each.fault) for each in ds.sources()]
+            [(33, None)]
+        """
+        return RecordList(list_sources(self._context, self.id))
