@@ -167,7 +167,7 @@ class WorkspaceUpkeep(WorkspaceHandle):
     def sources(self) -> list[SourceState]:
         """Return the source folders of all datasets of all namespaces, and whether they can be found.
 
-        Uploads have no source folder. A bucket is listed, which takes a while if it has many objects.
+        Uploads have no source folder.
 
         Examples:
             >>> [(each.dataset_name, each.n_media, each.fault) for each in ws.sources()]

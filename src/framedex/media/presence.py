@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,8 +64,8 @@ class Place:
         """
         if self._store is not None:
             # Of several buckets each answers for itself.
-            objects = None if self.root == SCHEME else self.objects(self._store, self.root)
-            return objects if isinstance(objects, str) else None
+            store = self._store
+            return None if self.root == SCHEME else _failure(lambda: store.check_listed(self.root))
         try:
             if self._allowed is not None:
                 self._allowed.check(self.root)
@@ -123,14 +123,23 @@ class Place:
 
     def objects(self, store: ObjectStore, uri: str) -> pa.Table | str:
         """Return the objects below a folder, which is listed once; or why they cannot be listed, in words."""
-        if uri not in self._listings:
-            try:
-                self._listings[uri] = store.list(uri)
-            except (Forbidden, Unavailable) as error:
-                self._listings[uri] = str(error)
-            except InvalidInput as error:
-                self._listings[uri] = "; ".join(getattr(error, "__notes__", ())) or str(error)
+        def read() -> None:
+            self._listings[uri] = store.list(uri)
+
+        if uri not in self._listings and (failure := _failure(read)) is not None:
+            self._listings[uri] = failure
         return self._listings[uri]
+
+
+def _failure(read: Callable[[], object]) -> str | None:
+    """Read a listing; return why it cannot be read, in words."""
+    try:
+        read()
+    except (Forbidden, Unavailable) as error:
+        return str(error)
+    except InvalidInput as error:
+        return "; ".join(getattr(error, "__notes__", ())) or str(error)
+    return None
 
 
 def _looks(objects: pa.Table | str, paths: Sequence[str]) -> Iterator[Look]:

@@ -19,7 +19,7 @@ from framedex.storage.schema import BLOBS_ROOT
 def list_sources(context: Context, dataset_id: str | None = None) -> list[SourceState]:
     """Return the source folders of a dataset, or of all datasets of all namespaces, in the order of their numbers.
 
-    Uploads have none. Each folder is looked at once; a bucket is listed.
+    Uploads have none. Each folder is looked at once; of a bucket the first objects are listed.
 
     Raises:
         NotFound: the dataset does not exist.
