@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import Dataset, Workspace
+from framedex import Dataset, NotFound, Workspace
 from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
 from framedex.records.base import Record
@@ -149,6 +150,14 @@ def create_of_files(workspace: Workspace, name: Name, numbers: Sequence[int]) ->
 def delete(workspace: Workspace, name: Name) -> None:
     """Delete a dataset."""
     workspace.in_namespace(name.namespace).acting_as(name.user).delete_dataset(name.name)
+
+
+def relocate(workspace: Workspace, place: Path) -> bool:
+    """Move the folder that uris of tables are relative to, where they have no files; return whether it was one."""
+    try:
+        return workspace.relocate(Path.cwd(), place, force=True).is_done
+    except NotFound:
+        return False
 
 
 def vacuum(workspace: Workspace) -> None:

@@ -32,7 +32,8 @@ def test_relocate__by_client(client: Client, moving: Dataset, folder: Path, tmp_
     with pytest.raises(Conflict, match="missing"):
         client.relocate(str(folder), str(fill(tmp_path / "other", 1)))
     checked = client.relocate(str(folder), str(away), check=True)
-    assert not checked.is_done and checked.obstacle is None
+    assert not checked.is_done
+    assert checked.obstacle is None
     assert client.relocate(str(folder), str(away)).is_done
     (state,) = client.dataset("moving").sources()
     assert (state.source, state.fault) == (str(away), None)
@@ -48,7 +49,8 @@ def test_sync__by_client(client: Client, moving: Dataset, folder: Path) -> None:
     assert (found.new, found.moved, found.missing, found.is_applied) == (1, 1, 1, False)
     applied = dataset.sync(apply=True, remove=True)
     assert (applied.is_applied, applied.removed) == (True, 1)
-    assert moving.count() == 3 and moving.sync().new == 0
+    assert moving.count() == 3
+    assert moving.sync().new == 0
     with pytest.raises(InvalidInput, match="apply"):
         dataset.sync(remove=True)
 

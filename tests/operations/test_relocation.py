@@ -13,6 +13,7 @@ from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
 from tests.image_files import photo, write
 from tests.inside import catalog_of
+from tests.pauses import PATIENCE_S, all_threads_busy
 from tests.prepared import new_workspace, prepared
 
 
@@ -47,13 +48,17 @@ def test_relocate__moved_folder(dataset: Dataset, workspace: Workspace, folder: 
     with pytest.raises(NotFound):
         files_of(dataset)
     moved = workspace.relocate(folder, new)
-    assert moved.is_done and moved.obstacle is None and not moved.notes
+    assert moved.is_done
+    assert moved.obstacle is None
+    assert not moved.notes
     assert sorted((each.files, each.missing, each.compared, each.different) for each in moved.roots) == [
         (5, 0, 5, 0),
         (6, 0, 6, 0),
     ]
-    assert list(dataset.view.media_ids()) == ids[:5] and files_of(dataset) == files[:5]
-    assert files_of(clone) == files and clone.info.source_uri == str(new)
+    assert list(dataset.view.media_ids()) == ids[:5]
+    assert files_of(dataset) == files[:5]
+    assert files_of(clone) == files
+    assert clone.info.source_uri == str(new)
     assert all(path.startswith(f"{new}/") for path in paths_of(dataset))
     assert dataset.thumbnail(ids[0])
     dataset.view.export(tmp_path / "pets.zip")
@@ -98,7 +103,9 @@ def test_relocate__restored_backup(dataset: Dataset, workspace: Workspace, folde
     assert all(path.startswith(f"{folder}/") for path in paths_of(dataset))
 
 
-@pytest.mark.parametrize("write_old", [str, lambda path: f"{path}/", lambda path: path.name, lambda path: f"{path}/../{path.name}"])
+@pytest.mark.parametrize(
+    "write_old", [str, lambda path: f"{path}/", lambda path: path.name, lambda path: f"{path}/../{path.name}"]
+)
 def test_relocate__ways_to_write(
     dataset: Dataset, workspace: Workspace, folder: Path, tmp_path: Path, write_old: Callable[[Path], str]
 ) -> None:
@@ -141,8 +148,11 @@ def test_relocate__parent_of_sources(workspace: Workspace, tmp_path: Path) -> No
     files = files_of(dataset)
     (tmp_path / "old").rename(tmp_path / "new")
     moved = workspace.relocate(tmp_path / "old", tmp_path / "new")
-    assert sorted(each.after for each in moved.roots) == [str(tmp_path / "new" / each) for each in ("one", "two", "two")]
-    assert files_of(dataset) == files and len(files_of(second)) == 2
+    assert sorted(each.after for each in moved.roots) == [
+        str(tmp_path / "new" / each) for each in ("one", "two", "two")
+    ]
+    assert files_of(dataset) == files
+    assert len(files_of(second)) == 2
     for each in (tmp_path / "new/one", tmp_path / "new/two", other):
         dataset.add_media(each)
     assert len(dataset.view) == 6
@@ -164,7 +174,9 @@ def test_relocate__other_files(dataset: Dataset, workspace: Workspace, folder: P
     other = fill(tmp_path / "other", 6, first_seed=700)
     assert "000.png" in refused(workspace, folder, other, "are not those that were indexed")
     checked = workspace.relocate(folder, other, check=True)
-    assert not checked.is_done and checked.roots[0].different == 6 and "--force" in str(checked.obstacle)
+    assert not checked.is_done
+    assert checked.roots[0].different == 6
+    assert "--force" in str(checked.obstacle)
     assert workspace.relocate(folder, other, force=True).is_done
 
 
@@ -219,6 +231,22 @@ def test_relocate__read_only(dataset: Dataset, workspace: Workspace, folder: Pat
             opened.relocate(folder, new)
 
 
+def test_relocate__while_a_task_runs(dataset: Dataset, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
+    """A task that would store the old place keeps it from being done, in the dataset or in one that is made of it."""
+    new, more = fill(tmp_path / "new", 6), fill(tmp_path / "more", 1, first_seed=600)
+    dataset.snapshot("kept")
+    with all_threads_busy(workspace):
+        cloning = dataset.clone("kept", wait=False).task
+        refused(workspace, folder, new, "is blocked while", force=True)
+    assert cloning is not None
+    cloning.wait(PATIENCE_S)
+    with all_threads_busy(workspace):
+        adding = dataset.add_media(more, wait=False)
+        refused(workspace, folder, new, "is blocked while", force=True)
+    adding.wait(PATIENCE_S)
+    assert workspace.relocate(folder, new).is_done
+
+
 def test_relocate__bucket(service: Service, tmp_path: Path) -> None:
     """A prefix of a bucket moves to another bucket, and to a folder."""
     for path in fill(tmp_path / "local", 3).iterdir():
@@ -230,8 +258,10 @@ def test_relocate__bucket(service: Service, tmp_path: Path) -> None:
         refused(workspace, "s3://old/photos", "s3://none/photos", "cannot be used")
         refused(workspace, "s3://old/photos", "s3://new/empty", "3 files of 3 are missing")
         moved = workspace.relocate("s3://old", "s3://new/pets/")
-        assert moved.roots[0].after == "s3://new/pets/photos" and moved.roots[0].compared == 3
-        assert files_of(dataset) == files and paths_of(dataset)[0].startswith("s3://new/pets/photos/")
+        assert moved.roots[0].after == "s3://new/pets/photos"
+        assert moved.roots[0].compared == 3
+        assert files_of(dataset) == files
+        assert paths_of(dataset)[0].startswith("s3://new/pets/photos/")
         dataset.add_media("s3://new/pets/photos")
         assert len(dataset.view) == 3
         with service.closed():

@@ -92,9 +92,7 @@ class WorkspaceUpkeep(WorkspaceHandle):
         with progress_bar("Freeing") as progress:
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
-    def check(
-        self, *names: str, repair: bool = False, files: bool = False, content: bool = False
-    ) -> CheckResult:
+    def check(self, *names: str, repair: bool = False, files: bool = False, content: bool = False) -> CheckResult:
         """Verify the catalog, the tables, journals, uploaded files and caches of datasets, and users; return findings.
 
         All data is read once, in blocks. Other processes may read and write at the same time.
@@ -118,9 +116,7 @@ class WorkspaceUpkeep(WorkspaceHandle):
             {'datasets': 1, 'table versions': ..., 'columns': ..., 'journal files': 2, ...}
         """
         with progress_bar("Checking") as progress:
-            return check(
-                self._context, names or None, repair=repair, files=files, content=content, progress=progress
-            )
+            return check(self._context, names or None, repair=repair, files=files, content=content, progress=progress)
 
     def relocate(
         self,
@@ -155,9 +151,7 @@ class WorkspaceUpkeep(WorkspaceHandle):
             ReadOnly: the workspace was opened read-only, and *check* is not set.
 
         Examples:
-            >>> import os
-            >>> os.rename("new", "newer")
-            >>> moved = ws.relocate("new", "newer")
+            >>> moved = ws.relocate(ws.dataset("new").info.source_uri, "new")
             >>> [(each.dataset_name, each.files, each.missing, each.compared) for each in moved.roots]
             [('new', 3, 0, 3)]
         """

@@ -138,9 +138,7 @@ def check(
     return 0 if result.is_sound else 1
 
 
-def _checked(
-    workspace: Path | None, name: str | None, *, repair: bool, files: bool, content: bool
-) -> "CheckResult":
+def _checked(workspace: Path | None, name: str | None, *, repair: bool, files: bool, content: bool) -> "CheckResult":
     from framedex.operations.integrity.check import unopened_findings
     from framedex.records import CheckResult
 

@@ -81,8 +81,8 @@ for _command_function in (
     create, upload, uploads, add, add_objects, merge, reindex, enrich, not_duplicates, label_is_right,
     suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, tags, rename_tag, delete_tag, label,
     caption, fields, add_field, set_field, rename_field, delete_field, delete_media, ls, show, rename, explore,
-    search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, sync, relocate, du, check,
-    recover, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend, journal, undo, redo,
+    search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, sync, du, check,
+    recover, relocate, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend, journal, undo, redo,
     snapshots, snapshot, restore, clone, delete_snapshot, evaluate, compare, overlap, plugins, settings, share, audit,
     serve, demo,
 ):  # fmt: skip

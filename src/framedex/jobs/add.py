@@ -21,8 +21,8 @@ from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.missing_values import add_measure_columns
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
-from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.gone_files import KnownFiles, look_at_known
+from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.origins import read_origins, write_origins
 from framedex.jobs.ingest.placement import SourcePlacement

@@ -185,7 +185,8 @@ def _origin(row: Mapping[str, object], place: NewPlace) -> bytes | None:
     raw, path, path_raw, root = (row[name] for name in (ID_LOCATION.name, *_PLACE.names))
     origin = raw
     if origin is None:
-        assert isinstance(path, str) and isinstance(root, int), "a file without a place has an origin"
+        assert isinstance(path, str), "the column has texts"
+        assert isinstance(root, int), "a file without a place has an origin"
         assert path_raw is None or isinstance(path_raw, bytes), "the column has bytes"
         origin = os.fsencode(location_text(root, path_of_text(path, path_raw)))
     assert isinstance(origin, bytes), "the column has bytes"

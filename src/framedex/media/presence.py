@@ -123,6 +123,7 @@ class Place:
 
     def objects(self, store: ObjectStore, uri: str) -> pa.Table | str:
         """Return the objects below a folder, which is listed once; or why they cannot be listed, in words."""
+
         def read() -> None:
             self._listings[uri] = store.list(uri)
 

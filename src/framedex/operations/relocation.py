@@ -1,6 +1,5 @@
 """Relocations: source folders that were moved, or are at another place on this machine."""
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
 from framedex.core.progress import Progress
-from framedex.errors import CannotDecode, Conflict, InvalidInput, NotFound
+from framedex.errors import CannotDecode, Conflict, InvalidInput, NotFound, Unavailable
 from framedex.media.files import Reader, allowed_folders, below, locate, object_store
 from framedex.media.presence import GONE, Place
 from framedex.media.remote import SCHEME, is_remote, split_uri
@@ -110,6 +109,7 @@ def relocate(
     places: dict[tuple[str, AssumedRole | None], Place] = {}
     tallies = []
     for number, root in enumerate(moving):
+
         def step(name: str = root.name, share: float = number / len(moving)) -> None:
             if progress is not None:
                 progress(name, share)
@@ -167,9 +167,7 @@ def check_allowed_place(place: str, settings: Settings) -> None:
         allowed.check(place)
 
 
-def _find(
-    connection: Any, before: str, after: str
-) -> tuple[list[_Root], list[str], _Obstacle | None]:
+def _find(connection: Any, before: str, after: str) -> tuple[list[_Root], list[str], _Obstacle | None]:
     """Return the roots that move, notes, and what keeps all of them from moving.
 
     Raises:
@@ -192,7 +190,7 @@ def _find(
             if (rest := below(start, root)) is not None:
                 after_all[number] = locate(after, rest) if rest else after
                 moving.append(_Root(record.id, record.display_name, number, root, after_all[number]))
-            elif below(root, start):
+            elif below(root, start) or below(root, before):
                 parts.append((record.display_name, root))
         if (both := _nested(roots, after_all)) is not None:
             words = " and ".join(map(_shown, both))
@@ -293,9 +291,8 @@ def _compare(tally: _Tally, root: _Root, reader: Reader, step: Callable[[], None
         step()
         left -= each.size_bytes
         try:
-            with reader.open(locate(root.after, each.path), in_parts=True) as (_, file):
-                digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
-        except (CannotDecode, OSError) as error:
+            digest = reader.digest(locate(root.after, each.path))
+        except (CannotDecode, Unavailable) as error:
             tally.unreadable += 1
             tally.note(each.path, str(error))
             continue

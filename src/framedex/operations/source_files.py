@@ -37,4 +37,6 @@ def read_files(media: Media) -> Iterator[pa.Table]:
 
 def _block(batch: pa.RecordBatch, own_id: str, table: str) -> pa.Table:
     columns = [batch[own_id], *(batch[name] for name in _OF_FILES), pa.repeat(pa.scalar(table), batch.num_rows)]
-    return pa.Table.from_arrays([each.cast(field.type) for each, field in zip(columns, FILES, strict=True)], schema=FILES)
+    return pa.Table.from_arrays(
+        [each.cast(field.type) for each, field in zip(columns, FILES, strict=True)], schema=FILES
+    )

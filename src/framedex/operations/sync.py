@@ -1,6 +1,5 @@
 """Comparison of a dataset with its folders: what is new, changed, moved or gone, and the change of its rows."""
 
-import hashlib
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,8 +43,8 @@ OPERATION = "sync"
 _EXAMPLES = 100
 _TRIES = 3
 _UNWATCHED = (
-    "new files are not looked for below {}, as it was not added as a whole folder; add_media of the folder adds them, and "
-    "is remembered"
+    "new files are not looked for below {}, as it was not added as a whole folder; add_media of the folder adds them, "
+    "and is remembered"
 )
 
 
@@ -78,7 +77,7 @@ class SyncPlan:
 
     Attributes:
         head: the generation that was compared.
-        roots: the source roots afterwards.
+        roots_before, roots: the source roots that were compared, and those afterwards.
         changes: of rows.
         gone: the ids of the images and videos whose files are gone.
         folders: the folders in which files are new or changed.
@@ -86,6 +85,7 @@ class SyncPlan:
     """
 
     head: str
+    roots_before: tuple[str, ...]
     roots: tuple[str, ...]
     changes: FileChanges
     gone: frozenset[str]
@@ -152,50 +152,56 @@ class _Comparison:
             else:
                 unreadable[look.fault] += 1
         found = list(self._found(sources, faults))
-        rows_of_places = self._rows_of([each.file_id for each in found if each.file_id is not None])
-        moves = self._moves({**gone, **rows_of_places}, found)
-        displaced = {
-            each.file_id: NewPlace(None, each.path)
-            for number, each in enumerate(found)
-            if number in moves.values() and each.file_id is not None and each.file_id not in moves
+        absent = gone | self._rows_of([each.file_id for each in found if each.file_id is not None])
+        moves = self._moves(absent, found)
+        used = set(moves.values())
+        displaced = {  # another file is at their place now
+            file_id: NewPlace(None, found[number].path)
+            for number in used
+            if (file_id := found[number].file_id) is not None and file_id not in moves
         }
-        arrived = Counter(of_id.root for of_id in (gone[each] for each in moves if each in gone))
-        lost = self._lost(gone, moves, faults, of_root, present, arrived)
-        lost_roots = {number for number, _ in lost} if not mark_lost else set[int]()
-        missing = {
-            each.id for each in gone.values() if each.id not in moves and each.root not in lost_roots
-        } | set(displaced)
-        used, taken = set(moves.values()), {file_id for file_id in (*moves, *displaced)}
+        arrived = Counter(gone[each].root for each in moves if each in gone)
+        lost = [] if mark_lost else self._lost(gone, moves, faults, of_root, present, arrived)
+        lost_roots = {number for number, _ in lost}
+        missing = {each.id for each in gone.values() if each.id not in moves and each.root not in lost_roots}
+        missing |= displaced.keys()
+        returned = [each for each in back if each.id not in moves and each.id not in displaced]
         rest = [each for number, each in enumerate(found) if number not in used and each.folder is not None]
-        places = {file_id: NewPlace(found[number].root, found[number].path) for file_id, number in moves.items()}
-        everything = {**gone, **rows_of_places}
         for each in rest:
-            is_changed = each.file_id is not None and each.file_id not in taken
+            is_changed = each.file_id is not None and each.file_id not in moves and each.file_id not in displaced
             self._count("changed" if is_changed else "new", each.location)
         for file_id, number in moves.items():
-            self._count("moved", f"{self._shown(everything[file_id])} → {found[number].location}")
+            self._count("moved", f"{self._shown(absent[file_id])} → {found[number].location}")
         for file_id in missing:
-            self._count("missing", self._shown(everything[file_id]))
-        returned = [each for each in back if each.id not in taken]
+            self._count("missing", self._shown(absent[file_id]))
         for file in returned:
             self._count("back", self._shown(file))
+        places = {file_id: NewPlace(found[number].root, found[number].path) for file_id, number in moves.items()}
         changes = FileChanges(
-            places={**places, **displaced},
+            places=places | displaced,
             missing=missing - marked,
             back={each.id for each in returned} | (marked & moves.keys()),
         )
-        folders = list(dict.fromkeys(each.folder for each in rest if each.folder is not None))
-        result = SyncResult(
+        return SyncPlan(
+            head=self._media.generation.id,
+            roots_before=self._media.roots,
+            roots=tuple(self._roots),
+            changes=changes,
+            gone=frozenset(missing),
+            folders=list(dict.fromkeys(each.folder for each in rest if each.folder is not None)),
+            result=self._result(dict(unreadable), [(number, reason, of_root[number]) for number, reason in lost]),
+        )
+
+    def _result(self, unreadable: dict[str, int], lost: Sequence[tuple[int, str, int]]) -> SyncResult:
+        counts = {name: self._counts[name] for name in ("new", "changed", "moved", "missing", "back")}
+        return SyncResult(
             is_applied=False,
-            **{name: self._counts[name] for name in ("new", "changed", "moved", "missing", "back")},
+            **counts,
             removed=0,
-            unreadable=dict(unreadable),
-            lost=[] if mark_lost else [self._lost_record(number, reason, of_root[number]) for number, reason in lost],
+            unreadable=unreadable,
+            lost=[self._lost_record(*each) for each in lost],
             examples=dict(self._examples),
             notes=list(dict.fromkeys(self._notes)),
-        )
-        return SyncPlan(
-            self._media.generation.id, tuple(self._roots), changes, frozenset(missing), folders, result
         )
 
     def missing(self) -> list[MissingFile]:
@@ -232,9 +238,7 @@ class _Comparison:
             files = counted(unchecked, "files", "are")
             self._notes.append(f"{files} not looked at, as a table names them by URIs of their own")
 
-    def _found(
-        self, sources: Sequence[str | os.PathLike[str]], faults: Mapping[int, str]
-    ) -> Iterator[_Found]:
+    def _found(self, sources: Sequence[str | os.PathLike[str]], faults: Mapping[int, str]) -> Iterator[_Found]:
         """Yield the files that are new in the folders of the dataset, or have changed, and those in further folders."""
         origins = read_origins(self._media.table)
         videos = open_videos(self._media.table.path, self._media.generation.tables)
@@ -279,7 +283,9 @@ class _Comparison:
         for folder in folders:
             if folder.root in faults or folder.root >= len(self._media.roots):
                 continue
-            root = locate(self._media.roots[folder.root], folder.path) if folder.path else self._media.roots[folder.root]
+            root = (
+                locate(self._media.roots[folder.root], folder.path) if folder.path else self._media.roots[folder.root]
+            )
             if (source := self._source(root, self._summary.role_of(folder.root))) is not None:
                 yield folder, source
 
@@ -336,18 +342,17 @@ class _Comparison:
                 for file in files:
                     assert file.content_hash is not None, "only these are among them"
                     numbers = by_content.get((file.content_hash, file.is_video), [])
-                    number = next((each for each in numbers if is_same(file, found[each])), None)
-                    if number is not None and file.id not in moves:
-                        moves[file.id] = number
-                        numbers.remove(number)
+                    same = next((each for each in numbers if is_same(file, found[each])), None)
+                    if same is not None and file.id not in moves:
+                        moves[file.id] = same
+                        numbers.remove(same)
         return moves
 
     def _digest(self, found: _Found) -> bytes | None:
         role = self._summary.role_of(found.root)
         try:
-            with Reader(self._context.settings, role).open(found.location, in_parts=True) as (_, file):
-                return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
-        except (CannotDecode, Unavailable, OSError):
+            return Reader(self._context.settings, role).digest(found.location)
+        except (CannotDecode, Unavailable):
             return None
 
     def _lost(
@@ -486,9 +491,7 @@ def addition_of(context: Context, dataset_id: str, folder: SourceFolder) -> Addi
     if not is_remote(place):
         return AdditionRequest(path=place, class_folders=folder.class_folders)
     role = media.generation.summary.role_of(folder.root)
-    return AdditionRequest(
-        s3_uri=f"{place}/", assume_role=role and role.arn, external_id=role and role.external_id
-    )
+    return AdditionRequest(s3_uri=f"{place}/", assume_role=role and role.arn, external_id=role and role.external_id)
 
 
 def apply_sync(
@@ -512,15 +515,16 @@ def apply_sync(
         if not (changes.places or changes.missing or changes.back):
             return made
         with editing(context, dataset_id, OPERATION, alone=True) as edit:
-            if edit.job.head.id != made.head:
+            if (edit.job.head.id, edit.job.roots) != (made.head, made.roots_before):
                 continue
             versions = change_files(edit.media(context), edit.job.head, changes, at=datasets.now())
             n_files = len({*changes.places, *changes.missing, *changes.back})
-            roots = made.roots
 
-            def put_roots(connection: Any) -> None:
-                if list(roots) != datasets.get_roots(connection, dataset_id):
-                    datasets.put_roots(connection, dataset_id, roots)
+            def put_roots(connection: Any, made: SyncPlan = made) -> None:
+                if tuple(datasets.get_roots(connection, dataset_id)) != made.roots_before:
+                    raise Conflict("the sources of the dataset were relocated meanwhile; nothing was changed")
+                if made.roots != made.roots_before:
+                    datasets.put_roots(connection, dataset_id, made.roots)
 
             step = NewStep(OPERATION, n_files, is_state=True)
             edit.commit(versions, edit.job.head.summary, step=step, also=put_roots)

@@ -72,13 +72,11 @@ class DatasetSources(DatasetLifecycle):
             ReadOnly: *apply* is set, and the workspace was opened read-only.
 
         Examples:
-            >>> import os
-            >>> os.rename("pets/cat-1.jpg", "pets/tom.jpg")
             >>> found = ds.sync()
             >>> found.moved, found.missing, found.is_applied
-            (1, 0, False)
-            >>> ds.sync(apply=True).moved, ds.sync().moved
-            (1, 0)
+            (0, 0, False)
+            >>> ds.sync(apply=True, remove=True).removed
+            0
         """
         for name, value in (("apply", apply), ("remove", remove), ("mark_lost", mark_lost), ("wait", wait)):
             check_flag(name, value)

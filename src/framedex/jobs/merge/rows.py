@@ -72,7 +72,9 @@ class Moving:
 
     def _origins(self, batch: pa.RecordBatch, own: str) -> pa.Array:
         """Return the texts from which the ids of rows are computed that are not their locations, as bytes."""
-        rows = batch.select([name for name in dict.fromkeys((own, *_OF_ORIGINS)) if name in batch.schema.names]).to_pylist()
+        rows = batch.select(
+            [name for name in dict.fromkeys((own, *_OF_ORIGINS)) if name in batch.schema.names]
+        ).to_pylist()
         origins = [origin_of(row, row[own], self.placed) for row in rows]
         return pa.array([None if each is None else os.fsencode(each) for each in origins], pa.binary())
 

@@ -1,7 +1,5 @@
 """Checks of the source files of datasets: whether they are there, and whether they are those that were indexed."""
 
-import hashlib
-
 from framedex.errors import CannotDecode, Conflict, Unavailable
 from framedex.media.files import Reader, locate
 from framedex.media.presence import GONE
@@ -37,7 +35,9 @@ def check_source_files(inspection: Inspection, dataset_id: str, name: str, *, co
             continue
         inspection.counts["source files"] += 1
         if file.root is None:
-            inspection.add(text_of_path(file.path)[0], "is missing, as another file is in its place", _SYNC, kind="missing files")
+            inspection.add(
+                text_of_path(file.path)[0], "is missing, as another file is in its place", _SYNC, kind="missing files"
+            )
             continue
         if file.root in faults:
             counts[file.root] = counts.get(file.root, 0) + 1
@@ -48,7 +48,9 @@ def check_source_files(inspection: Inspection, dataset_id: str, name: str, *, co
         elif look.fault is not None:
             inspection.add(text_of_path(location)[0], look.fault, "make it readable", kind="unreadable files")
         elif content and file.content_hash is not None:
-            reader = readers.setdefault(file.root, Reader(context.settings, media.generation.summary.role_of(file.root)))
+            reader = readers.setdefault(
+                file.root, Reader(context.settings, media.generation.summary.role_of(file.root))
+            )
             inspection.counts["source files compared"] += 1
             if (fault := _fault_of_content(reader, location, file.content_hash)) is not None:
                 inspection.add(text_of_path(location)[0], fault, "`framedex sync` reads it again", kind="changed files")
@@ -59,8 +61,7 @@ def check_source_files(inspection: Inspection, dataset_id: str, name: str, *, co
 
 def _fault_of_content(reader: Reader, location: str, content_hash: bytes) -> str | None:
     try:
-        with reader.open(location, in_parts=True) as (_, file):
-            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
-    except (CannotDecode, Unavailable, OSError) as error:
+        digest = reader.digest(location)
+    except (CannotDecode, Unavailable) as error:
         return str(error)
     return None if digest == content_hash else "is not what was indexed: its content has changed"
