@@ -179,6 +179,24 @@ def test_sync__equal_files(workspace: Workspace, tmp_path: Path) -> None:
     assert list(places(dataset, only=vql.missing())) == ["copy.png"]
 
 
+def test_sync__clean_up(workspace: Workspace, tmp_path: Path) -> None:
+    """A file that is gone is never the copy that a clean-up keeps in place of one that is there."""
+    folder = fill(tmp_path / "equal", 1)
+    for name in ("a.png", "b.png"):
+        shutil.copy(folder / "000.png", folder / name)
+    dataset = workspace.create_dataset("equal", folder)
+    kept = next(
+        row["path"]
+        for row in dataset.plan_cleanup(duplicates="exact").to_arrow().to_pylist()
+        if row["action"] == "keep"
+    )
+    (folder / Path(kept).name).unlink()
+    dataset.sync(apply=True)
+    rows = dataset.plan_cleanup(duplicates="exact").to_arrow().to_pylist()
+    assert sorted(row["action"] for row in rows) == ["keep", "remove"]
+    assert kept not in {row["path"] for row in rows}
+
+
 def test_sync__unreachable_source(dataset: Dataset, folder: Path) -> None:
     """No file of a folder that is gone, or is empty as a mount point, is marked without an explicit word."""
     away = folder.rename(folder.with_name("away"))

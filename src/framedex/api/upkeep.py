@@ -126,7 +126,7 @@ class WorkspaceUpkeep(WorkspaceHandle):
         check: bool = False,
         force: bool = False,
     ) -> Relocation:
-        """Tell all datasets that a source folder is at another place now; return what was compared.
+        """Change the place of a source folder for all datasets; return what was compared.
 
         For a folder that was moved or renamed, a bucket that was copied, and a backup that was restored on another
         machine. All datasets of all namespaces that have the folder as a source, or a folder below it, get the new

@@ -25,7 +25,7 @@ def relocate(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Tell all datasets that a source folder has moved; exit with status 1 if --check finds an obstacle."""
+    """Change the place of a source folder for all datasets; exit with status 1 if --check finds an obstacle."""
     with open_workspace(workspace) as ws:
         result = ws.relocate(old, new, check=only_check, force=force)
     if as_json:

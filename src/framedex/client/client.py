@@ -261,12 +261,12 @@ class Client:
 
         Examples:
             >>> [(each.dataset_name, each.n_media, each.fault) for each in client.sources()]
-            [('pets', 33, None)]
+            [('new', 3, None), ('pets', 33, None)]
         """
         return RecordList(SourceState.model_validate(each) for each in self._connection.json(calls.SOURCES))
 
     def relocate(self, old: str, new: str, *, check: bool = False, force: bool = False) -> Relocation:
-        """Tell all datasets that a source folder of the server moved; see :meth:`framedex.Workspace.relocate`.
+        """Change the place of a source folder of the server; see :meth:`framedex.Workspace.relocate`.
 
         Raises:
             InvalidInput: a place is none, or both are the same.

@@ -1,4 +1,4 @@
-"""Whether the files below a source root are there now: by their status, or by the listing of a bucket."""
+"""The presence of the files below a source root: by their status, or by the listing of a bucket."""
 
 import os
 import stat
@@ -23,7 +23,7 @@ _ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
 class Look(NamedTuple):
-    """What is at the place of a file now.
+    """The state of a file at its place.
 
     Attributes:
         size_bytes: the size; None without a file.

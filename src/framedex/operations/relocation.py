@@ -13,7 +13,7 @@ from framedex.media.files import Reader, allowed_folders, below, locate, object_
 from framedex.media.presence import GONE, Place
 from framedex.media.remote import SCHEME, is_remote, split_uri
 from framedex.operations.context import Context, open_media
-from framedex.operations.source_files import read_files
+from framedex.operations.source_files import file_blocks
 from framedex.records import RelocatedRoot, Relocation
 from framedex.settings import Settings, user_path
 from framedex.storage import datasets, task_rows
@@ -39,7 +39,7 @@ class _Root(NamedTuple):
 
 
 class _Obstacle(NamedTuple):
-    """What keeps a relocation from being done, in words, and whether it may be done nevertheless."""
+    """A reason against a relocation, in words, and whether it may be done nevertheless."""
 
     words: str
     can_be_forced: bool
@@ -55,7 +55,7 @@ class _Sample(NamedTuple):
 
 @dataclass
 class _Tally:
-    """What was seen of the files of a root at its new place."""
+    """Counts of the files of a root at its new place, and examples."""
 
     files: int = 0
     missing: int = 0
@@ -90,7 +90,7 @@ def relocate(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Relocation:
-    """Relocate source folders; see :meth:`framedex.Workspace.relocate`.
+    """Change the place of source folders; see :meth:`framedex.Workspace.relocate`.
 
     Args:
         context: the open workspace.
@@ -256,7 +256,7 @@ def _look(
         return tally
     role = media.generation.summary.role_of(root.number) if is_remote(root.after) else None
     place = places.setdefault((root.after, role), Place(root.after, context.settings, role))
-    for block in read_files(media):
+    for block in file_blocks(media):
         step()
         rows = block.to_pylist()
         own = [row for row in rows if row["root"] is None and below(root.before, str(row["path"])) is not None]

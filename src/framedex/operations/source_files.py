@@ -22,10 +22,10 @@ FILES = pa.schema(
         pa.field("table", pa.string(), nullable=False),
     ]
 )
-"""The columns of :func:`read_files`: ``id`` is the id of the image, or of the video in the table ``videos``."""
+"""The columns of :func:`file_blocks`: ``id`` is the id of the image, or of the video in the table ``videos``."""
 
 
-def read_files(media: Media) -> Iterator[pa.Table]:
+def file_blocks(media: Media) -> Iterator[pa.Table]:
     """Yield the files of a dataset in blocks, images first: a row for each image and for each video."""
     for batch in media.table.scan(["media_id", *_OF_FILES, *(["video_id"] if media.has_videos else [])]):
         images = batch.filter(pc.is_null(batch["video_id"])) if media.has_videos else batch

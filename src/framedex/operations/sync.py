@@ -28,7 +28,7 @@ from framedex.media.sources import FolderSource, Item, Source
 from framedex.operations.context import Context, check_indexed, open_media
 from framedex.operations.relocation import check_allowed_place, place_of
 from framedex.operations.short_edits import editing
-from framedex.operations.source_files import read_files
+from framedex.operations.source_files import file_blocks
 from framedex.records import LostSource, MissingFile, SyncResult
 from framedex.storage import datasets
 from framedex.storage.dataset_origins import whole_roots
@@ -48,7 +48,7 @@ _UNWATCHED = (
 )
 
 
-class SourceFile(NamedTuple):
+class KnownFile(NamedTuple):
     """A file that a dataset has."""
 
     id: str
@@ -73,7 +73,7 @@ class _Found(NamedTuple):
 
 @dataclass
 class SyncPlan:
-    """What differs between a dataset and its folders, and what follows for its rows.
+    """The differences between a dataset and its folders, and the changes that follow for its rows.
 
     Attributes:
         head: the generation that was compared.
@@ -135,8 +135,8 @@ class _Comparison:
     def plan(self, sources: Sequence[str | os.PathLike[str]], *, mark_lost: bool) -> SyncPlan:
         """Return the plan."""
         marked = marked_files(self._media)
-        gone, present, unreadable = dict[str, SourceFile](), dict[int, int](), Counter[str]()
-        back: list[SourceFile] = []
+        gone, present, unreadable = dict[str, KnownFile](), dict[int, int](), Counter[str]()
+        back: list[KnownFile] = []
         faults: dict[int, str] = {}
         of_root = Counter[int]()
         for file, look in self._looks(faults):
@@ -224,10 +224,10 @@ class _Comparison:
         if len(self._examples[kind]) < _EXAMPLES:
             self._examples[kind].append(text_of_path(shown)[0])
 
-    def _shown(self, file: SourceFile) -> str:
+    def _shown(self, file: KnownFile) -> str:
         return file.path if file.root is None else locate(self._media.roots[file.root], file.path)
 
-    def _looks(self, faults: dict[int, str]) -> Iterator[tuple[SourceFile, Look]]:
+    def _looks(self, faults: dict[int, str]) -> Iterator[tuple[KnownFile, Look]]:
         unchecked = 0
         for file, look in looks_of(self._context, self._media, faults):
             self._step()
@@ -317,16 +317,16 @@ class _Comparison:
         self._roots.append(root)
         return len(self._roots) - 1, ""
 
-    def _rows_of(self, ids: Sequence[str]) -> dict[str, SourceFile]:
+    def _rows_of(self, ids: Sequence[str]) -> dict[str, KnownFile]:
         """Return the files of the dataset with some ids."""
-        chosen, found = pa.array(ids, pa.string()), dict[str, SourceFile]()
-        for block in read_files(self._media) if ids else ():
+        chosen, found = pa.array(ids, pa.string()), dict[str, KnownFile]()
+        for block in file_blocks(self._media) if ids else ():
             found |= {each.id: each for each in _files(block.filter(pc.is_in(block["id"], value_set=chosen)))}
         return found
 
-    def _moves(self, absent: Mapping[str, SourceFile], found: Sequence[_Found]) -> dict[str, int]:
+    def _moves(self, absent: Mapping[str, KnownFile], found: Sequence[_Found]) -> dict[str, int]:
         """Return which files have moved: by the id of the row the number of the found file with its content."""
-        by_size: dict[tuple[int, bool], list[SourceFile]] = defaultdict(list)
+        by_size: dict[tuple[int, bool], list[KnownFile]] = defaultdict(list)
         for file in absent.values():
             if file.size_bytes is not None and file.content_hash is not None:
                 by_size[file.size_bytes, file.is_video].append(file)
@@ -357,7 +357,7 @@ class _Comparison:
 
     def _lost(
         self,
-        gone: Mapping[str, SourceFile],
+        gone: Mapping[str, KnownFile],
         moves: Mapping[str, int],
         faults: Mapping[int, str],
         of_root: Mapping[int, int],
@@ -389,7 +389,7 @@ NOT_LOOKED_AT = Look(fault="it is not looked at")
 """Stands for a file that a table names by a URI of its own."""
 
 
-def looks_of(context: Context, media: Media, faults: dict[int, str]) -> Iterator[tuple[SourceFile, Look]]:
+def looks_of(context: Context, media: Media, faults: dict[int, str]) -> Iterator[tuple[KnownFile, Look]]:
     """Yield each file of a dataset with what is at its place; uploaded files are left out.
 
     Args:
@@ -398,8 +398,8 @@ def looks_of(context: Context, media: Media, faults: dict[int, str]) -> Iterator
         faults: gets the reason why nothing below a source root can be found, by its number, before its files.
     """
     places: dict[int, Place] = {}
-    for block in read_files(media):
-        of_root: dict[int | None, list[SourceFile]] = defaultdict(list)
+    for block in file_blocks(media):
+        of_root: dict[int | None, list[KnownFile]] = defaultdict(list)
         for file in _files(block):
             of_root[file.root].append(file)
         for number, files in of_root.items():
@@ -428,10 +428,10 @@ def marked_files(media: Media) -> frozenset[str]:
     )
 
 
-def _files(block: pa.Table) -> Iterator[SourceFile]:
+def _files(block: pa.Table) -> Iterator[KnownFile]:
     for row in block.to_pylist():
         path = path_of_text(row["path"], row["path_raw"])
-        yield SourceFile(row["id"], row["root"], path, row["size_bytes"], row["content_hash"], row["table"] == VIDEOS)
+        yield KnownFile(row["id"], row["root"], path, row["size_bytes"], row["content_hash"], row["table"] == VIDEOS)
 
 
 def _first_frames(media: Media, video_ids: Sequence[str]) -> dict[str, str]:
@@ -454,12 +454,12 @@ def media_of_files(media: Media, file_ids: frozenset[str]) -> list[str]:
     return found
 
 
-def _has_uri(file: SourceFile) -> bool:
+def _has_uri(file: KnownFile) -> bool:
     """Return whether a file without a root is named by a path or a URI of its own; else another is at its place."""
     return os.path.isabs(file.path) or ":" in file.path  # noqa: PTH117 - any bytes
 
 
-def _has_same_name(file: SourceFile, found: _Found) -> bool:
+def _has_same_name(file: KnownFile, found: _Found) -> bool:
     return file.path.rpartition("/")[2] == found.path.rpartition("/")[2]
 
 

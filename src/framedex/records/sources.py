@@ -45,7 +45,7 @@ class MissingFile(Record):
 
 
 class SyncResult(Record):
-    """What :meth:`framedex.Dataset.sync` found, and whether it was applied.
+    """The outcome of :meth:`framedex.Dataset.sync`: what was found, and whether it was applied.
 
     ``new`` counts files that are in the folders of the dataset and not in the dataset, ``changed`` those with other
     content, ``moved`` those that are at another place now, ``missing`` those that are gone, and ``back`` those that

@@ -19,7 +19,7 @@ UNREADABLE_FILES = "files of it that are known and cannot be read now"
 
 @dataclass(frozen=True)
 class KnownFiles:
-    """What became of the files of a source that a dataset has.
+    """The files of a source that a dataset has, as they are now.
 
     Attributes:
         counts: the number of those that are gone, or cannot be read, by reason.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from framedex.jobs.edits.rows import write_few
 from framedex.jobs.ingest.placement import location_text
+from framedex.storage import tables
 from framedex.storage.media_rows import ID_LOCATION, MISSING_SINCE, path_of_text
 from framedex.storage.table_versions import ROW_ID, Table
 
@@ -68,5 +68,8 @@ def write_origins(table: Table, origins: Mapping[str, str], *, first: int) -> in
                 row_ids.append(row[ROW_ID])
                 texts.append(os.fsencode(origins[location]))
         number += batch.num_rows
-    values = pa.record_batch([pa.array(texts, pa.binary())], schema=pa.schema([ID_LOCATION]))
-    return write_few(table, np.array(row_ids, dtype=np.uint64), values)
+    if not row_ids:
+        return table.version
+    order = np.argsort(row_ids)
+    values = pa.array(texts, pa.binary()).take(pa.array(order))
+    return tables.put_values(table, {ID_LOCATION.name: (np.array(row_ids, dtype=np.uint64)[order], values)})

@@ -192,7 +192,7 @@ def _new_id(row: dict[str, Any], old: str, placed: PlacedRoots, namespaces: tupl
     """Return the id of an item in the merged dataset: computed from its location there, as an addition computes it."""
     path, root = path_of_text(row["path"], row["path_raw"]), row["root"]
     place, number = placed.place(path, root)
-    if (origin := origin_of(row, old, placed)) is not None:
+    if (origin := new_origin(row, old, placed)) is not None:
         return _id(namespaces[0], origin, row, is_frame=row.get("kind") == VIDEO_FRAME)
     recipes: list[tuple[str, str]] = [(_location(path, root), _location(place, number)), (path, place)]
     is_frame = row.get("kind") == VIDEO_FRAME
@@ -202,7 +202,7 @@ def _new_id(row: dict[str, Any], old: str, placed: PlacedRoots, namespaces: tupl
     return media_id(namespaces[0], old)  # of a dataset that computed ids otherwise
 
 
-def origin_of(row: Mapping[str, Any], old: str, placed: PlacedRoots) -> str | None:
+def new_origin(row: Mapping[str, Any], old: str, placed: PlacedRoots) -> str | None:
     """Return the text from which the id of an item in the merged dataset is computed; None if that is its location.
 
     It is the old id of the item, or of its video, if the file was moved, or if the first dataset has the id of its

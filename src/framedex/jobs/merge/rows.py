@@ -17,7 +17,7 @@ from framedex.jobs.merge.moved_media import (
     MovedMedia,
     PlacedRoots,
     moved_video_id,
-    origin_of,
+    new_origin,
     placed_paths,
 )
 from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS
@@ -75,7 +75,7 @@ class Moving:
         rows = batch.select(
             [name for name in dict.fromkeys((own, *_OF_ORIGINS)) if name in batch.schema.names]
         ).to_pylist()
-        origins = [origin_of(row, row[own], self.placed) for row in rows]
+        origins = [new_origin(row, row[own], self.placed) for row in rows]
         return pa.array([None if each is None else os.fsencode(each) for each in origins], pa.binary())
 
     def objects(self, table: Table, existing: IdIndex | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

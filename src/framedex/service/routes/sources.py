@@ -26,7 +26,7 @@ class RelocationRequest(BaseModel):
 
 
 class SyncRequest(BaseModel):
-    """What a comparison of a dataset with its folders may change: nothing without ``apply``."""
+    """The changes that a comparison of a dataset with its folders may make: none without ``apply``."""
 
     apply: bool = False
     remove: bool = False
@@ -35,7 +35,7 @@ class SyncRequest(BaseModel):
 
 @router.get("/admin/sources")
 @needs(Action.ADMIN_SETTINGS, heavy=True)
-def list_sources(service: Service, actor: CurrentActor) -> list[SourceState]:
+def get_sources(service: Service, actor: CurrentActor) -> list[SourceState]:
     """Return the source folders of all datasets, and why those that are not there cannot be found."""
     return list(service.workspace.sources())
 
@@ -43,7 +43,7 @@ def list_sources(service: Service, actor: CurrentActor) -> list[SourceState]:
 @router.post("/admin/relocate")
 @needs(Action.ADMIN_SETTINGS, heavy=True)
 def relocate_source(service: Service, actor: CurrentActor, body: RelocationRequest) -> Relocation:
-    """Tell all datasets that a source folder is at another place now, after a comparison of its files."""
+    """Change the place of a source folder for all datasets, after a comparison of its files."""
     result = service.workspace.relocate(body.old, body.new, check=body.is_check, force=body.force)
     if result.is_done:
         service.hub.trail.note(actor, "sources.relocate", target=f"{result.before} to {result.after}"[:200])

@@ -148,13 +148,17 @@ function Differences({ found, isBusy, onApply }: DifferencesProps) {
 export function Relocate({ source, onDone }: { source: SourceState; onDone: () => void }) {
   const place = useSignal(source.source);
   const found = useSignal<Relocation | null>(null);
+  const checked = useSignal("");
   const isForced = useSignal(false);
   const isBusy = useSignal(false);
+  const mayGoOn =
+    found.value !== null && checked.value === place.value && (found.value.obstacle === null || isForced.value);
   const send = async (check: boolean): Promise<void> => {
     isBusy.value = true;
     try {
       const body = { old: source.source, new: place.value.trim(), check, force: isForced.value };
       found.value = await post<Relocation>("/admin/relocate", body);
+      checked.value = place.value;
       if (found.value.is_done) {
         closeDialog();
         say(t.sources.relocated(found.value.after));
@@ -172,7 +176,7 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
         class="form"
         onSubmit={(event) => {
           event.preventDefault();
-          if (!isBusy.value) void send(found.value === null || found.value.obstacle !== null ? !isForced.value : false);
+          if (!isBusy.value) void send(!mayGoOn);
         }}
       >
         <p class="path">{t.sources.before(source.source)}</p>
@@ -207,7 +211,7 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
             {t.cancel}
           </button>
           <button type="submit" class="button main">
-            {found.value && (!found.value.obstacle || isForced.value) ? t.sources.relocate : t.sources.check}
+            {mayGoOn ? t.sources.relocate : t.sources.check}
           </button>
         </div>
       </form>

@@ -51,7 +51,7 @@ export const pages = {
     kinds: {
       new: (n: number) => `${files(n)} new`,
       changed: (n: number) => `${files(n)} changed`,
-      moved: (n: number) => `${files(n)} moved; their images keep labels, tags and decisions`,
+      moved: (n: number) => `${files(n)} moved; labels, tags and decisions stay`,
       missing: (n: number) => `${files(n)} missing`,
       back: (n: number) => `${files(n)} back, no longer missing`,
     },
