@@ -210,9 +210,13 @@ def _find(connection: Any, before: str, after: str) -> tuple[list[_Root], list[s
 
 
 def _same_place(place: str, roots: set[str]) -> str:
-    """Return how the roots name a folder to which a path leads over links; the path itself if none does."""
-    if is_remote(place):
-        return place
+    """Return how the roots name a folder to which a path leads over links; the path itself if none does.
+
+    The text of a root whose name is no UTF-8 stands for that root, as nothing else of it can be written.
+    """
+    shown = next((root for root in roots if _shown(root) == place), None)
+    if shown is not None or is_remote(place):
+        return shown or place
     real = os.path.realpath(place)
     for root in sorted(roots, key=len):
         if not is_remote(root) and below(real, os.path.realpath(root)) == "":

@@ -128,6 +128,7 @@ class _Comparison:
         self._context, self._media, self._step = context, media, step
         self._summary = media.generation.summary
         self._roots = list(media.roots)
+        self._readers: dict[int, Reader] = {}
         self._notes: list[str] = []
         self._examples: dict[str, list[str]] = defaultdict(list)
         self._counts = Counter[str]()
@@ -349,9 +350,10 @@ class _Comparison:
         return moves
 
     def _digest(self, found: _Found) -> bytes | None:
-        role = self._summary.role_of(found.root)
+        if found.root not in self._readers:
+            self._readers[found.root] = Reader(self._context.settings, self._summary.role_of(found.root))
         try:
-            return Reader(self._context.settings, role).digest(found.location)
+            return self._readers[found.root].digest(found.location)
         except (CannotDecode, Unavailable):
             return None
 
