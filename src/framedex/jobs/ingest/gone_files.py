@@ -3,13 +3,15 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+import pyarrow.compute as pc
+
 from framedex.core.counts import counted
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.presence import GONE, Place
 from framedex.media.remote_sources import RemoteSource
 from framedex.media.sources import FolderSource, Source
 from framedex.settings import Settings
-from framedex.storage.media_rows import MISSING_SINCE, path_of_text
+from framedex.storage.media_rows import MISSING_SINCE, path_of_text, text_of_path
 from framedex.storage.table_versions import Table
 
 GONE_FILES = "files of it that are gone"
@@ -53,13 +55,15 @@ def look_at_known(source: Source, table: Table, placement: SourcePlacement, sett
         place.know(source.table)
     counts, back = Counter[str](), set[str]()
     seen: str | None = None
+    prefix = text_of_path(placement.prefix)[0]
     marks = {MISSING_SINCE.name, "video_id"} & set(table.schema.names)
     for batch in table.scan(["media_id", "path", "path_raw", "root", *sorted(marks)]):
         known: list[tuple[str, str, bool]] = []
-        for row in batch.to_pylist():
+        is_below = pc.and_(pc.equal(batch["root"], placement.root), pc.starts_with(batch["path"], prefix))
+        for row in batch.filter(is_below).to_pylist():
             file_id = row.get("video_id") or row["media_id"]
             path = path_of_text(row["path"], row["path_raw"])
-            if row["root"] != placement.root or not path.startswith(placement.prefix) or file_id == seen:
+            if file_id == seen or not path.startswith(placement.prefix):
                 continue
             seen = file_id  # frames of one video follow each other
             known.append((file_id, path.removeprefix(placement.prefix), row.get(MISSING_SINCE.name) is not None))
