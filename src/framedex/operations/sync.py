@@ -183,10 +183,11 @@ class _Comparison:
             missing=missing - marked,
             back={each.id for each in returned} | (marked & moves.keys()),
         )
+        used_roots = max([len(self._media.roots), *(found[number].root + 1 for number in used)])
         return SyncPlan(
             head=self._media.generation.id,
             roots_before=self._media.roots,
-            roots=tuple(self._roots),
+            roots=tuple(self._roots[:used_roots]),
             changes=changes,
             gone=frozenset(missing),
             folders=list(dict.fromkeys(each.folder for each in rest if each.folder is not None)),
