@@ -153,11 +153,14 @@ def delete(workspace: Workspace, name: Name) -> None:
 
 
 def relocate(workspace: Workspace, place: Path) -> bool:
-    """Move the folder that uris of tables are relative to, where they have no files; return whether it was one."""
+    """Relocate the folder of all tables, which have no files there, and back again; return whether there are tables."""
     try:
-        return workspace.relocate(Path.cwd(), place, force=True).is_done
+        moved = workspace.relocate(Path.cwd(), place, force=True)
     except NotFound:
         return False
+    assert all(each.source == str(place) for each in workspace.sources())
+    back = workspace.relocate(place, Path.cwd(), force=True)
+    return moved.is_done and back.is_done
 
 
 def vacuum(workspace: Workspace) -> None:

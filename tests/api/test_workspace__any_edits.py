@@ -94,7 +94,7 @@ class AnyEdits(EditRules):
 
     @rule(how=HOW)
     def relocate(self, how: How) -> None:
-        """The folder of all tables is at another place: no row, id or step of the journal changes."""
+        """The folder of all tables is at another place, and back: no row, id or step of the journal changes."""
         place = self.home / f"place {next(self.numbers)}"
         place.mkdir()
         if self.session(how).process.run(compared.relocate, place):
