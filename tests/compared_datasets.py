@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import Dataset, Workspace
+from framedex import Dataset, NotFound, Workspace
 from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
 from framedex.records.base import Record
@@ -149,6 +150,17 @@ def create_of_files(workspace: Workspace, name: Name, numbers: Sequence[int]) ->
 def delete(workspace: Workspace, name: Name) -> None:
     """Delete a dataset."""
     workspace.in_namespace(name.namespace).acting_as(name.user).delete_dataset(name.name)
+
+
+def relocate(workspace: Workspace, place: Path) -> bool:
+    """Relocate the folder of all tables, which have no files there, and back again; return whether there are tables."""
+    try:
+        moved = workspace.relocate(Path.cwd(), place, force=True)
+    except NotFound:
+        return False
+    assert all(each.source == str(place) for each in workspace.sources())
+    back = workspace.relocate(place, Path.cwd(), force=True)
+    return moved.is_done and back.is_done
 
 
 def vacuum(workspace: Workspace) -> None:

@@ -92,6 +92,25 @@ class AnyEdits(EditRules):
             session.model.commit()
         self.did("delete_media", session.model)
 
+    @rule(how=HOW)
+    def relocate(self, how: How) -> None:
+        """The folder of all tables is at another place, and back: no row, id or step of the journal changes."""
+        place = self.home / f"place {next(self.numbers)}"
+        place.mkdir()
+        if self.session(how).process.run(compared.relocate, place):
+            self.did("relocate", *self.models.values())
+
+    @rule(how=HOW)
+    def sync(self, how: How) -> None:
+        """No file of a table is there, so nothing is marked, and nothing changes."""
+        session = self.session(how)
+        result = session.call("sync", apply=True)
+        assert not (result.new)
+        assert not (result.changed)
+        assert not (result.moved)
+        assert not (result.missing)
+        self.did("sync", session.model)
+
     @rule(how=HOW, numbers=NUMBERS, label=LABEL, settle=st.booleans())
     def add_media(self, how: How, numbers: list[int], label: str, settle: bool) -> None:
         session = self.session(how)

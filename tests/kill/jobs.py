@@ -355,6 +355,25 @@ def change(_workspace: Workspace) -> None:
     _BEGUN[_ALONE]()
 
 
+def _relocate(workspace: Workspace) -> Change:
+    source = _pets(workspace).sources()[0].source
+    return partial(workspace.relocate, source, _folder(workspace, "images"))
+
+
+def _relocate_to_others(workspace: Workspace) -> Change:
+    """Return the relocation to a folder in which a third of the files have other names, and a third are gone."""
+    place = Path(workspace.path).parent / "own"
+    place.mkdir()
+    for number, path in enumerate(sorted(_folder(workspace, "images").iterdir())):
+        if number % 3 != 1:
+            (place / f"{'moved ' if number % 3 else ''}{path.name}").symlink_to(path.resolve())
+    return partial(workspace.relocate, _pets(workspace).sources()[0].source, place, force=True)
+
+
+def _sync(workspace: Workspace) -> Change:
+    return partial(_pets(workspace).sync, apply=True)
+
+
 FAMILIES: dict[str, dict[str, Kind]] = {
     "creations": {
         "create, with early rows": Kind(_create, makes="new", seems="slow"),
@@ -368,6 +387,10 @@ FAMILIES: dict[str, dict[str, Kind]] = {
         "vacuum, which folds edits": Kind(_fold, folds=True),
         "vacuum, which folds deletions": Kind(_fold, _delete_few, seems="large", folds=True),
         "reindex, which folds edits": Kind(_reindex, folds=True),
+    },
+    "sources": {
+        "sync": Kind(_sync, _relocate_to_others),
+        "relocate": Kind(_relocate),
     },
     "deletions": {
         "delete_media of few": Kind(_delete_few, seems="large"),

@@ -4,12 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex import Conflict, Dataset, NotFound, Workspace
+from framedex.api.workspace import workspace_of
 from framedex.records import TaskRecord
 from tests.inside import stored_media
 from tests.kill.jobs import Kind
@@ -154,6 +156,7 @@ def _contents(dataset: Dataset, kind: Kind) -> State | None:
         "basket": sorted(paths[each] for each in dataset.basket.media_ids()),
         "journal": journal if kind.waiting is None else sorted(step[1:] for step in journal),
         "snapshots": sorted(f"{each.reason} {each.n_images}" for each in dataset.snapshots()),
+        "sources beside": [Path(each.source).parent == workspace_of(dataset).path.parent for each in dataset.sources()],
         "views": sorted(each.name for each in dataset.views()),
     }
     return {**state, "has layers": bool(media.table.overlay.layers)} if kind.folds else state

@@ -25,6 +25,7 @@ from framedex.vql.keys.ids import IdsTest
 from framedex.vql.keys.issues import IssuesTest
 from framedex.vql.keys.labels import LabelsTest
 from framedex.vql.keys.media import MediaTest
+from framedex.vql.keys.missing import MissingTest
 from framedex.vql.keys.objects import ObjectsTest
 from framedex.vql.keys.quality import QualityTest
 from framedex.vql.keys.size import SizeTest
@@ -144,6 +145,10 @@ def _media(test: MediaTest, row: Row, _scope: Scope) -> bool:
     return kind == test.value or (test.value == "video" and kind == "video_frame")
 
 
+def _missing(test: MissingTest, row: Row, _scope: Scope) -> bool:
+    return (row.get("missing_since") is not None) == test.value
+
+
 def _ids(test: IdsTest, row: Row, _scope: Scope) -> bool:
     return row.get("media_id") in listed(test.value)
 
@@ -245,6 +250,7 @@ TESTS: Mapping[type[KeyTest], Callable[[Any, Row, Scope], bool]] = {
     FileNameTest: _file_name,
     FolderTest: _folder,
     MediaTest: _media,
+    MissingTest: _missing,
     SizeTest: _size,
     DateAddedTest: _date_added,
     BatchTest: _batch,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from framedex.core.ids import Kind, group_id
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, FieldType
+from framedex.storage.media_rows import MISSING_SINCE
 from framedex.vql import CustomField, Scope
 from framedex.vql.elements import AnyOf, Element, Not
 from framedex.vql.key_test import KeyTest
@@ -172,6 +173,7 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "folder of several": (_elements("folder", op=st.just("one_of"), value=st.lists(paths, max_size=3)), ("path",)),
     "folder": (_elements("folder", op=st.sampled_from(_TEXT), value=paths), ("path",)),
     "media": (_elements("media", op=st.just("is"), value=st.sampled_from(_MEDIA)), ("kind",)),
+    "missing": (_elements("missing", op=st.just("is"), value=st.booleans()), ("missing_since",)),
     "size": (_ordered("size", sizes, None, of=st.sampled_from(("bytes", "width", "height"))), _SIZES),
     "date_added": (_ordered("date_added", moments, moment_span), ("batch",)),
     "batch": (_elements("batch", op=st.just("is"), value=st.integers(0, 3)), ("batch",)),
@@ -237,6 +239,7 @@ _CELLS = {
     "labels": _maybe(st.lists(names, max_size=3, unique=True)),
     "tags": _maybe(st.lists(st.integers(0, 3), max_size=3, unique=True)),
     "in_basket": st.sampled_from((None, True)),
+    "missing_since": st.sampled_from((None, datetime(2026, 5, 17, tzinfo=UTC))),
     "uniqueness": _maybe_share,
     **dict.fromkeys(VALUES.values(), _maybe(st.one_of(stored_shares, st.floats(-2, 2, width=32)))),
     **{f"issue_{issue}": _maybe_share for issue in ISSUES},
@@ -284,6 +287,7 @@ SCHEMA = pa.schema(
         pa.field("labels", pa.list_(pa.string())),
         pa.field("tags", pa.list_(pa.int32())),
         pa.field("in_basket", pa.bool_()),
+        MISSING_SINCE,
         pa.field("uniqueness", pa.float32()),
         *(pa.field(name, pa.float32()) for name in VALUES.values()),
         *(pa.field(f"issue_{issue}", pa.float32()) for issue in ISSUES),

@@ -46,6 +46,8 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
     (vql.file_name("one_of", ("a.png", "b.png")), {"file_name": {"op": "one_of", "value": ["a.png", "b.png"]}}),
     (vql.folder("one_of", ["", "clips"]), {"folder": {"op": "one_of", "value": ["", "clips"]}}),
     (vql.folder("is", ""), {"folder": {"op": "is", "value": ""}}),
+    (vql.missing(), {"missing": {"op": "is", "value": True}}),
+    (vql.missing(False), {"missing": {"op": "is", "value": False}}),
     (vql.media("video"), {"media": {"op": "is", "value": "video"}}),
     (vql.size("gt", 10**6), {"size": {"op": "gt", "value": 10**6}}),
     (vql.size("between", (1, 2), "width"), {"size": {"op": "between", "value": [1, 2], "of": "width"}}),

@@ -4,12 +4,15 @@ import os
 
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.handle import WorkspaceHandle
+from framedex.api.record_list import RecordList
 from framedex.operations.backups.backup import make_backup
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover
 from framedex.operations.monitoring import evaluate_all
+from framedex.operations.relocation import relocate
+from framedex.operations.sources import list_sources
 from framedex.operations.vacuum import vacuum
-from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, VacuumResult
+from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, Relocation, SourceState, VacuumResult
 from framedex.render.progress import progress_bar
 
 
@@ -89,7 +92,7 @@ class WorkspaceUpkeep(WorkspaceHandle):
         with progress_bar("Freeing") as progress:
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
-    def check(self, *names: str, repair: bool = False) -> CheckResult:
+    def check(self, *names: str, repair: bool = False, files: bool = False, content: bool = False) -> CheckResult:
         """Verify the catalog, the tables, journals, uploaded files and caches of datasets, and users; return findings.
 
         All data is read once, in blocks. Other processes may read and write at the same time.
@@ -100,8 +103,11 @@ class WorkspaceUpkeep(WorkspaceHandle):
             repair: repair the findings where possible: delete damaged caches and leftovers, rewrite manifests, and
                 rebuild missing, outdated or damaged catalog entries from the manifest in the dataset's folder. The
                 field ``repaired`` of a finding has the outcome.
+            files: also look for the source files of datasets: what is missing or cannot be read is a finding.
+            content: with *files*: also compare their content with what was indexed, which reads all of them.
 
         Raises:
+            InvalidInput: *content* is set without *files*.
             NotFound: a dataset does not exist.
             ReadOnly: *repair* is set, and the workspace was opened read-only.
 
@@ -110,7 +116,58 @@ class WorkspaceUpkeep(WorkspaceHandle):
             {'datasets': 1, 'table versions': ..., 'columns': ..., 'journal files': 2, ...}
         """
         with progress_bar("Checking") as progress:
-            return check(self._context, names or None, repair=repair, progress=progress)
+            return check(self._context, names or None, repair=repair, files=files, content=content, progress=progress)
+
+    def relocate(
+        self,
+        old: str | os.PathLike[str],
+        new: str | os.PathLike[str],
+        *,
+        check: bool = False,
+        force: bool = False,
+    ) -> Relocation:
+        """Change the place of a source folder for all datasets; return what was compared.
+
+        For a folder that was moved or renamed, a bucket that was copied, and a backup that was restored on another
+        machine. All datasets of all namespaces that have the folder as a source, or a folder below it, get the new
+        place in one transaction. Media ids, edits, snapshots and the journal stay as they are; clones are datasets of
+        their own, and are relocated, too. No image is read again, and no file is changed.
+
+        All files are looked for at the new place, and their sizes compared; a sample of 32 to 64 files of each source
+        is compared by content, as long as that is less than 1 GiB.
+
+        Args:
+            old: the folder, or the URI ``s3://bucket/folder``, where the files were; it need not exist.
+            new: where they are now; a folder, or a URI.
+            check: only compare, and change nothing.
+            force: go on although files differ, or more than half of them are missing.
+
+        Raises:
+            InvalidInput: a place is none, or both are the same.
+            NotFound: no dataset has *old*, or a folder below it, as a source; the message lists the sources.
+            Forbidden: the settings do not allow to read at the new place.
+            Conflict: files differ or are missing, a source would contain another one of the same dataset, or a task of
+                one of the datasets is running. Nothing is changed; with *check* the record has the reason instead.
+            ReadOnly: the workspace was opened read-only, and *check* is not set.
+
+        Examples:
+            >>> moved = ws.relocate(ws.dataset("new").info.source_uri, "new")
+            >>> [(each.dataset_name, each.files, each.missing, each.compared) for each in moved.roots]
+            [('new', 3, 0, 3)]
+        """
+        with progress_bar("Comparing") as progress:
+            return relocate(self._context, old, new, check=check, force=force, progress=progress)
+
+    def sources(self) -> list[SourceState]:
+        """Return the source folders of all datasets of all namespaces, and whether they can be found.
+
+        Uploads have no source folder.
+
+        Examples:
+            >>> [(each.dataset_name, each.n_media, each.fault) for each in ws.sources()]
+            [('new', 3, None), ('pets', 33, None)]
+        """
+        return RecordList(list_sources(self._context))
 
     def disk_usage(self) -> DiskUsage:
         """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free.

@@ -45,7 +45,9 @@ def plan_cleanup(
     with context.catalog.read() as connection:
         _check_status(datasets.find_dataset(connection, dataset_id).status_new)
     media = open_media(context, dataset_id)
-    return CleanupPlan(context, media, plan_rows(media, condition_for(context, media, filters), request))
+    # Media whose files are gone are no copies that could be kept; `sync` removes them.
+    present = (*filters, *parse([{"missing": {"op": "is", "value": False}}]))
+    return CleanupPlan(context, media, plan_rows(media, condition_for(context, media, present), request))
 
 
 def _check_status(status: DatasetStatus) -> None:

@@ -105,6 +105,12 @@ def _n_corrupted(dataset: "framedex.Dataset") -> int:
     return dataset.where(vql.issues("corrupted")).count()
 
 
+def _n_missing(dataset: "framedex.Dataset") -> int:
+    from framedex import vql
+
+    return dataset.where(vql.missing()).count()
+
+
 def _say_corrupted(dataset: "framedex.Dataset", count: int) -> None:
     if count > 0:
         command = f"framedex issues {shlex.quote(dataset.name)} --type corrupted"
@@ -112,12 +118,17 @@ def _say_corrupted(dataset: "framedex.Dataset", count: int) -> None:
 
 
 def _say_left_out(dataset: "framedex.Dataset") -> None:
+    from framedex.jobs.ingest.gone_files import GONE_FILES
     from framedex.jobs.ingest.reading import UNUSABLE_BOXES
 
     for line in dataset.layout:
         say(line)
     for reason, count in dataset.skipped.items():
-        say(f"skipped: {count:,} {reason}")
+        if reason == GONE_FILES:
+            command = f"framedex sync {shlex.quote(dataset.name)}"
+            say(f"{counted(count, 'files of it', 'are')} gone; `{command}` shows them, and marks or removes them")
+        else:
+            say(f"skipped: {count:,} {reason}")
     problems = dataset.box_problems if UNUSABLE_BOXES in dataset.skipped else []
     for problem in problems[:_SHOWN_PROBLEMS]:
         say(f"  {problem}")
@@ -277,6 +288,7 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
             return
         config = dataset.embedding_config
         summaries = dataset.where([]).issue_summaries()
+        n_missing = _n_missing(dataset)
         if as_json:
             print_json(
                 {
@@ -285,12 +297,15 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
                     "n_objects": dataset.objects.count(),
                     "issues": [summary.model_dump(mode="json") for summary in summaries],
                     "skipped": dataset.skipped,
+                    "n_missing": n_missing,
                 }
             )
             return
         images = counted(info.n_images, "images")
         say(f"{info.display_name}: {images}{_objects(dataset)}, {info.status_new}, id {info.id}")
         say(f"encoder {config.encoder}, {counted(config.dimension, 'values')}, cluster thresholds {config.thresholds}")
+        if n_missing:
+            say(f"{counted(n_missing, 'images', 'are')} marked as missing, as their files were gone at the last sync")
         rows = [
             (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
         ]

@@ -117,11 +117,17 @@ def du(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
 def check(
     name: Annotated[str | None, typer.Argument(help="A dataset's name or id; all datasets if not given.")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Repair every fault that has a repair.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Also look for the source files.")] = False,
+    content: Annotated[
+        bool, typer.Option("--content", help="With --files: also compare their content, which reads all of them.")
+    ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Verify the catalog, tables, journals, uploaded files, caches and users; exit with status 1 on a fault."""
-    result = _checked(workspace, name, repair=repair)
+    if content and not files:
+        raise InvalidInput("--content compares the content of source files, so it needs --files")
+    result = _checked(workspace, name, repair=repair, files=files, content=content)
     if as_json:
         print_json(result)
     else:
@@ -132,13 +138,13 @@ def check(
     return 0 if result.is_sound else 1
 
 
-def _checked(workspace: Path | None, name: str | None, *, repair: bool) -> "CheckResult":
+def _checked(workspace: Path | None, name: str | None, *, repair: bool, files: bool, content: bool) -> "CheckResult":
     from framedex.operations.integrity.check import unopened_findings
     from framedex.records import CheckResult
 
     try:
         with open_workspace(workspace) as ws:
-            return ws.check(*([] if name is None else [name]), repair=repair)
+            return ws.check(*([] if name is None else [name]), repair=repair, files=files, content=content)
     except WorkspaceError:
         # A catalog that is damaged may be the reason.
         if findings := unopened_findings(workspace_folder(workspace)):

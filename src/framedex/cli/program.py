@@ -32,6 +32,7 @@ from framedex.cli.search import bench_search, search, similar
 from framedex.cli.serve import serve
 from framedex.cli.settings import settings
 from framedex.cli.sharing import audit, share
+from framedex.cli.sources import relocate, sync
 from framedex.cli.states import compare, overlap, snapshots
 from framedex.cli.tasks import abort, retry, tasks, wait
 from framedex.cli.uploads import upload, uploads
@@ -80,8 +81,8 @@ for _command_function in (
     create, upload, uploads, add, add_objects, merge, reindex, enrich, not_duplicates, label_is_right,
     suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, tags, rename_tag, delete_tag, label,
     caption, fields, add_field, set_field, rename_field, delete_field, delete_media, ls, show, rename, explore,
-    search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, du, check,
-    recover, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend, journal, undo, redo,
+    search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup, sync, du, check,
+    recover, relocate, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend, journal, undo, redo,
     snapshots, snapshot, restore, clone, delete_snapshot, evaluate, compare, overlap, plugins, settings, share, audit,
     serve, demo,
 ):  # fmt: skip

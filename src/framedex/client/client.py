@@ -16,7 +16,7 @@ from framedex.client.people import ClientAdminSettings, ClientTenants, ClientUse
 from framedex.client.work import ClientTask
 from framedex.core.ids import is_id
 from framedex.errors import NotFound
-from framedex.records import AuditPage, DatasetRecord, Profile, TaskFilters, TaskPage
+from framedex.records import AuditPage, DatasetRecord, Profile, Relocation, SourceState, TaskFilters, TaskPage
 
 if TYPE_CHECKING:  # it would load engines
     from framedex.operations.task_pages import TaskSearch
@@ -252,6 +252,36 @@ class Client:
             'false'
         """
         return ClientAdminSettings(self._connection)
+
+    def sources(self) -> list[SourceState]:
+        """Return the source folders of all datasets, and whether they can be found; see ``Workspace.sources``.
+
+        Raises:
+            Forbidden: the user is no administrator.
+
+        Examples:
+            >>> [(each.dataset_name, each.n_media, each.fault) for each in client.sources()]
+            [('new', 3, None), ('pets', 33, None)]
+        """
+        return RecordList(SourceState.model_validate(each) for each in self._connection.json(calls.SOURCES))
+
+    def relocate(self, old: str, new: str, *, check: bool = False, force: bool = False) -> Relocation:
+        """Change the place of a source folder of the server; see :meth:`framedex.Workspace.relocate`.
+
+        Raises:
+            InvalidInput: a place is none, or both are the same.
+            NotFound: no dataset has *old* as a source.
+            Forbidden: the user is no administrator, or the settings do not allow to read at the new place.
+            Conflict: files differ or are missing, or a task of one of the datasets is running.
+
+        Examples:
+            >>> client.relocate("unknown", "pets", check=True)
+            Traceback (most recent call last):
+                ...
+            framedex.errors.NotFound: no dataset has ... as a source, or a source below it; they are ...
+        """
+        body = {"old": old, "new": new, "check": check, "force": force}
+        return Relocation.model_validate(self._connection.json(calls.RELOCATE, body=body))
 
     def audit(
         self,

@@ -33,7 +33,9 @@ from framedex.records import (
     EnrichmentContext,
     EnrichmentModel,
     Snapshot,
+    SourceState,
     StateCounts,
+    SyncResult,
     TaskPage,
     TaskRecord,
     TaskType,
@@ -296,6 +298,45 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         """
         body = self._connection.json(calls.TRENDS, dataset_id=self.id)
         return RecordList(StateCounts.model_validate(each) for each in body)
+
+    def sources(self) -> list[SourceState]:
+        """Return the source folders of the dataset, and whether they can be found; see ``Dataset.sources``.
+
+        Who is no administrator of the service sees only the names of folders of the server.
+        """
+        body = self._connection.json(calls.DATASET_SOURCES, dataset_id=self.id)
+        return RecordList(SourceState.model_validate(each) for each in body)
+
+    def sync(
+        self, *, apply: bool = False, remove: bool = False, mark_lost: bool = False, wait: bool = True
+    ) -> SyncResult:
+        """Compare the dataset with its folders on the server; see :meth:`framedex.Dataset.sync`.
+
+        Args:
+            apply: change the dataset.
+            remove: with *apply*: remove media whose files are gone from the dataset.
+            mark_lost: mark the files of sources of which nothing can be found, too.
+            wait: with *apply*: return when all is done; else only the first task is started.
+
+        Raises:
+            InvalidInput: *remove* is set without *apply*.
+            Forbidden: the user may not edit the dataset, or additions are not enabled.
+            Conflict: a task is in progress.
+            TaskFailed: an addition failed.
+        """
+        options = {"apply": apply, "remove": remove, "mark_lost": mark_lost}
+        first = result = self._synced(options)
+        while wait and result.task_id is not None:
+            self.task = ClientTask(self._connection, result.task_id, self.id)
+            self.task.wait()
+            before, result = result, self._synced(options)
+            if not before.removed and (result.new, result.changed) == (before.new, before.changed):
+                break  # they cannot be added
+        return first
+
+    def _synced(self, options: Mapping[str, bool]) -> SyncResult:
+        body = self._connection.json(calls.SYNC, body=dict(options), dataset_id=self.id)
+        return SyncResult.model_validate(body)
 
     def restore(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> ClientTask:
         """Restore a snapshot; see :meth:`framedex.Dataset.restore`."""

@@ -21,8 +21,10 @@ from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.missing_values import add_measure_columns
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
+from framedex.jobs.ingest.gone_files import KnownFiles, look_at_known
 from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
+from framedex.jobs.ingest.origins import read_origins, write_origins
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.ingest.reading import (
     declared_classes,
@@ -35,11 +37,13 @@ from framedex.jobs.ingest.reading import (
     skipped_counts,
     source_roots,
     with_box_problems,
+    with_source_folder,
     written_facts,
 )
 from framedex.jobs.ingest.source_facts import WrittenFacts
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
+from framedex.jobs.sync import unmarked
 from framedex.media.files import below
 from framedex.records import EmbeddingConfig
 from framedex.storage import tables, videos
@@ -70,14 +74,21 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     assert start is not None, "a head has a media table"
     boxes = read_content_boxes(content, progress)
     end = 0.3 if auto_reindex else reading_share(content)
-    placement, roots = _place_roots(job, content)
+    placement, roots = _place_roots(job, content, start)
     ingested = _ingested(job, content, start, placement, progress, end)
     summary = _summary(job, content, ingested, placement, roots)
+    known = KnownFiles()
+    if isinstance(content, FilesInput):
+        known = look_at_known(content.source, Table(job.table, start), placement, job.settings)
+        summary = summary.with_(skipped=summary.skipped | known.counts)
     if not ingested.rows and not (auto_reindex and job.head.summary.partial):
-        return nothing_new(job, summary)
+        progress.outcome = "; ".join([DONE, *known.words()])
+        versions = {**job.head.tables, MEDIA: unmarked(job.table, start, known.back)}
+        return media_stay(job, versions, summary, partial=job.head.summary.partial)
     table, lists, version = Table(job.table, start), lists_of(content, boxes), ingested.version or start
     if ingested.rows:
         version = write_image_ids(Table(job.table, version), lists, first=table.count(), placement=placement)
+        version = write_origins(Table(job.table, version), placement.origins, first=table.count())
     facts = WrittenFacts(version)
     if ingested.rows:
         facts = written_facts(
@@ -85,6 +96,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
             created_by=job.settings.user, first=table.count(), placement=placement,
         )  # fmt: skip
         version, summary = facts.version, facts.applied_to(summary)
+    version = unmarked(job.table, version, known.back)
     gone = _replaced(job, start, version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
     if gone.any():
         replaced = {"changed files, replaced": int(np.count_nonzero(gone))}
@@ -117,7 +129,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         roots=roots,
     )
     summary = summary.with_(layout=[*layout_lines(content), *facts.notes])
-    progress.outcome = "; ".join([_outcome(indexed), *summary.layout])
+    progress.outcome = "; ".join([_outcome(indexed), *known.words(), *summary.layout])
     others = job.kept | _settled_videos(job.table, ingested) | dict(facts.others)
     summary = with_box_problems(summary, boxes, unmatched=False, content=content)
     if objects is not None:
@@ -172,6 +184,8 @@ def _summary(
         summary = summary.with_role(placement.root, content.source.role)
     if ingested.rows:
         summary = summary.with_(batches=placement.batch + 1, added_at=with_time(summary.added_at, placement.batch))
+    if ingested.rows or roots == list(job.roots):
+        summary = with_source_folder(summary, content, placement)
     return summary
 
 
@@ -305,13 +319,16 @@ def _objects_share(job: JobContext) -> float:
     return count / max(count + job.head.n_images, 1)
 
 
-def _place_roots(job: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
+def _place_roots(job: JobContext, content: Content, start: int) -> tuple[SourcePlacement, list[str]]:
     """Return the placement of new media, and all source roots of the dataset after the addition.
+
+    Ids are computed as version *start* of the media table says of files that moved.
 
     A root of the content is mapped to the existing root that contains it; otherwise it becomes a new root. The uris of
     a table stay unchanged, so a table's root is mapped only to an identical root.
     """
     batch, roots, placements = job.head.summary.batches, list(job.roots), []
+    origins = read_origins(Table(job.table, start)) if isinstance(content, FilesInput) else {}
     for root in source_roots(content):
         ways = [
             below(existing, root) if isinstance(content, FilesInput) or existing == root else None for existing in roots
@@ -319,7 +336,8 @@ def _place_roots(job: JobContext, content: Content) -> tuple[SourcePlacement, li
         number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
         if number == len(roots):
             roots, ways = [*roots, root], [*ways, ""]
-        placements.append(SourcePlacement(number, f"{ways[number]}/" if ways[number] else "", batch))
+        prefix = f"{ways[number]}/" if ways[number] else ""
+        placements.append(SourcePlacement(number, prefix, batch, origins=origins))
     return replace(placements[0], others=tuple(placements[1:])), roots
 
 

@@ -1,5 +1,6 @@
 """Access to the bytes of media: files, which may be anything (pipes, folders, broken links), and objects in buckets."""
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +11,12 @@ from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, within
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
 from framedex.core.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
-from framedex.errors import CannotDecode, Forbidden
+from framedex.errors import CannotDecode, Forbidden, Unavailable
 from framedex.media.remote import SCHEME, ObjectStore, is_remote
 from framedex.media.s3 import BucketAccess
 from framedex.settings import Settings
+
+_DIGEST_BYTES, _BLOCK_BYTES = 16, 2**20
 
 
 class Reader:
@@ -69,6 +72,24 @@ class Reader:
             raise _cannot_decode(error) from None
         with file:
             yield os.fstat(file.fileno()).st_mtime, file
+
+    def digest(self, location: str) -> bytes:
+        """Return the BLAKE2b hash of a file or an object, 16 bytes, as rows have it; it may have any size.
+
+        Raises:
+            CannotDecode: the file or object does not exist, may not be read, or cannot be read.
+            Unavailable: as in :meth:`open`.
+        """
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        with self.open(location, in_parts=True) as (_, content):
+            try:
+                while block := content.read(_BLOCK_BYTES):
+                    digest.update(block)
+            except Unavailable:
+                raise
+            except OSError as error:
+                raise _cannot_decode(error) from None
+        return digest.digest()
 
     def _whole(self, location: str) -> tuple[int | None, BinaryIO]:
         modified_ns, data = self.read(location)

@@ -126,22 +126,30 @@ class ObjectStore:
             Forbidden: the folder may not be read.
             Unavailable: the service cannot be reached, or denies listing the folder.
         """
+        batches = []
+        for files in self._pages(uri):
+            columns = zip(*files, strict=True) if files else ([], [], [])
+            arrays = [pa.array(column, each.type) for column, each in zip(columns, _LISTING, strict=True)]
+            batches.append(pa.record_batch(arrays, schema=_LISTING))
+        return pa.Table.from_batches(batches, _LISTING).sort_by("key")
+
+    def check_listed(self, uri: str) -> None:
+        """Check that a folder can be listed, by the first page of its objects; raise as :meth:`list`."""
+        next(self._pages(uri), None)
+
+    def _pages(self, uri: str) -> Iterator[Sequence[tuple[str, int, int]]]:
+        """Yield the objects below a folder, a page at a time: key (relative), size and modification time in ns."""
         bucket, key = split_uri(uri)
         self.check_allowed(uri)
         prefix = f"{key}/" if key else ""
-        batches = []
         try:
             for page in s3.client(self._access).pages(bucket, prefix):
                 # Keys that end with a slash stand for folders.
-                files = [(each.key[len(prefix) :], *each[1:]) for each in page if not each.key.endswith("/")]
-                columns = zip(*files, strict=True) if files else ([], [], [])
-                arrays = [pa.array(column, each.type) for column, each in zip(columns, _LISTING, strict=True)]
-                batches.append(pa.record_batch(arrays, schema=_LISTING))
+                yield [(each.key[len(prefix) :], *each[1:]) for each in page if not each.key.endswith("/")]
         except s3.Missing:
             raise invalid_uri(f"there is no bucket {bucket!r}") from None
         except s3.S3Error as error:
             raise Unavailable(f"cannot list {uri!r}: {error}") from None
-        return pa.Table.from_batches(batches, _LISTING).sort_by("key")
 
     def exists(self, uri: str) -> bool:
         """Return whether there is an object with exactly this URI.

@@ -57,6 +57,7 @@ from framedex.records.people import (
     UserSession,
 )
 from framedex.records.snapshots import Snapshot, SnapshotReason, StateCounts
+from framedex.records.sources import LostSource, MissingFile, RelocatedRoot, Relocation, SourceState, SyncResult
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
 from framedex.records.views import (
@@ -112,8 +113,10 @@ __all__ = [
     "JournalStep",
     "LabelCount",
     "LabelDecision",
+    "LostSource",
     "MediaIssue",
     "MediaItem",
+    "MissingFile",
     "ModelStatus",
     "Notification",
     "NotificationMetadata",
@@ -124,13 +127,17 @@ __all__ = [
     "Profile",
     "Record",
     "RecoveryResult",
+    "RelocatedRoot",
+    "Relocation",
     "RestoreResult",
     "SavedViewRecord",
     "Snapshot",
     "SnapshotReason",
+    "SourceState",
     "SourceType",
     "StateCounts",
     "StoredTable",
+    "SyncResult",
     "Tag",
     "TaskFilters",
     "TaskPage",

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -64,6 +65,25 @@ def folder_origins(connection: sa.Connection, namespace: str) -> list[FolderOrig
         if folders and kind in (_FOLDER, None):
             found.append(FolderOrigin(row.id, tuple(folders), kind == _FOLDER))
     return found
+
+
+def whole_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) -> list[int]:
+    """Return the source roots that were added as whole folders, as far as the creation of a dataset says it.
+
+    That is the first one of a dataset that was made of a folder or a prefix of a bucket. Of a dataset whose creation is
+    not recorded, as a copy, these are all roots but uploads.
+
+    Args:
+        connection: of the catalog.
+        dataset_id: the dataset.
+        roots: its source roots, by number.
+    """
+    row = connection.execute(sa.select(*origin_columns()).where(datasets.c.id == dataset_id)).one()
+    kind, uri, _ = _creation(row)
+    if kind is None:
+        return [number for number, root in enumerate(roots) if root != BLOBS_ROOT]
+    is_prefix = kind == "s3" and bool(roots) and (uri or "").rstrip("/") == roots[0]
+    return [0] if roots and (kind == _FOLDER or is_prefix) else []
 
 
 def origin_columns() -> list[sa.ColumnElement[Any]]:

@@ -26,6 +26,7 @@ _BY_NAME_OR_ID = _SELECT.where(
         sa.and_(datasets.c.namespace == sa.bindparam("within"), datasets.c.name == sa.bindparam("key")),
     )
 )
+_ROOTS = "SELECT path FROM source_roots WHERE dataset_id = ? ORDER BY number"
 
 
 def now() -> datetime:
@@ -378,9 +379,7 @@ def put_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) 
 
 def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
     """Return a dataset's source roots, by number."""
-    rows = connection.execute(
-        sa.select(source_roots.c.path).where(source_roots.c.dataset_id == dataset_id).order_by(source_roots.c.number)
-    ).scalars()
+    rows = connection.exec_driver_sql(_ROOTS, (dataset_id,)).scalars()
     with reading_row("source_roots", dataset_id):
         return [os.fsdecode(path) for path in rows]
 

@@ -72,6 +72,22 @@ class ObjectSummary(IndexSummary):
     n_objects: int = 0
 
 
+class SourceFolder(BaseModel):
+    """A folder or a prefix of a bucket that was added as a whole, so that new files in it belong to the dataset.
+
+    Attributes:
+        root: the number of its source root.
+        path: its path below that root; empty for the root itself.
+        class_folders: whether the folders in it are classes; None to decide.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    root: int
+    path: str = ""
+    class_folders: bool | None = None
+
+
 class Summary(IndexSummary):
     """The values stored with a generation beside its tables, as a JSON object.
 
@@ -93,6 +109,7 @@ class Summary(IndexSummary):
             that of its source.
         next_numbers: the least number of a tag or field that was never used, by the table of definitions.
         enrichment_models: the ids of the applied models, by type of enrichment.
+        folders: the folders that were added as a whole; None in generations of older versions, where that is unknown.
         limits: the limits that users set, by issue type, for media and objects alike; other types have the limits of
             ``issue_thresholds``.
         captioned_by: the weights of the captioner that wrote captions last.
@@ -114,6 +131,7 @@ class Summary(IndexSummary):
     namespace: str | None = None
     next_numbers: dict[str, int] = {}
     enrichment_models: dict[str, str] = {}
+    folders: list[SourceFolder] | None = None
     limits: dict[str, float] = {}
     captioned_by: Weights | None = None
     objects_captioned_by: Weights | None = None
@@ -148,6 +166,11 @@ class Summary(IndexSummary):
     def with_roles_of(self, other: "Summary") -> Self:
         """Return a copy with the roles of another summary."""
         return self.with_(roles=dict(other.roles), external_ids=dict(other.external_ids))
+
+    def with_folder(self, folder: SourceFolder) -> Self:
+        """Return a copy with a folder that was added as a whole, in the place of one at the same path."""
+        others = [each for each in self.folders or [] if (each.root, each.path) != (folder.root, folder.path)]
+        return self.with_(folders=[*(each.model_dump() for each in others), folder.model_dump()])
 
     def assumed_roles(self) -> set[AssumedRole]:
         """Return the roles to assume for reading from all source roots."""

@@ -29,26 +29,24 @@ class Head:
 class Heads:
     """The most recently read heads. Safe to share between threads.
 
-    A committed generation never changes, and source roots change only with a commit. So each read queries only the id
-    of the head and takes the rest from the cache.
+    A committed generation never changes. So each read queries only the id of the head and the source roots, which a
+    relocation changes without a commit, and takes the rest from the cache.
     """
 
     def __init__(self) -> None:
-        self._cached: LruCache[str, Head] = LruCache(_KEPT)
+        self._cached: LruCache[str, Generation] = LruCache(_KEPT)
 
     def read(self, connection: sa.Connection, dataset_id: str) -> Head | None:
         """Return a dataset's head in the transaction of a connection; None before the first commit."""
         name = connection.exec_driver_sql(_HEAD, (dataset_id,)).scalar()
         if name is None:
             return None
-        if (cached := self._cached.get(name)) is not None:
-            return cached
-        generation = head(connection, dataset_id)
-        if generation is None:
-            raise WrongValue(f"the head of dataset {dataset_id} is missing")
-        result = Head(generation, tuple(get_roots(connection, dataset_id)))
-        self._cached.put(name, result)
-        return result
+        if (generation := self._cached.get(name)) is None:
+            generation = head(connection, dataset_id)
+            if generation is None:
+                raise WrongValue(f"the head of dataset {dataset_id} is missing")
+            self._cached.put(name, generation)
+        return Head(generation, tuple(get_roots(connection, dataset_id)))
 
     def read_early(self, connection: sa.Connection, dataset_id: str) -> Head | None:
         """Return the rows that the creation of a dataset without a head has read so far; None before the first."""

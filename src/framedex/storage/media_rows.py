@@ -40,6 +40,13 @@ A caption counts as the model's while it equals this value, so any edit of the c
 
 SOURCE_ID = pa.field("source_id", pa.string())
 """The id of the image in a COCO file, as text, null for none; only tables of images with ids have the column."""
+ID_LOCATION = pa.field("id_location", pa.binary())
+"""The text from which the id of a media item, or of its video, is computed where it is not its location; else null.
+
+Only tables of which a file was moved have the column: the id of a file stays when the file moves. Bytes, as paths are.
+"""
+MISSING_SINCE = pa.field("missing_since", pa.timestamp("us", tz="UTC"))
+"""When a file was first marked as missing; null for files that were there. Only tables with such files have it."""
 COPY_DESCRIPTOR, PANEL_DESCRIPTORS = "copy_descriptor", "panel_descriptors"
 """Columns for finding copies: the copy descriptor of the whole image, where it is not the embedding, and those of its
 panels, one after another; null for none. Tables of vectors, of objects and of older versions lack them.

@@ -25,6 +25,7 @@ _IN_PROGRESS = sa.select(tasks.c.id, tasks.c.dataset_id, tasks.c.owner, tasks.c.
     sa.or_(*(tasks.c.status == status for status in _RUNNING))
 )
 _SOURCE = "source"  # key in the config of a task that derives a dataset from another
+_OTHER = "other"  # the same for the second dataset of a merge
 
 
 def insert_task(
@@ -294,6 +295,17 @@ def running(connection: sa.Connection, dataset_id: str) -> str | None:
     """
     query = sa.select(tasks.c.task_type).where(
         sa.or_(tasks.c.dataset_id == dataset_id, _enriches(dataset_id)),
+        tasks.c.status.in_(_RUNNING),
+        tasks.c.task_type != TaskType.MAP,
+    )
+    return connection.execute(query.limit(1)).scalar()
+
+
+def running_on(connection: sa.Connection, dataset_id: str) -> str | None:
+    """Return the type of the task that runs on a dataset, or makes another one of it; None if no task does."""
+    made_of = sa.or_(*(tasks.c.config[name].as_string() == dataset_id for name in (_SOURCE, _OTHER)))
+    query = sa.select(tasks.c.task_type).where(
+        sa.or_(tasks.c.dataset_id == dataset_id, made_of),
         tasks.c.status.in_(_RUNNING),
         tasks.c.task_type != TaskType.MAP,
     )

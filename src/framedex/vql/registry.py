@@ -14,6 +14,7 @@ from framedex.vql.keys.issues import IssuesTest, issues
 from framedex.vql.keys.labels import LabelsTest, labels
 from framedex.vql.keys.map_region import MapRegionTest, map_region
 from framedex.vql.keys.media import MediaTest, media
+from framedex.vql.keys.missing import MissingTest, missing
 from framedex.vql.keys.objects import ObjectsTest, objects
 from framedex.vql.keys.quality import QualityTest, quality
 from framedex.vql.keys.similarity import SimilarityTest, similarity
@@ -37,6 +38,7 @@ __all__ = [
     "labels",
     "map_region",
     "media",
+    "missing",
     "objects",
     "quality",
     "similarity",
@@ -61,6 +63,7 @@ TESTS: tuple[type[KeyTest], ...] = (
     FolderTest,
     IdsTest,
     MediaTest,
+    MissingTest,
     SizeTest,
     DateAddedTest,
     BatchTest,

@@ -14,11 +14,11 @@ from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.evaluation import DatasetEvaluation
 from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.files import DatasetFiles
-from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.maps import DatasetMaps
 from framedex.api.dataset.presentations import DatasetPresentations
 from framedex.api.dataset.searches import DatasetSearches
+from framedex.api.dataset.sources import DatasetSources
 from framedex.api.dataset.suggestions import DatasetSuggestions
 from framedex.api.dataset.training import DatasetTraining
 from framedex.api.dataset.uploads import DatasetUploads
@@ -69,7 +69,7 @@ class Dataset(
     DatasetExports,
     DatasetSearches,
     DatasetSuggestions,
-    DatasetLifecycle,
+    DatasetSources,
     DatasetUploads,
     DatasetLookups,
     DatasetMaps,

@@ -190,8 +190,8 @@ class DatasetLifecycle:
             wait_for(self.task, Operation.DELETE_MEDIA)
         return self.task
 
-    def check(self, *, repair: bool = False) -> CheckResult:
-        """Verify the tables, uploaded files and caches of the dataset; return the findings.
+    def check(self, *, repair: bool = False, files: bool = False, content: bool = False) -> CheckResult:
+        """Verify the tables, uploaded files and caches of the dataset, and its source files; return the findings.
 
         See :meth:`framedex.Workspace.check`.
 
@@ -200,7 +200,7 @@ class DatasetLifecycle:
             {'datasets': 1, 'table versions': ..., 'columns': ..., 'journal files': 2, ...}
         """
         with progress_bar("Checking") as progress:
-            return check(self._context, [self.id], repair=repair, progress=progress)
+            return check(self._context, [self.id], repair=repair, files=files, content=content, progress=progress)
 
     def rename(self, name: str) -> None:
         """Rename the dataset.

@@ -1,6 +1,7 @@
 """Placement of new media in a dataset, and the ids that depend on it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from framedex.core.ids import frame_id, media_id
 from framedex.media.sources import Item
@@ -15,12 +16,14 @@ class SourcePlacement:
         prefix: prefix of paths below that root: empty, or a folder and a slash.
         batch: number of the addition; 0 is the creation.
         others: placements of the other roots of a source.
+        origins: by location, the text from which an id is computed instead, see :mod:`framedex.jobs.ingest.origins`.
     """
 
     root: int = 0
     prefix: str = ""
     batch: int = 0
     others: "tuple[SourcePlacement, ...]" = ()
+    origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, item: Item) -> "SourcePlacement":
         """Return the placement of an item of a source."""
@@ -35,9 +38,14 @@ class SourcePlacement:
         return frame_id(dataset_id, self._location(path), number)
 
     def _location(self, path: str) -> str:
-        below = self.prefix + path
-        # A path has no null character, so ids below the first root differ from ids below other roots.
-        return f"{self.root}\0{below}" if self.root else below
+        location = location_text(self.root, self.prefix + path)
+        return self.origins.get(location, location)
+
+
+def location_text(root: int, path: str) -> str:
+    """Return the text from which the id of the file at a path below a source root is computed."""
+    # A path has no null character, so ids below the first root differ from ids below other roots.
+    return f"{root}\0{path}" if root else path
 
 
 FIRST_PLACEMENT = SourcePlacement()

@@ -18,12 +18,14 @@ from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.source_facts import WrittenFacts, write_facts
 from framedex.jobs.ingest.vectors import ingest_vectors
 from framedex.media.frame_sampling import Sampling
+from framedex.media.remote_sources import RemoteSource
+from framedex.media.sources import FolderSource
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage import tables
-from framedex.storage.generation import Summary
+from framedex.storage.generation import SourceFolder, Summary
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import copy_schema
+from framedex.storage.media_rows import copy_schema, text_of_path
 from framedex.storage.table_versions import Table
 from framedex.storage.videos import videos_path
 from framedex.tasks import Commit, TaskProgress
@@ -91,6 +93,21 @@ def checkpoint_saver(
 def reading_share(content: Content) -> float:
     """Return the share of reading in a job's time, 0 to 1: large for images, small for vectors."""
     return 0.9 if isinstance(content, FilesInput) else 0.2
+
+
+def with_source_folder(summary: Summary, content: Content, placement: SourcePlacement = FIRST_PLACEMENT) -> Summary:
+    """Return a summary that names the folder of a content if the content is a whole folder or prefix of a bucket."""
+    if not isinstance(content, FilesInput):
+        return summary
+    source = content.source
+    is_whole = isinstance(source, FolderSource) or (
+        isinstance(source, RemoteSource) and source.uri.rstrip("/") == source.root
+    )
+    path = placement.prefix.rstrip("/")
+    if not is_whole or text_of_path(path)[1] is not None:  # a name that is no UTF-8 cannot be stored in JSON
+        return summary
+    chosen = (content.config or {}).get("class_folders")
+    return summary.with_folder(SourceFolder(root=placement.root, path=path, class_folders=chosen))
 
 
 def source_roots(content: Content) -> list[str]:

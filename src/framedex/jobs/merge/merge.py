@@ -15,6 +15,7 @@ from framedex.jobs.edits.decisions import read_decisions
 from framedex.jobs.index.finish import finish
 from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
+from framedex.jobs.ingest.origins import read_origins
 from framedex.jobs.merge.definitions import MergedDefinitions, declared_by, write_merged_decisions
 from framedex.jobs.merge.moved_media import GONE, NEW, MovedMedia, PlacedRoots, find_moved
 from framedex.jobs.merge.rows import Moving, filled_columns
@@ -152,8 +153,10 @@ def _moving(sources: Sources, job: JobContext, other: Path, progress: Callable[[
     first, second = sources.first, sources.second
     definitions = MergedDefinitions.of((job.table, other), sources.heads)
     placed = PlacedRoots.of(first.roots, second.roots, are_files=sources.are_files)
+    own = Table(job.table, first.head.tables[MEDIA])
+    placed = replace(placed, used=frozenset(read_origins(own).values()))
     identities = find_moved(
-        Table(job.table, first.head.tables[MEDIA]),
+        own,
         Table(other, second.head.tables[MEDIA]),
         (first.roots, second.roots),
         placed,
@@ -251,6 +254,10 @@ class _Merged:
             skipped=self._skipped(),
             box_problems=[],
         )
+        for folder in theirs.folders or ():
+            placed = self.moving.placed
+            path = f"{placed.prefixes[folder.root]}{folder.path}".rstrip("/")
+            merged = merged.with_folder(folder.model_copy(update={"root": placed.numbers[folder.root], "path": path}))
         for number in theirs.roles:
             role = theirs.role_of(int(number))
             if role is not None and str(self.moving.placed.numbers[int(number)]) not in own.roles:

@@ -1,7 +1,7 @@
 """MovedMedia of the media of a dataset within another one: what both have, and the places and ids of the rest."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 
 from framedex.core.ids import frame_id, media_id
 from framedex.media.files import below
-from framedex.storage.media_rows import VIDEO_FRAME, path_of_text, text_of_path
+from framedex.storage.media_rows import ID_LOCATION, VIDEO_FRAME, path_of_text, text_of_path
 from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.table_versions import Table
 
 Rows = npt.NDArray[np.int64]
 NEW, GONE = -1, -2
 """The rows of media that only the second dataset has, and of those that are left out."""
-_COLUMNS = ("path", "path_raw", "root", "content_hash", "kind", "frame_number")
+_COLUMNS = ("path", "path_raw", "root", "content_hash", "kind", "frame_number", "video_id", ID_LOCATION.name)
 _SEPARATOR = "\0"
 
 
@@ -31,11 +31,13 @@ class PlacedRoots:
         roots: the roots of both.
         numbers: the number there of each root of the second dataset.
         prefixes: the prefix there of paths below each: empty, or a folder and a slash.
+        used: the locations of the first dataset from which ids are computed of files that are elsewhere now.
     """
 
     roots: tuple[str, ...]
     numbers: tuple[int, ...]
     prefixes: tuple[str, ...]
+    used: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, first: Sequence[str], second: Sequence[str], *, are_files: bool) -> "PlacedRoots":
@@ -190,12 +192,25 @@ def _new_id(row: dict[str, Any], old: str, placed: PlacedRoots, namespaces: tupl
     """Return the id of an item in the merged dataset: computed from its location there, as an addition computes it."""
     path, root = path_of_text(row["path"], row["path_raw"]), row["root"]
     place, number = placed.place(path, root)
+    if (origin := new_origin(row, old, placed)) is not None:
+        return _id(namespaces[0], origin, row, is_frame=row.get("kind") == VIDEO_FRAME)
     recipes: list[tuple[str, str]] = [(_location(path, root), _location(place, number)), (path, place)]
     is_frame = row.get("kind") == VIDEO_FRAME
     for before, after in recipes:
         if _id(namespaces[1], before, row, is_frame=is_frame) == old:
             return _id(namespaces[0], after, row, is_frame=is_frame)
     return media_id(namespaces[0], old)  # of a dataset that computed ids otherwise
+
+
+def new_origin(row: Mapping[str, Any], old: str, placed: PlacedRoots) -> str | None:
+    """Return the text from which the id of an item in the merged dataset is computed; None if that is its location.
+
+    It is the old id of the item, or of its video, if the file was moved, or if the first dataset has the id of its
+    location for another file, which was moved.
+    """
+    path, number = placed.place(path_of_text(row["path"], row["path_raw"]), row["root"])
+    is_moved = row.get(ID_LOCATION.name) is not None or _location(path, number) in placed.used
+    return (row.get("video_id") or old) if is_moved else None
 
 
 def _location(path: str, root: int | None) -> str:

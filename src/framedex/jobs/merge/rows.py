@@ -1,5 +1,6 @@
 """Rows of a dataset as rows of the merged one: with other ids, places and numbers, and without an index."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,23 @@ import pyarrow.compute as pc
 
 from framedex.core.ids import media_id, object_id
 from framedex.jobs.merge.definitions import MergedDefinitions
-from framedex.jobs.merge.moved_media import NEW, MovedMedia, PlacedRoots, moved_video_id, placed_paths
+from framedex.jobs.merge.moved_media import (
+    NEW,
+    MovedMedia,
+    PlacedRoots,
+    moved_video_id,
+    new_origin,
+    placed_paths,
+)
 from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import BOX, MODEL_CAPTION, index_columns_of
+from framedex.storage.media_rows import BOX, ID_LOCATION, MODEL_CAPTION, index_columns_of
 from framedex.storage.table_names import IN_BASKET
 from framedex.storage.table_versions import Table
 
 _SEPARATOR = "\0"
 _REPEATED = 4  # equal boxes of an image whose ids are recognised
+_OF_ORIGINS = ("video_id", "path", "path_raw", "root", ID_LOCATION.name)
 
 
 @dataclass(frozen=True)
@@ -43,8 +52,10 @@ class Moving:
     def media(self, table: Table) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the columns and the batches of the media that only the second dataset has."""
         names = _kept(table)
-        schema = pa.schema([self._field(table.schema.field(name)) for name in names])
-        return schema, self._media(table, names, schema)
+        fields = [self._field(table.schema.field(name)) for name in names]
+        if self.placed.used and ID_LOCATION.name not in names:
+            fields.append(ID_LOCATION)
+        return pa.schema(fields), self._media(table, names, pa.schema(fields))
 
     def _media(self, table: Table, names: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         start = 0
@@ -54,7 +65,18 @@ class Moving:
             start += batch.num_rows
             if is_new.any():
                 mask = pa.array(is_new)
-                yield self._moved(batch.filter(mask), {"media_id": ids.filter(mask)}, names, schema)
+                part, values = batch.filter(mask), {"media_id": ids.filter(mask)}
+                if ID_LOCATION.name in schema.names:
+                    values[ID_LOCATION.name] = self._origins(part, "media_id")
+                yield self._moved(part, values, schema.names, schema)
+
+    def _origins(self, batch: pa.RecordBatch, own: str) -> pa.Array:
+        """Return the texts from which the ids of rows are computed that are not their locations, as bytes."""
+        rows = batch.select(
+            [name for name in dict.fromkeys((own, *_OF_ORIGINS)) if name in batch.schema.names]
+        ).to_pylist()
+        origins = [new_origin(row, row[own], self.placed) for row in rows]
+        return pa.array([None if each is None else os.fsencode(each) for each in origins], pa.binary())
 
     def objects(self, table: Table, existing: IdIndex | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the columns and the batches of the objects in all media that the merged dataset has.
@@ -111,7 +133,7 @@ class Moving:
             values["video_id"] = self._video_ids(batch)
         if TAGS in names:
             values |= self.tag_lists(batch.column(TAGS), batch.column(TAGGED_AT))
-        columns = [values.get(name, batch.column(name)) for name in names]
+        columns = [values[name] if name in values else batch.column(name) for name in names]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def tag_lists(self, tags: pa.Array, dates: pa.Array) -> dict[str, pa.Array]:
@@ -124,7 +146,7 @@ class Moving:
         return _tag_columns(pairs)
 
     def _video_ids(self, batch: pa.RecordBatch) -> pa.Array:
-        columns = ["video_id", "path", "path_raw", "root"]
+        columns = [name for name in _OF_ORIGINS if name in batch.schema.names]
         known: dict[str, str] = {}
         for row in batch.select(columns).to_pylist():
             if row["video_id"] is not None and row["video_id"] not in known:
@@ -138,7 +160,8 @@ class Moving:
             ids = self._video_ids(batch)
             is_new = np.ones(len(ids), np.bool_) if existing is None else ~existing.contains(ids.to_pylist())
             part = batch.filter(pa.array(is_new))
-            yield self._moved(part, {}, names, table.schema)
+            values = {ID_LOCATION.name: self._origins(part, "video_id")} if ID_LOCATION.name in names else {}
+            yield self._moved(part, values, names, table.schema)
 
 
 def _kept(table: Table) -> list[str]:

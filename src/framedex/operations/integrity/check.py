@@ -5,11 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from framedex.core.progress import Progress
-from framedex.errors import NotFound, ReadOnly
+from framedex.errors import InvalidInput, NotFound, ReadOnly
 from framedex.operations.context import Context
-from framedex.operations.integrity import caches, entries, files, tables
+from framedex.operations.integrity import caches, entries, tables
+from framedex.operations.integrity import files as blob_files
 from framedex.operations.integrity.inspection import Inspection
 from framedex.operations.integrity.journal import check_journal
+from framedex.operations.integrity.source_files import check_source_files
 from framedex.operations.integrity.transactions import check_transactions
 from framedex.operations.integrity.users import check_users
 from framedex.records import CheckResult, Finding
@@ -23,6 +25,8 @@ def check(
     names: Sequence[str] | None = None,
     *,
     repair: bool = False,
+    files: bool = False,
+    content: bool = False,
     progress: Progress | None = None,
 ) -> CheckResult:
     """Check the catalog and datasets; see :meth:`framedex.Workspace.check`.
@@ -31,12 +35,17 @@ def check(
         context: the open workspace.
         names: names or ids of datasets; None for all, and for files that belong to no dataset.
         repair: whether to repair findings where possible.
+        files: whether to look for the source files.
+        content: whether to compare their content, too.
         progress: called with the stage and the share that is done; raises to stop.
 
     Raises:
+        InvalidInput: the content of files is to be compared that are not looked for.
         NotFound: there is no dataset with a name.
         ReadOnly: repairs are requested, and the workspace was opened for reading.
     """
+    if content and not files:
+        raise InvalidInput("content=True compares the content of source files, so it needs files=True")
     if repair and context.catalog.read_only:
         raise ReadOnly(f"the workspace {context.layout.root} was opened for reading; nothing was repaired")
     inspection = Inspection(context, repair=repair, progress=progress)
@@ -44,16 +53,19 @@ def check(
     if (faults := entries.check_catalog(inspection)) is None:
         return inspection.result()
     chosen = _chosen(context, names)
-    blobs = files.BlobChecks()
+    blobs = blob_files.BlobChecks()
     for done, (dataset_id, name) in enumerate(chosen.items()):
         with suppress(NotFound):  # it was deleted meanwhile
             is_damaged = dataset_id in faults.datasets
             _check_dataset(inspection, dataset_id, name, blobs, done / len(chosen), is_damaged=is_damaged)
+            if files and not is_damaged:
+                inspection.begin(f"{name}: source files", done / len(chosen))
+                check_source_files(inspection, dataset_id, name, content=content)
     if names is None:
         inspection.begin("folders", 1.0)
         entries.check_folders(inspection)
         caches.check_orphans(inspection)
-        files.check_partial(inspection)
+        blob_files.check_partial(inspection)
         check_users(inspection)
     entries.add_faults(inspection, faults)
     return inspection.result()
@@ -86,7 +98,7 @@ def unopened_findings(folder: Path) -> list[Finding]:
 
 
 def _check_dataset(
-    inspection: Inspection, dataset_id: str, name: str, blobs: files.BlobChecks, share: float, *, is_damaged: bool
+    inspection: Inspection, dataset_id: str, name: str, blobs: blob_files.BlobChecks, share: float, *, is_damaged: bool
 ) -> None:
     inspection.begin(f"{name}: catalog", share)
     if not entries.check_entry(inspection, dataset_id, is_damaged=is_damaged):
@@ -97,7 +109,7 @@ def _check_dataset(
     check_journal(inspection, dataset_id)
     inspection.begin(f"{name}: uploaded files", share)
     blobs.check(inspection, dataset_id)
-    files.check_uploads(inspection, dataset_id)
+    blob_files.check_uploads(inspection, dataset_id)
     check_transactions(inspection, dataset_id)
     inspection.begin(f"{name}: caches", share)
     caches.check_caches(inspection, dataset_id)

@@ -50,11 +50,11 @@ class Inspection:
         if self._progress is not None and self._steps % _REPORTED == 0:
             self._progress(self._stage, self._share)
 
-    def add(self, path: Path, fault: str, remedy: str, *, kind: str = "", repair: Repair | None = None) -> bool:
+    def add(self, path: Path | str, fault: str, remedy: str, *, kind: str = "", repair: Repair | None = None) -> bool:
         """Add a finding, and repair it if that is requested and possible; return whether it is repaired.
 
         Args:
-            path: the faulty file or folder.
+            path: the faulty file or folder, or the URI of an object.
             fault: description of the fault.
             remedy: action for the user.
             kind: group of similar findings; only the first 20 of a group are listed, the others are counted.

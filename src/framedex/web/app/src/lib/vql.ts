@@ -61,6 +61,8 @@ export function describe(element: VqlElement): string {
   const name = NAMES[key] ?? key.replaceAll("_", " ");
   if (key === "not") return `not (${describe((Array.isArray(test) ? test[0] : test) as VqlElement)})`;
   if (key === "any" && Array.isArray(test)) return test.map((each) => describe(each as VqlElement)).join(" or ");
+  if (key === "missing")
+    return (test as { value?: unknown } | null)?.value === false ? "file is there" : "file is missing";
   if (key === "map_region") return "On the map: region";
   if (test === null || typeof test !== "object") return `${name} ${String(test)}`;
   const { op, value, ...rest } = test as Record<string, unknown>;

@@ -6,6 +6,7 @@ import { Button } from "../parts/Button";
 import { Pending, useResource } from "../parts/Resource";
 import { openSharing } from "../parts/Sharing";
 import { Skeleton } from "../parts/Skeleton";
+import { Sources } from "../parts/Sources";
 import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
 import { pathOf } from "../router";
@@ -57,6 +58,12 @@ export default function Overview() {
           <Skeleton />
         )}
       </section>
+      {found.updated_at !== null && (
+        <section aria-labelledby="sources">
+          <h2 id="sources">{t.sources.title}</h2>
+          <Sources dataset={found} />
+        </section>
+      )}
       <section aria-labelledby="labels">
         <h2 id="labels">{t.overview.labels}</h2>
         {counts && <Labels dataset={found} labels={counts.labels} />}

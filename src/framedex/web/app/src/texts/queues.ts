@@ -125,6 +125,7 @@ export const queues = {
       set_captions: "Captions",
       set_field: "Field",
       delete_media: "Deletion",
+      sync: "Files moved or missing",
       cleanup: "Clean-up",
       restore: "Restore",
       label_is_right: "Label confirmed",

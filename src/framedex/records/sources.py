@@ -1,0 +1,107 @@
+"""Records of source folders: where the files of datasets are, and whether they are still there."""
+
+from framedex.records.base import Record
+
+
+class SourceState(Record):
+    """A source folder of a dataset, and whether it can be found.
+
+    ``source`` is the folder, or the URI of a folder; ``n_media`` counts the media below it. ``fault`` says in words why
+    nothing below it can be found; None for a folder that answers.
+    """
+
+    dataset_id: str
+    dataset_name: str
+    source: str
+    n_media: int
+    fault: str | None
+
+
+class LostSource(Record):
+    """A source folder of a dataset of which no file can be found.
+
+    ``source`` is the folder, or the URI of a folder; ``files`` counts the images and videos that the dataset has of it;
+    ``reason`` says in words why they cannot be found.
+    """
+
+    dataset_id: str
+    dataset_name: str
+    source: str
+    files: int
+    reason: str
+
+
+class MissingFile(Record):
+    """A file of a dataset that is gone or cannot be read now.
+
+    ``media_id`` is the id of the image, or that of the first frame of a video. ``file_path`` is where it was, and
+    ``reason`` what is wrong. ``is_gone`` is False for a file that may still be there, as one without read permission.
+    """
+
+    media_id: str
+    file_path: str
+    reason: str
+    is_gone: bool
+
+
+class SyncResult(Record):
+    """The outcome of :meth:`framedex.Dataset.sync`: what was found, and whether it was applied.
+
+    ``new`` counts files that are in the folders of the dataset and not in the dataset, ``changed`` those with other
+    content, ``moved`` those that are at another place now, ``missing`` those that are gone, and ``back`` those that
+    were marked as missing and are there again. ``removed`` counts media that were removed from the dataset.
+    ``examples`` has, for each of these, the paths of up to 100 files. ``unreadable`` counts files that cannot be read
+    now, by reason. ``lost`` has the sources of which no file can be found; their files do not count as missing.
+    ``notes`` are sentences about what was not looked at. ``task_id`` is the last task that was started; without
+    waiting, what is left is done by another call after it.
+    """
+
+    is_applied: bool
+    new: int
+    changed: int
+    moved: int
+    missing: int
+    back: int
+    removed: int
+    unreadable: dict[str, int]
+    lost: list[LostSource]
+    examples: dict[str, list[str]]
+    notes: list[str]
+    task_id: str | None = None
+
+
+class RelocatedRoot(Record):
+    """A source folder of a dataset that a relocation moves.
+
+    ``before`` and ``after`` are the folders, or the URIs of folders. ``files`` counts the images and videos below it,
+    ``missing`` those that are not at the new place, ``unreadable`` those that are there and cannot be read, and
+    ``compared`` those whose content was compared with what was indexed. ``different`` counts files of another size or
+    content. ``examples`` has up to 20 lines with the name of a file and what is wrong with it.
+    """
+
+    dataset_id: str
+    dataset_name: str
+    before: str
+    after: str
+    files: int
+    missing: int
+    unreadable: int
+    compared: int
+    different: int
+    examples: list[str]
+
+
+class Relocation(Record):
+    """The outcome of :meth:`framedex.Workspace.relocate`.
+
+    ``is_done`` tells whether the folders were relocated; a check alone, and one with an ``obstacle``, changes nothing.
+    ``obstacle`` says what keeps the relocation from being done, and how to go on; None if nothing does. ``notes`` are
+    sentences about what a relocation does not move.
+    """
+
+    before: str
+    after: str
+    is_done: bool
+    roots: list[RelocatedRoot]
+    obstacle: str | None
+    notes: list[str]

@@ -1,0 +1,220 @@
+import { useSignal } from "@preact/signals";
+import { get, post } from "../api/http";
+import type { DatasetStatus, Relocation, ResultsInfo, SourceState, SyncResult, VqlElement } from "../api/types";
+import { filterText } from "../lib/vql";
+import { pathOf } from "../router";
+import { addressOf } from "../state/datasets";
+import { closeDialog, openDialog } from "../state/dialogs";
+import { say, sayError } from "../state/notices";
+import { isAdmin } from "../state/session";
+import { waitForTask } from "../state/tasks";
+import { t } from "../texts";
+import { Button } from "./Button";
+import { Dialog } from "./Dialog";
+import { Pending, useResource } from "./Resource";
+import { TextField } from "./TextField";
+
+const MISSING: VqlElement[] = [{ missing: { op: "is", value: true } }];
+const KINDS = ["new", "changed", "moved", "missing", "back"] as const;
+const MOST_LINES = 20;
+
+/** The source folders of a dataset: which cannot be found, how many files are missing, and what differs in them. */
+export function Sources({ dataset: of }: { dataset: DatasetStatus }) {
+  const sources = useResource<SourceState[]>((signal) => get(`/dataset/${of.id}/sources`, {}, signal), [of.id]);
+  const missing = useResource(
+    () => post<ResultsInfo>(`/dataset/${of.id}/results`, { vql: MISSING }),
+    [of.id, of.updated_at],
+  );
+  const found = useSignal<SyncResult | null>(null);
+  const isBusy = useSignal(false);
+  const compare = async (changes: { apply?: boolean; remove?: boolean }): Promise<void> => {
+    isBusy.value = true;
+    try {
+      found.value = await post<SyncResult>(`/dataset/${of.id}/sync`, changes);
+      if (found.value.task_id) await waitForTask(found.value.task_id);
+      if (found.value.is_applied) {
+        say(t.sources.applied);
+        found.value = await post<SyncResult>(`/dataset/${of.id}/sync`, {});
+        missing.reload();
+      }
+    } catch (error) {
+      sayError(error);
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  if (!sources.value) return <Pending of={sources} />;
+  if (sources.value.length === 0) return <p class="hint">{t.sources.uploads}</p>;
+  const lost = sources.value.filter((each) => each.fault !== null);
+  const f = filterText(MISSING)!;
+  return (
+    <>
+      {lost.map((each) => (
+        <div key={each.source} class="problem" role="alert">
+          <p>{t.sources.lost(each.source, each.n_media, each.fault ?? "")}</p>
+          {isAdmin.value ? (
+            <Button kind="main" onClick={() => openDialog(() => <Relocate source={each} onDone={sources.reload} />)}>
+              {t.sources.relocate}
+            </Button>
+          ) : (
+            <p class="hint">{t.sources.askAdmin}</p>
+          )}
+        </div>
+      ))}
+      {missing.value && missing.value.count > 0 && (
+        <p>
+          <a href={pathOf(addressOf(of), "pictures", null, new URLSearchParams({ f }).toString())}>
+            {t.sources.missing(missing.value.count)}
+          </a>
+        </p>
+      )}
+      <p>
+        <Button
+          needs="dataset.edit"
+          disabledReason={isBusy.value ? t.sources.busy : null}
+          onClick={() => void compare({})}
+        >
+          {t.sources.compare}
+        </Button>
+      </p>
+      {found.value && <Differences found={found.value} isBusy={isBusy.value} onApply={compare} />}
+    </>
+  );
+}
+
+interface DifferencesProps {
+  found: SyncResult;
+  isBusy: boolean;
+  onApply: (changes: { apply: boolean; remove: boolean }) => Promise<void>;
+}
+
+function Differences({ found, isBusy, onApply }: DifferencesProps) {
+  const isRemoving = useSignal(false);
+  const total = KINDS.reduce((sum, kind) => sum + found[kind], 0);
+  return (
+    <section aria-labelledby="differences">
+      <h3 id="differences">{t.sources.differences}</h3>
+      {total === 0 && <p role="status">{t.sources.nothing}</p>}
+      {KINDS.filter((kind) => found[kind] > 0).map((kind) => (
+        <details key={kind} open={found[kind] <= MOST_LINES}>
+          <summary>{t.sources.kinds[kind](found[kind])}</summary>
+          <ul class="notes">
+            {(found.examples[kind] ?? []).slice(0, MOST_LINES).map((line) => (
+              <li key={line} class="path">
+                {line}
+              </li>
+            ))}
+          </ul>
+        </details>
+      ))}
+      <ul class="notes">
+        {Object.entries(found.unreadable).map(([reason, count]) => (
+          <li key={reason}>{t.sources.unreadable(count, reason)}</li>
+        ))}
+        {found.lost.map((each) => (
+          <li key={each.source}>{t.sources.lost(each.source, each.files, each.reason)}</li>
+        ))}
+        {found.notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+      {found.missing > 0 && (
+        <label class="check-line">
+          <input
+            type="checkbox"
+            checked={isRemoving.value}
+            onChange={(event) => {
+              isRemoving.value = event.currentTarget.checked;
+            }}
+          />
+          {t.sources.remove(found.missing)}
+        </label>
+      )}
+      {total > 0 && (
+        <Button
+          kind="main"
+          needs="dataset.edit"
+          disabledReason={isBusy ? t.sources.busy : null}
+          onClick={() => void onApply({ apply: true, remove: isRemoving.value })}
+        >
+          {t.sources.apply}
+        </Button>
+      )}
+    </section>
+  );
+}
+
+/** The dialog that tells where a source folder is now. */
+export function Relocate({ source, onDone }: { source: SourceState; onDone: () => void }) {
+  const place = useSignal(source.source);
+  const found = useSignal<Relocation | null>(null);
+  const checked = useSignal("");
+  const isForced = useSignal(false);
+  const isBusy = useSignal(false);
+  const mayGoOn =
+    found.value !== null && checked.value === place.value && (found.value.obstacle === null || isForced.value);
+  const send = async (check: boolean): Promise<void> => {
+    isBusy.value = true;
+    try {
+      const body = { old: source.source, new: place.value.trim(), check, force: isForced.value };
+      found.value = await post<Relocation>("/admin/relocate", body);
+      checked.value = place.value;
+      if (found.value.is_done) {
+        closeDialog();
+        say(t.sources.relocated(found.value.after));
+        onDone();
+      }
+    } catch (error) {
+      sayError(error);
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  return (
+    <Dialog title={t.sources.relocateTitle} onClose={closeDialog}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isBusy.value) void send(!mayGoOn);
+        }}
+      >
+        <p class="path">{t.sources.before(source.source)}</p>
+        <TextField label={t.sources.now} value={place} maxLength={4096} required first />
+        <p class="hint">{t.sources.relocateHint}</p>
+        {found.value && (
+          <div role="status">
+            {found.value.roots.map((root) => (
+              <p key={`${root.dataset_id} ${root.before}`}>
+                {t.sources.compared(root.dataset_name, root.files, root.missing, root.different)}
+              </p>
+            ))}
+            {found.value.obstacle && (
+              <>
+                <p class="problem">{found.value.obstacle}</p>
+                <label class="check-line">
+                  <input
+                    type="checkbox"
+                    checked={isForced.value}
+                    onChange={(event) => {
+                      isForced.value = event.currentTarget.checked;
+                    }}
+                  />
+                  {t.sources.force}
+                </label>
+              </>
+            )}
+          </div>
+        )}
+        <div class="form-end">
+          <button type="button" class="button" onClick={closeDialog}>
+            {t.cancel}
+          </button>
+          <button type="submit" class="button main">
+            {mayGoOn ? t.sources.relocate : t.sources.check}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

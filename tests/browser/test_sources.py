@@ -1,0 +1,41 @@
+"""The files of a dataset on its overview: what differs in the folders, what is missing, and a folder that moved."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from framedex import vql
+from tests.browser.site import Site
+from tests.gallery import TOWNS
+
+Open = Callable[..., Page]
+
+
+@pytest.mark.slow
+def test_sources__moved_files_and_folder(own_site: Site, open_page: Open) -> None:
+    """What differs is shown and applied; a folder that is gone is relocated; what is missing leads to its images."""
+    (own_site.gallery / TOWNS[0]).rename(own_site.gallery / "town.png")
+    (own_site.gallery / TOWNS[1]).unlink()
+    page = open_page(own_site, "/d/pets")
+    files = page.get_by_role("region", name="Files")
+    files.get_by_role("button", name="Compare with the folders").click()
+    expect(files.get_by_text("1 file moved")).to_be_visible()
+    expect(files.get_by_text("1 file missing")).to_be_visible()
+    files.get_by_role("button", name="Apply").click()
+    expect(files.get_by_role("link", name="1 image marked as missing")).to_be_visible()
+    assert own_site.dataset.where(vql.missing()).count() == 1
+    away = own_site.gallery.rename(own_site.gallery.with_name("away"))
+    page.reload()
+    expect(files.get_by_text("there is no such folder")).to_be_visible()
+    files.get_by_role("button", name="Relocate").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Now").fill(str(away))
+    dialog.get_by_role("button", name="Check").click()
+    expect(dialog.get_by_text("found")).to_be_visible()
+    dialog.get_by_role("button", name="Relocate").click()
+    expect(files.get_by_text("there is no such folder")).not_to_be_visible()
+    assert own_site.dataset.info.source_uri == str(away)
+    files.get_by_role("link", name="1 image marked as missing").click()
+    expect(page).to_have_url(re.compile("/pictures"))
