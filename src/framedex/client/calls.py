@@ -70,7 +70,7 @@ CREATE_SNAPSHOT = Call("POST", _D + "/snapshot", fields="name description")
 CHANGE_SNAPSHOT = Call("PATCH", _D + "/snapshot/{snapshot_id}", fields="name description")
 RESTORE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/restore")
 MERGE = Call("POST", _D + "/merge", fields="other name")
-CLONE_SNAPSHOT = Call("POST", _D + "/snapshot/{snapshot_id}/clone")
+CLONE = Call("POST", _D + "/clone", fields="snapshot")
 DELETE_SNAPSHOT = Call("DELETE", _D + "/snapshot/{snapshot_id}")
 
 COMPARISON = Call("GET", _D + "/compare", "before after")

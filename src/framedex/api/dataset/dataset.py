@@ -42,6 +42,7 @@ from framedex.operations.decisions import decide_not_duplicates, duplicate_decis
 from framedex.operations.merging import start_merge
 from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, delete_if_stopped, start, wait_for
+from framedex.operations.states import PRESENT
 from framedex.records import (
     DatasetRecord,
     DatasetStatus,
@@ -522,21 +523,28 @@ class Dataset(
             wait_for(self.task, f"{operation} {self.name!r}")
         return self.task
 
-    def clone(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> "Dataset":
-        """Create a dataset from a snapshot, named ``… (cloned)``. The two share files but are independent.
+    def clone(self, snapshot: Snapshot | str = PRESENT, *, wait: bool = True) -> "Dataset":
+        """Create a dataset that equals the present state, or a snapshot, named ``… (cloned)``.
+
+        The two share files but are independent. The journal, saved views, upload transactions and the description are
+        not copied.
 
         Args:
-            snapshot: a snapshot's record, id or unique name, or ``current``.
+            snapshot: by default ``head``, the present state at the time of the call; or a snapshot's record, id or
+                unique name, or ``current`` for the one that was taken or restored last.
             wait: return when the task is done; else at once, with the task as ``dataset.task``.
 
         Raises:
             NotFound: the snapshot does not exist.
             Conflict: the dataset's status does not allow clones.
+            NotIndexed: the creation of the dataset failed.
             Error: the task failed; only its record remains.
 
         Examples:
-            >>> ds.clone("first look")
+            >>> ds.clone()
             <framedex.Dataset 'pets (cloned)': 31 images, 1 video, READY>
+            >>> ds.clone("first look")
+            <framedex.Dataset 'pets (cloned 2)': 31 images, 1 video, READY>
         """
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:

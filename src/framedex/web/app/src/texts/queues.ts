@@ -102,6 +102,7 @@ export const queues = {
     restoreTitle: (name: string) => `Restore “${name}”`,
     restoreHint: "The dataset becomes what it was. The present state stays as a snapshot, and Ctrl Z brings it back.",
     clone: "Copy into a new dataset",
+    clonePresent: "Copy the present state into a new dataset",
     remove: "Delete",
     removeTitle: (name: string) => `Delete the snapshot “${name}”`,
     currentStays: "The last snapshot that was taken or restored cannot be deleted.",
