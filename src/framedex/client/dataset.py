@@ -386,7 +386,7 @@ def local_files(path: str | os.PathLike[str]) -> list[Path]:
 def send_files(connection: Connection, dataset_id: str, files: Sequence[Any]) -> None:
     """Send files in an upload transaction, some at a time, and start the task that makes them part of a dataset.
 
-    The service keeps the last part of a name; of equal names the last file counts.
+    The service keeps the last part of a name; files of an equal name are images of their own, if contents differ.
     """
     transaction_id = connection.json(calls.OPEN_UPLOAD, dataset_id=dataset_id)["trans_id"]
     for batch in _batches(files):

@@ -15,6 +15,7 @@ from framedex.encoders.gist import Gist
 from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.journal import with_new_step
 from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import WrittenIndex
@@ -38,8 +39,10 @@ from framedex.jobs.ingest.reading import (
     written_facts,
 )
 from framedex.jobs.ingest.source_facts import WrittenFacts
+from framedex.jobs.ingest.uploads import UploadSource
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
+from framedex.jobs.replacements import replacement_step
 from framedex.media.files import below
 from framedex.records import EmbeddingConfig
 from framedex.storage import tables, videos
@@ -72,8 +75,10 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     end = 0.3 if auto_reindex else reading_share(content)
     placement, roots = _place_roots(job, content)
     ingested = _ingested(job, content, start, placement, progress, end)
+    placement = replace(placement, names=ingested.names)
     summary = _summary(job, content, ingested, placement, roots)
     if not ingested.rows and not (auto_reindex and job.head.summary.partial):
+        progress.outcome = "; ".join([progress.outcome, *_news(content, ingested, 0)])
         return nothing_new(job, summary)
     table, lists, version = Table(job.table, start), lists_of(content, boxes), ingested.version or start
     if ingested.rows:
@@ -86,9 +91,10 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         )  # fmt: skip
         version, summary = facts.version, facts.applied_to(summary)
     gone = _replaced(job, start, version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
-    if gone.any():
-        replaced = {"changed files, replaced": int(np.count_nonzero(gone))}
-        summary = summary.with_(skipped={**summary.skipped, **replaced})
+    step, n_replaced = None, int(np.count_nonzero(gone))
+    if n_replaced:
+        summary = summary.with_(skipped={**summary.skipped, "changed files, replaced": n_replaced})
+        step = replacement_step(job, table, Table(job.table, version), gone)
     ids = _ids_of(table, gone)
     write = None
     if boxes is not None and ingested.rows and isinstance(content, FilesInput):
@@ -117,7 +123,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         roots=roots,
     )
     summary = summary.with_(layout=[*layout_lines(content), *facts.notes])
-    progress.outcome = "; ".join([_outcome(indexed), *summary.layout])
+    progress.outcome = "; ".join([_outcome(indexed), *_news(content, ingested, n_replaced), *summary.layout])
     others = job.kept | _settled_videos(job.table, ingested) | dict(facts.others)
     summary = with_box_problems(summary, boxes, unmatched=False, content=content)
     if objects is not None:
@@ -135,7 +141,18 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         classes=declared_classes(lists),
         roots=roots if ingested.rows else (),
     )
-    return with_new_thumbnails(commit, job, ids)
+    return with_new_thumbnails(commit if step is None else with_new_step(job, commit, step), job, ids)
+
+
+def _news(content: Content, ingested: Ingested, replaced: int) -> list[str]:
+    """Return what an addition did beside adding, for the message of its task."""
+    uploaded = isinstance(content, FilesInput) and isinstance(content.source, UploadSource)
+    counts = {
+        "replaced, as their files have changed": replaced,
+        "there already": ingested.present if uploaded else 0,
+        "renamed, as other images have their names": ingested.renamed,
+    }
+    return [f"{count:,} {what}" for what, count in counts.items() if count]
 
 
 def _ingested(

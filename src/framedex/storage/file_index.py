@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from framedex.storage.id_index import IdIndex
+from framedex.storage.id_index import IdIndex, find_halves
 from framedex.storage.table_versions import Table
 
 _HASH = 16
@@ -24,7 +24,16 @@ class FileIndex(IdIndex):
         self._times = columns.column("modified_at").cast("int64").fill_null(-1).to_numpy()
         hashes = columns.column("content_hash").fill_null(bytes(_HASH)).combine_chunks()
         flat = np.frombuffer(hashes.buffers()[1] or b"", np.uint8)
+        self._contents: npt.NDArray[np.uint64] | None = None  # sorted, once they are looked up
         self._hashes = flat[hashes.offset * _HASH : (hashes.offset + len(hashes)) * _HASH].reshape(-1, _HASH)
+
+    def have_contents(self, digests: Sequence[bytes], rows: int) -> npt.NDArray[np.bool_]:
+        """Return whether one of the first rows has each content hash: bool, shape (len(digests),)."""
+        if self._contents is None or len(self._contents) != rows:
+            halves = np.ascontiguousarray(self._hashes[:rows]).view(np.uint64)
+            self._contents = halves[np.argsort(halves[:, 0])]
+        wanted = np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)
+        return find_halves(self._contents, wanted) >= 0
 
     def looks_same(self, row: int, *, size_bytes: int, modified_us: int) -> bool:
         """Return whether size and modification time of a file match those of a row."""

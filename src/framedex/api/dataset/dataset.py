@@ -379,8 +379,10 @@ class Dataset(
         """Add images and videos. They join existing clusters and duplicate groups, or form new ones.
 
         Clusters and groups are approximate until :meth:`reindex`. Exactly one source is needed. Media that the dataset
-        already has (the same file below the same folder, the same uploaded name, the same URI) are skipped; a changed
-        file replaces its media item. All other media, and all ids, stay the same.
+        already has (the same file below the same folder, the same URI, or uploaded content that some media item has)
+        are skipped and counted. A changed file of a folder or a bucket replaces its media item, which the task and the
+        journal say (:meth:`journal_values`). An upload replaces nothing: other content of a name that is taken is
+        another image, called ``name-2.jpg``. All other media, and all ids, stay the same.
 
         Args:
             path: a source as in :meth:`Workspace.create_dataset`: a folder, an image, a video, a list or a table of
@@ -388,8 +390,8 @@ class Dataset(
                 table.
             files: a list of paths, ``(name, bytes)`` pairs, or binary files with a ``name``. Files given by path stay
                 where they are; other contents are stored in the workspace.
-            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, whose images are stored in the workspace. If a
-                name occurs several times, the last one is used. Annotation files in its root are read as in a folder.
+            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, whose images are stored in the workspace.
+                Annotation files in its root are read as in a folder.
             s3_uri: a folder in a bucket, ``s3://bucket/folder``, or a manifest in a bucket (``.txt``, ``.csv``,
                 ``.parquet``) with URIs or relative paths. The images stay in the bucket.
             assume_role: ARN of the role for reading from the bucket, now and later.

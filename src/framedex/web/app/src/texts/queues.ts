@@ -128,6 +128,7 @@ export const queues = {
       delete_media: "Deletion",
       cleanup: "Clean-up",
       restore: "Restore",
+      replace_media: "Changed files; labels from before the change",
       label_is_right: "Label confirmed",
       no_label_fits: "No label fits",
     } as Record<string, string>,
