@@ -445,7 +445,7 @@ def test_undo__of_a_deleted_field(workspace: Workspace, dataset: Dataset) -> Non
 
 def test_changed_files__are_a_step(workspace: Workspace, folder: Path) -> None:
     """A step lists what images whose files changed have from before; undoing it brings the rows back."""
-    dataset = prepared(workspace, "pets", folder, "averages")
+    dataset = prepared(workspace, "pets", folder)
     first, second = (dataset.media_id(name) for name in ("000.png", "001.png"))
     dataset.set_labels([first, second], "cat")
     dataset.tag(first, "kept")

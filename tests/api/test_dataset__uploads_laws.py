@@ -125,6 +125,21 @@ def test_uploads__annotations_of_equal_names(workspace: Workspace) -> None:
     assert dataset.where(vql.objects("ant")).media_ids() == [parent] == [dataset.media_id("1-2.png")]
 
 
+def test_uploads__of_a_name_that_was_deleted(workspace: Workspace) -> None:
+    """A name that is free again may be given to another image, which shows nothing of the deleted one."""
+    register("averages", lambda _name: Averages())
+    dataset, upload = drafted(workspace, 1, 2)
+    upload.process(encoder="averages")
+    media_id = dataset.media_id("1.png")
+    dataset.set_labels(media_id, "old")
+    before = dataset.thumbnail(media_id)
+    dataset.delete_media([media_id])
+    dataset.add_media(files=[("1.png", image(3))])
+    again = dataset.media_id("1.png")
+    assert dataset.thumbnail(again) != before
+    assert (dataset.labels(), dataset.media_item(again).file_name) == ([], "1.png")
+
+
 class FailingLate(Averages):
     """An encoder that fails at its third batch."""
 

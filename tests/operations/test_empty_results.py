@@ -63,18 +63,20 @@ def test_export__of_nothing(dataset: Dataset, tmp_path: Path) -> None:
     """An empty export is written, and says that it is empty and why."""
     with pytest.warns(EmptyResultWarning, match="the export is empty|no tag 'kep'"):
         result = dataset.where(vql.tags("kep")).export(tmp_path / "x.zip")
-    assert "the export is empty" in result.message
-    assert "did you mean 'keep'?" in result.message
-    assert len(result.warnings) == 2
+    assert result.warnings == [
+        "the export is empty: nothing was selected",
+        "there is no tag 'kep'; did you mean 'keep'?",
+    ]
+    assert "did you mean 'keep'?" in dataset.exports()[0].result_message
 
 
 def test_export__without_labels(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Training files without classes are written, and the message says so."""
     dataset = prepared(workspace, "bare", folder)
     with pytest.warns(EmptyResultWarning, match=r"no classes \(nc: 0\)"):
-        result = dataset.export(tmp_path / "x.zip", "yolo")
+        dataset.export(tmp_path / "x.zip", "yolo")
     assert "nc: 0" in ZipFile(tmp_path / "x.zip").read("data.yaml").decode()
-    assert "no classes" in result.message
+    assert "no classes" in dataset.exports()[0].result_message
     dataset.set_labels(dataset.view, "dog")
     assert dataset.export(tmp_path / "x.zip", "yolo").warnings == []
 

@@ -99,7 +99,7 @@ def test_add_media__of_an_equal_name(local: Client, dataset: Dataset) -> None:
         if content is first:
             dataset.set_labels(dataset.media_id("IMG_0001.png"), "mine")
     rows = {row["path"]: row["labels"] for row in dataset.view.rows(["path", "labels"]) if "IMG" in row["path"]}
-    assert rows == {"IMG_0001.png": ["mine"], "IMG_0001-2.png": None}
+    assert rows == {"IMG_0001.png": ["mine"], "IMG_0001-2.png": []}
     assert dataset.last_task is not None
     assert "1 there already" in str(dataset.last_task.status_message)
 

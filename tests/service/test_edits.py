@@ -239,6 +239,7 @@ def test_tags__from_creation_to_deletion(local: Client, dataset: Dataset) -> Non
 def test_journal__values_of_a_step(local: Client, dataset: Dataset) -> None:
     """A step tells what media had before and after it, in pages of JSON or as one Arrow stream."""
     ids = dataset.view.media_ids()[:2]
+    dataset.set_labels(ids, [])
     dataset.set_labels(ids, "seen")
     step = dataset.journal(1)[0].step
     page = local.get(url(dataset, f"/journal/{step}?limit=1")).json()

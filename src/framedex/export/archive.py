@@ -107,7 +107,7 @@ def export_archive(
         total_objects=contents.n_objects,
         images=copied.count,
         missing_images=copied.missing,
-        message=_message(contents, copied, [*empty, *notes]),
+        message=_message(contents, copied, notes),
         warnings=empty,
     )
 

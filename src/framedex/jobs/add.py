@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from framedex.core.counts import counted
 from framedex.encoders.gist import Gist
-from framedex.images.thumbnails import remove_thumbnails
+from framedex.images.thumbnails import remove_strange_thumbnails, remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.journal import with_new_step
@@ -41,7 +41,7 @@ from framedex.jobs.ingest.reading import (
 from framedex.jobs.ingest.source_facts import WrittenFacts
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
-from framedex.jobs.objects.objects import change_objects
+from framedex.jobs.objects.objects import change_objects, object_ids
 from framedex.jobs.replacements import replacement_step
 from framedex.media.files import below
 from framedex.records import EmbeddingConfig
@@ -52,6 +52,7 @@ from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
+from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.table_names import MEDIA
 from framedex.storage.table_versions import Table
 from framedex.tasks import DONE, Commit, TaskProgress
@@ -90,6 +91,8 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
             created_by=job.settings.user, first=table.count(), placement=placement,
         )  # fmt: skip
         version, summary = facts.version, facts.applied_to(summary)
+        remove_strange_thumbnails(job.thumbnails, IdIndex(table))
+        remove_strange_thumbnails(job.object_thumbnails, object_ids(job))
     gone = _replaced(job, start, version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
     step, n_replaced = None, int(np.count_nonzero(gone))
     if n_replaced:
@@ -337,7 +340,8 @@ def _place_roots(job: JobContext, content: Content) -> tuple[SourcePlacement, li
         if number == len(roots):
             roots, ways = [*roots, root], [*ways, ""]
         placements.append(SourcePlacement(number, f"{ways[number]}/" if ways[number] else "", batch))
-    return replace(placements[0], others=tuple(placements[1:])), roots
+    uploads = tuple(number for number, root in enumerate(roots) if root == BLOBS_ROOT)
+    return replace(placements[0], others=tuple(placements[1:]), uploads=uploads), roots
 
 
 def nothing_new(job: JobContext, summary: Summary) -> Commit:

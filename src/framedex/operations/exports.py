@@ -228,8 +228,7 @@ def start_export(
             options=options,
         )
         reasons = [] if result.total_media_items else why_empty(context, candidates, steps)
-        said = {"message": "; ".join([result.message, *reasons]), "warnings": [*result.warnings, *reasons]}
-        return result.model_copy(update=said)
+        return result.model_copy(update={"warnings": [*result.warnings, *reasons]})
 
     return context.exports.start(dataset_id, target, job, created_by=settings.user)
 

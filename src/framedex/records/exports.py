@@ -14,7 +14,7 @@ class ExportResult(Record):
     ``missing_images`` lists images that are not in the ZIP file: the paths of the first 10,000. They could not be read,
     were too large, grew while they were copied, or a link leads out of their source. ``message`` says in words what was
     written, how many images are missing and why, and which values the format cannot hold. ``total_objects`` counts the
-    objects in the exported media. ``warnings`` say what is empty, as the list of classes; ``message`` has them, too.
+    objects in the exported media. ``warnings`` say what is empty and why, as the list of classes.
     """
 
     path: str

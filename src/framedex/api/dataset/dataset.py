@@ -379,7 +379,7 @@ class Dataset(
         """Add images and videos. They join existing clusters and duplicate groups, or form new ones.
 
         Clusters and groups are approximate until :meth:`reindex`. Exactly one source is needed. Media that the dataset
-        already has (the same file below the same folder, the same URI, or uploaded content that some media item has)
+        already has (the same file below the same folder, the same URI, or content that was uploaded before)
         are skipped and counted. A changed file of a folder or a bucket replaces its media item, which the task and the
         journal say (:meth:`journal_values`). An upload replaces nothing: other content of a name that is taken is
         another image, called ``name-2.jpg``. All other media, and all ids, stay the same.

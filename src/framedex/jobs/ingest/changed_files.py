@@ -113,11 +113,13 @@ class ChangedFiles:
         return named
 
     def _known(self, items: list[Item], of_videos: bool) -> list[Item]:
-        """Return the uploaded files whose content the dataset has."""
+        """Return the uploaded files whose content was uploaded before."""
         index, rows = self._existing.before(of_videos=of_videos)
         if not items or not isinstance(index, FileIndex):
             return []
-        return list(compress(items, index.have_contents([each.digest or b"" for each in items], rows)))
+        return list(
+            compress(items, index.have_contents([each.digest or b"" for each in items], rows, self._placement.uploads))
+        )
 
     def _id_of(self, item: Item, name: str) -> str:
         return self._placement.of(item).media_id(self._dataset_id, name)

@@ -19,6 +19,7 @@ class SourcePlacement:
         batch: number of the addition; 0 is the creation.
         others: placements of the other roots of a source.
         names: the name within the upload of files that have another one in the dataset.
+        uploads: numbers of the source roots of the dataset that are uploads.
     """
 
     root: int = 0
@@ -26,6 +27,7 @@ class SourcePlacement:
     batch: int = 0
     others: "tuple[SourcePlacement, ...]" = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    uploads: tuple[int, ...] = ()
 
     def of(self, item: Item) -> "SourcePlacement":
         """Return the placement of an item of a source."""

@@ -1,4 +1,4 @@
-"""Names of uploaded files: known content has a row already, and other content of an equal name gets a number."""
+"""Names of uploaded files: content that was uploaded before has a row, and other content of its name gets a number."""
 
 import os
 from collections import Counter
@@ -19,10 +19,10 @@ IdOf = Callable[[Item, str], str]
 class UploadNames:
     """Names of the files of one upload in a dataset.
 
-    A name is no place: two cameras write ``IMG_0001.jpg``. Content that the dataset has, under whatever name, is known.
-    Other content of a name that is taken gets the first free name of ``IMG_0001-2.jpg``, ``-3`` and so on; names of
-    other files of the upload count as taken. The names depend on the upload and on the rows before it alone, so a task
-    that resumes gives the same.
+    A name is no place: two cameras write ``IMG_0001.jpg``. Content that was uploaded before, under whatever name, is
+    known; content of a folder is not, as its file may go. Other content of a name that is taken gets the first free
+    name of ``IMG_0001-2.jpg``, ``-3`` and so on; names of other files of the upload count as taken. The names depend on
+    the upload and on the rows before it alone, so a task that resumes gives the same.
 
     Args:
         items: the uploaded files; they are read once.
