@@ -316,6 +316,7 @@ class EmptyResultWarning(UserWarning):
     """A warning that a result is empty and why, as a name in a filter that the dataset does not have.
 
     Examples:
+        >>> import warnings
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always", framedex.EmptyResultWarning)
         ...     count = ds.where(vql.labels("dgo")).count()

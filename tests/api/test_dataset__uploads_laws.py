@@ -20,7 +20,7 @@ from tests.image_files import photo
 from tests.laws import examples, law_folder
 from tests.prepared import new_workspace
 from tests.tuning import Tuning
-from tests.uploading import drafted, image
+from tests.uploading import drafted, image, with_upload
 
 Files = Sequence[tuple[str, int]]
 """Names of files, and the numbers of their images."""
@@ -50,24 +50,6 @@ def send(dataset: Dataset, way: str, files: Files) -> None:
         upload.process(encoder="averages") if dataset.info.n_images == 0 else upload.process()
 
 
-def received(rows: dict[str, int], way: str, files: Files) -> None:
-    """Add an upload to the images of a model by their names."""
-    sent = [(name.rpartition("/")[2] if way == "transaction" else name, number) for name, number in files]
-    distinct = [each for place, each in enumerate(sent) if each not in sent[place + 1 :]]
-    known, names = {*rows.values()}, {name for name, _ in distinct}
-    came = set[str]()
-    for name, number in distinct:
-        if number in known:
-            continue
-        given_name, count = name, 1
-        while given_name in rows or (given_name in names and (count > 1 or name in came)):
-            count += 1
-            stem, _, suffix = name.rpartition(".")
-            given_name = f"{stem}-{count}.{suffix}"
-        came.add(name)
-        rows[given_name] = number
-
-
 def shown(dataset: Dataset) -> dict[str, int]:
     """Return the numbers of the images of a dataset by their names, from their pixels."""
     of_pixels = {photo(number).tobytes(): number for number in range(6)}
@@ -92,7 +74,8 @@ def test_uploads__are_a_dictionary(uploads: list[tuple[str, Files]]) -> None:
             copy = dataset.clone()
             for way, files in uploads:
                 send(dataset, way, files)
-                received(rows, way, files)
+                sent = [(name.rpartition("/")[2] if way == "transaction" else name, each) for name, each in files]
+                rows = with_upload(rows, sent)
                 assert shown(dataset) == rows
                 now = dict(zip(*columns_of(dataset, ["path", "media_id"]).values(), strict=True))
                 assert {name: now[name] for name in ids} == ids

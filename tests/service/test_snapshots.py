@@ -102,7 +102,7 @@ def test_clone__of_the_present_state_or_a_snapshot(local: Client, workspace: Wor
     """One route copies either; the interface's route copies a snapshot, of which ``current`` is the last."""
     (first,) = local.get(url(dataset)).json()
     dataset.delete_media(dataset.view.media_ids()[:1])
-    bodies = (None, {}, {"snapshot": first["snapshot_id"]})
+    bodies: list[dict[str, str] | None] = [None, {}, {"snapshot": first["snapshot_id"]}]
     made = [local.post(f"/api/v1/dataset/{dataset.id}/clone", json=body) for body in bodies]
     assert [answer.status_code for answer in made] == [202] * 3
     copies = [workspace.dataset(answer.json()["id"]) for answer in made]
