@@ -520,15 +520,11 @@ MUTANTS = (
         "(row.key, row.version)",
     ),
     Mutant(
-        "of equal names the first file counts",
+        "of equal names the last file counts",
         ("uploads",),
         "storage/blobs.py",
-        """.aggregate([("place", "max")])
-        if len(last) < len(table):
-            retained = table.take(np.sort(last["place_max"].to_numpy()))""",
-        """.aggregate([("place", "min")])
-        if len(last) < len(table):
-            retained = table.take(np.sort(last["place_min"].to_numpy()))""",
+        """.group_by(["path", "digest"])""",
+        """.group_by(["path"])""",
     ),
     Mutant(
         "a processed transaction can be discarded",
@@ -582,18 +578,18 @@ MUTANTS = (
         "size = sum(batch.column(2).to_pylist())",
     ),
     Mutant(
-        "the former row of a changed file stays",
+        "a taken name is given again",
         ("uploads",),
-        "jobs/add.py",
-        "gone = _replaced(job, start, version) if ingested.rows else np.zeros(",
-        "gone = np.zeros(",
+        "jobs/ingest/upload_names.py",
+        "if is_first and not self._are_taken(item, [item.path], taken, rows)[0]:",
+        "if is_first:",
     ),
     Mutant(
-        "a changed file of a known name is skipped",
+        "known content has a second row",
         ("uploads",),
         "storage/file_index.py",
-        "return bytes(self._hashes[row]) == digest",
-        "return True",
+        "return find_halves(self._contents, wanted) >= 0",
+        "return np.zeros(len(digests), dtype=bool)",
     ),
     Mutant(
         "a broken draft takes files",

@@ -127,7 +127,7 @@ def open_upload(workspace: Workspace, name: Name) -> int:
 
 
 def clone(workspace: Workspace, name: Name, snapshot: str) -> tuple[str, str]:
-    """Clone a snapshot; return the id and the name of the clone."""
+    """Clone a snapshot, or the present state; return the id and the name of the clone."""
     copy = name.of(workspace).clone(snapshot)
     return copy.id, copy.name
 

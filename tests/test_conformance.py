@@ -18,7 +18,7 @@ _OF_SERVICE = (
     "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "sessions", "user_config", "vql",
 )  # fmt: skip
 _OF_DATASETS = (
-    "actions", "card", "cleanup", "compare", "decisions", "diverse", "duplicates", "embeddings", "evaluation",
+    "actions", "card", "cleanup", "clone", "compare", "decisions", "diverse", "duplicates", "embeddings", "evaluation",
     "export", "exports", "fields", "issues", "journal", "labels", "limits", "map", "media", "merge", "overlap",
     "preview", "quality", "redo", "results", "stats", "tags", "trends", "undo",
 )  # fmt: skip

@@ -104,7 +104,7 @@ CHANGES: dict[str, Callable[[Dataset], object]] = {
     "reindex": lambda dataset: dataset.reindex(thresholds=(0.02, 0.05, 0.1, 0.2, 0.5)),
     "delete_media": lambda dataset: dataset.delete_media(first_ids(dataset, 5)),
     "add_field": lambda dataset: dataset.add_field("f", "float", values=dict.fromkeys(first_ids(dataset, 9), 1.0)),
-    "restore": lambda dataset: dataset.restore(),
+    "restore": lambda dataset: dataset.restore("current"),
     "tag": lambda dataset: dataset.tag(dataset.where([]), "all"),
     "set_labels": lambda dataset: dataset.set_labels(dataset.where([]), ["seen"]),
     "basket": lambda dataset: dataset.basket.add(dataset.where([])),

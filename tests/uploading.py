@@ -1,5 +1,6 @@
 """Uploads of images in many calls, and what a dataset's folder holds of them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from framedex import Dataset, UploadTransaction, Workspace
@@ -52,3 +53,27 @@ def lists_of(workspace: Workspace, dataset: Dataset) -> list[str]:
     home = home_of(workspace, dataset)
     found = [*(home / "transactions").glob("*"), *(home / "uploads").glob("*")]
     return sorted(path.relative_to(home).as_posix() for path in found)
+
+
+def distinct(sent: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return files of an upload, as names and numbers of contents, each once: in the place of the last."""
+    return [each for place, each in enumerate(sent) if each not in sent[place + 1 :]]
+
+
+def with_upload(rows: dict[str, int], sent: Sequence[tuple[str, int]]) -> dict[str, int]:
+    """Return a plain model of uploaded images, the number of their content by name, after an upload.
+
+    Content that is there already adds nothing; other content of a name that is taken gets the name with a number.
+    """
+    files, result, came = distinct(sent), dict(rows), set[str]()
+    for name, number in files:
+        if number in rows.values():
+            continue
+        place, count = name, 1
+        while place in result or (place in dict(files) and (count > 1 or name in came)):
+            count += 1
+            stem, _, suffix = name.rpartition(".")
+            place = f"{stem}-{count}.{suffix}"
+        came.add(name)
+        result[place] = number
+    return result

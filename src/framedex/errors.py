@@ -22,6 +22,8 @@ Error:
 ├── MissingDependency (ImportError) an optional package is not installed
 ├── TaskFailed                      a task ended as FAILED
 └── Aborted                         the work was stopped on request
+
+EmptyResultWarning (UserWarning)    a result is empty; the message says why
 """
 
 from collections.abc import Sequence
@@ -307,6 +309,19 @@ class Aborted(Error):
         Traceback (most recent call last):
             ...
         framedex.errors.Aborted: aborted on request
+    """
+
+
+class EmptyResultWarning(UserWarning):
+    """A warning that a result is empty and why, as a name in a filter that the dataset does not have.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always", framedex.EmptyResultWarning)
+        ...     count = ds.where(vql.labels("dgo")).count()
+        >>> print(count, caught[0].message)
+        0 the result is empty: there is no label 'dgo'; did you mean 'dog'?
     """
 
 

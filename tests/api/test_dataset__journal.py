@@ -14,6 +14,7 @@ from tests.analysis.arrays import unit
 from tests.clock import turning
 from tests.gallery import SETTINGS
 from tests.growth import part
+from tests.image_files import encode, photo
 from tests.inside import stored_media
 from tests.laws import examples, rest_slow
 from tests.prepared import prepared
@@ -440,3 +441,32 @@ def test_undo__of_a_deleted_field(workspace: Workspace, dataset: Dataset) -> Non
     with pytest.raises(Conflict, match="freed"):
         dataset.undo(2)
     assert dataset.check().findings == []
+
+
+def test_changed_files__are_a_step(workspace: Workspace, folder: Path) -> None:
+    """A step lists what images whose files changed have from before; undoing it brings the rows back."""
+    dataset = prepared(workspace, "pets", folder)
+    first, second = (dataset.media_id(name) for name in ("000.png", "001.png"))
+    dataset.set_labels([first, second], "cat")
+    dataset.tag(first, "kept")
+    dataset.not_duplicates([first, second])
+    before = dataset.to_arrow()
+    (folder / "000.png").write_bytes(encode(photo(77), "PNG"))
+    task = dataset.add_media(folder)
+    assert "1 replaced, as their files have changed" in str(task.record.status_message)
+    (step,) = dataset.journal(1)
+    assert (step.operation, step.n_media) == ("replace_media", 1)
+    (row,) = dataset.journal_values(step.step).to_pylist()
+    assert (row["media_id"], row["before labels"], row["before tags"]) == (first, ["cat"], ["kept"])
+    assert (row["before decisions"], row["before boxes"]) == (1, 0)
+    assert row["before content_hash"] != row["after content_hash"]
+    after = dataset.to_arrow()
+    dataset.undo()
+    assert dataset.to_arrow().equals(before)
+    dataset.redo()
+    assert dataset.to_arrow().equals(after)
+    decided = next(each.step for each in dataset.journal() if each.operation == "not_duplicates")
+    with pytest.raises(Conflict, match="keeps no values"):
+        dataset.journal_values(decided)
+    with pytest.raises(NotFound):
+        dataset.journal_values(99)

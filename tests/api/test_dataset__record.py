@@ -24,7 +24,7 @@ def test_description__is_kept(workspace: Workspace, dataset: Dataset) -> None:
     assert dataset.info.description == ""
     dataset.update(description="cats of Berlin\nand dogs")
     dataset.update(name="animals")
-    dataset.restore()
+    dataset.restore("current")
     copy = dataset.clone().info
     assert (copy.source_dataset_id, copy.description) == (dataset.id, "")
     assert (dataset.name, dataset.info.description) == ("animals", "cats of Berlin\nand dogs")

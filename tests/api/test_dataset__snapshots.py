@@ -27,6 +27,7 @@ from tests.gallery import SETTINGS, Faulty, fill
 from tests.growth import THRESHOLDS, columns_of, families, groups_of, ids_of, part, status_of, summary_of
 from tests.pauses import Pause, watched
 from tests.prepared import prepared
+from tests.processes import finish, start
 
 FIELDS = [
     "snapshot_id", "snapshot_name", "source_dataset_name", "created_at", "created_by", "n_images", "n_videos",
@@ -175,7 +176,7 @@ def test_restore__current_after_changes(dataset: Dataset) -> None:
     before = state_of(dataset)
     dataset.add_media(part(ROWS[40:], 40))
     assert status_of(dataset) is DatasetStatus.PARTIAL_INDEX
-    dataset.restore()
+    dataset.restore("current")
     assert state_of(dataset) == before
     assert status_of(dataset) is DatasetStatus.READY
 
@@ -185,7 +186,7 @@ def test_restore__ids_are_never_used_twice(dataset: Dataset) -> None:
     """Clusters that are made after a restore do not get the ids of those that were made before it."""
     dataset.add_media(part(np.eye(8)[:4] * -1, 100), auto_reindex=True)
     used, known = summary_of(dataset)["first_free"], set(columns_of(dataset)["cluster_0"])
-    dataset.restore()
+    dataset.restore("current")
     old = set(columns_of(dataset)["cluster_0"])
     assert summary_of(dataset)["first_free"] == used
     dataset.add_media(part(np.eye(8)[4:] * -1, 200), auto_reindex=True)
@@ -226,7 +227,7 @@ def test_restore__aborted(workspace: Workspace, dataset: Dataset) -> None:
     """An aborted restore leaves the dataset as it was, and can be retried."""
     dataset.add_media(part(ROWS[40:], 40), auto_reindex=True)
     before, pause = state_of(dataset), Pause("restoring")
-    task = watched(workspace, lambda: dataset.restore(wait=False), pause)
+    task = watched(workspace, lambda: dataset.restore("current", wait=False), pause)
     assert pause.reached.wait(60)
     pause.opened.set()
     try:
@@ -274,8 +275,67 @@ def test_clone__is_independent(workspace: Workspace, dataset: Dataset) -> None:
     assert (clone.count(), dataset.count()) == (60, 35)
     workspace.delete_dataset("pets")
     assert (clone.count(), len(clone.embeddings()[0])) == (60, 60)
-    clone.restore()
+    clone.restore("current")
     assert state_of(clone) == same
+
+
+def test_clone__is_of_the_present_state(dataset: Dataset) -> None:
+    """Without a name a clone has all that was changed since the last snapshot; with one it has nothing of it."""
+    ids = dataset.where([]).media_ids()
+    dataset.delete_media(ids[:2])
+    dataset.set_labels(ids[2:4], ["seen"])
+    dataset.tag(ids[4:5], "kept")
+    before = state_of(dataset)
+    for clone in (dataset.clone(), dataset.clone("head")):
+        assert clone.view.media_ids() == dataset.view.media_ids()
+        assert ([each.name for each in clone.labels()], [each.name for each in clone.tags()]) == (["seen"], ["kept"])
+    last = dataset.clone("current")
+    assert (last.count(), last.labels(), last.tags()) == (40, [], [])
+    clone.delete_tag("kept")
+    assert state_of(dataset) == before
+
+
+def test_clone__is_of_the_state_at_its_call(dataset: Dataset) -> None:
+    """What is changed while a clone is made is not in it."""
+    clone = dataset.clone(wait=False)
+    dataset.delete_media(dataset.view.media_ids()[:5])
+    assert clone.task is not None
+    clone.task.wait(60)
+    assert (clone.count(), dataset.count()) == (40, 35)
+
+
+def test_restore__without_a_name(dataset: Dataset) -> None:
+    """A restore names its snapshot; else the error lists the snapshots, and nothing changes."""
+    kept = dataset.snapshot("before")
+    dataset.delete_media(dataset.view.media_ids()[:1])
+    with pytest.raises(InvalidInput, match=f"needs the id or the name of a snapshot.*{kept.snapshot_id} .'before'.,"):
+        dataset.restore()
+    assert dataset.count() == 39
+
+
+WRITER = """
+    import sys
+    import framedex
+    with framedex.Workspace(sys.argv[1]) as workspace:
+        dataset = workspace.dataset("pets")
+        print("edits", flush=True)
+        for number in range(12):
+            dataset.set_labels(dataset.view, [f"label {number}"])
+"""
+
+
+@pytest.mark.slow
+def test_clone__while_another_process_edits(workspace: Workspace, dataset: Dataset) -> None:
+    """Each clone is of one state: the other process gives all images one label at a time."""
+    dataset.set_labels(dataset.view, ["first"])
+    process = start(WRITER, workspace.path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "edits\n"
+    while process.poll() is None:
+        (label,) = dataset.clone().labels()
+        assert label.count == 40
+    finish(process)
+    assert dataset.clone().labels()[0].name == "label 11"
 
 
 @pytest.mark.slow
@@ -321,7 +381,8 @@ def test_snapshot__needs_ready(workspace: Workspace, dataset: Dataset, tmp_path:
     dataset.add_media(part(ROWS[40:], 40))
     with pytest.raises(Conflict, match="needs the dataset status READY; it is PARTIAL INDEX"):
         dataset.snapshot()
-    assert dataset.clone().count() == 40
+    clone = dataset.clone()
+    assert (clone.count(), status_of(clone), dataset.clone("current").count()) == (60, DatasetStatus.PARTIAL_INDEX, 40)
     broken = workspace.create_dataset("broken", fill(tmp_path / "p", 2), Faulty(), wait=False)
     assert broken.task is not None
     with pytest.raises(Exception, match=r"."):
@@ -345,7 +406,7 @@ def test_snapshots__switched_off(tmp_path: Path) -> None:
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
         assert workspace.dataset("d").snapshots() == []
         with pytest.raises(NotFound, match="no snapshot 'current'"):
-            workspace.dataset("d").restore()
+            workspace.dataset("d").restore("current")
 
 
 def test_snapshots__in_a_workspace_that_is_read(workspace: Workspace, dataset: Dataset) -> None:

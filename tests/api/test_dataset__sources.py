@@ -22,6 +22,7 @@ from framedex import (
     ReadOnly,
     Workspace,
     WorkspaceError,
+    vql,
 )
 from framedex.core.assumed_roles import AssumedRole
 from framedex.encoders import register
@@ -246,23 +247,33 @@ class TestFiles:
         assert (pets.count(), pets.skipped) == (9, {"media that are there already": 3})
 
     @pytest.mark.slow
-    def test_files__again_and_changed(self, pets: Dataset) -> None:
-        """The same name with the same content is there already; another content takes the place of the first."""
+    def test_files__again_and_changed(self, pets: Dataset, folder: Path) -> None:
+        """Known content is there already, whatever its name; other content of a name is another image."""
         pets.add_media(files=[("a.png", png(1)), ("b.png", png(2))])
         pets.add_media(files=[("b.png", png(2)), ("a.png", png(1))])
         assert (pets.count(), pets.skipped) == (8, {"media that are there already": 2})
+        pets.add_media(files=[("other.png", png(1))])
+        assert (pets.count(), pets.skipped) == (8, {"media that are there already": 1})
         before = ids_of(pets)["a.png"]
+        pets.set_labels(before, "cat")
         pets.add_media(files=[("a.png", png(3))])
-        assert pets.count() == 8
-        assert ids_of(pets)["a.png"] == before
-        np.testing.assert_array_equal(pets.read(before), photo(3))
+        assert (pets.count(), ids_of(pets)["a.png"]) == (9, before)
+        assert pets.where(vql.labels("cat")).media_ids() == [before]
+        np.testing.assert_array_equal(pets.read(before), photo(1))
+        np.testing.assert_array_equal(pets.read(ids_of(pets)["a-2.png"]), photo(3))
+        pets.add_media(files=[("copy.png", (folder / "000.png").read_bytes())])  # its file may go
+        (folder / "000.png").unlink()
+        assert pets.read(ids_of(pets)["copy.png"]).shape == photo(0).shape
 
     @pytest.mark.slow
     def test_files__of_one_name(self, pets: Dataset) -> None:
-        """Of several contents of one name the last one counts."""
-        pets.add_media(files=[("a.png", png(1)), ("b.png", png(2)), ("./a.png", png(3))])
-        assert added(pets)["path"] == ["b.png", "a.png"]
-        np.testing.assert_array_equal(pets.read(ids_of(pets)["a.png"]), photo(3))
+        """Several contents of one name are images of their own, and names of other files are left to them."""
+        names = [("a.png", png(1)), ("b.png", png(2)), ("./a.png", png(3)), ("a-2.png", png(4)), ("a.png", png(1))]
+        pets.add_media(files=names)
+        assert added(pets)["path"] == ["b.png", "a.png", "a-2.png", "a-3.png"]
+        seeds = {"a.png": 3, "a-3.png": 1, "b.png": 2, "a-2.png": 4}
+        for name, seed in seeds.items():
+            np.testing.assert_array_equal(pets.read(ids_of(pets)[name]), photo(seed))
         assert pets.skipped == {"repeated names, of which the last one counts": 1}
 
     def test_files__that_are_no_images(self, pets: Dataset) -> None:

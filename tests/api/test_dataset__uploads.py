@@ -75,7 +75,7 @@ REFUSED: dict[str, Callable[[Dataset, Path], Any]] = {
     "issues": lambda dataset, _: dataset.issues(),
     "duplicates": lambda dataset, _: dataset.duplicates(),
     "snapshot": lambda dataset, _: dataset.snapshot(),
-    "restore": lambda dataset, _: dataset.restore(),
+    "restore": lambda dataset, _: dataset.restore("current"),
     "clone": lambda dataset, _: dataset.clone(),
     "export": lambda dataset, folder: dataset.export(folder / "x.zip"),
     "report": lambda dataset, folder: dataset.report(folder / "x.html"),
@@ -164,7 +164,7 @@ def test_upload__a_dataset_made_of_it_is_like_others(workspace: Workspace, tmp_p
     further = dataset.open_upload()
     further.add(pairs(9))
     further.process(auto_reindex=True)
-    clone = dataset.clone()
+    clone = dataset.clone(before)
     dataset.restore(before)
     assert (dataset.count(), clone.count()) == (4, 4)
     workspace.vacuum(older_than_s=0)
@@ -209,17 +209,17 @@ def test_upload__broken_annotations_leave_the_transaction_open(workspace: Worksp
     assert paths_of(dataset) == ["1.png"]
 
 
-def test_upload__the_last_of_a_name_counts(workspace: Workspace) -> None:
-    """Of equal names, within a call and over calls, the last file counts; vacuum removes the contents of the others."""
+def test_upload__of_equal_names(workspace: Workspace) -> None:
+    """Equal names, within a call and over calls, are images of their own, except for equal contents."""
     dataset, transaction = drafted(workspace)
-    transaction.add([("a.png", image(1)), ("b.png", image(2)), ("x/a.png", image(3))])
-    record = transaction.add([("y\\b.png", image(4))])
-    assert record.n_files == 3
+    transaction.add([("a.png", image(1)), ("b.png", image(2)), ("x/a.png", image(3)), ("y/a.png", image(1))])
+    record = transaction.add([("y\\b.png", image(4)), ("b.png", image(2))])
+    assert record.n_files == 5
     transaction.process(encoder="gist")
-    hashes = dict(zip(*columns_of(dataset, ["path", "content_hash"]).values(), strict=True))
-    assert sorted(hashes) == ["a.png", "b.png"]
+    assert columns_of(dataset, ["path"])["path"] == ["a.png", "a-2.png", "b.png", "b-2.png"]
+    assert dataset.skipped == {"repeated names, of which the last one counts": 1}
     workspace.vacuum()
-    assert {path.read_bytes() for path in blobs_of(workspace, dataset)} == {image(3), image(4)}
+    assert {path.read_bytes() for path in blobs_of(workspace, dataset)} == {image(number) for number in range(1, 5)}
 
 
 @pytest.mark.parametrize(

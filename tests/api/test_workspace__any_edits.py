@@ -198,11 +198,11 @@ class AnyEdits(EditRules):
     def clone(self, how: How, place: int) -> None:
         session = self.session(how)
         model = session.model
-        snapshot = list(model.snapshots)[place % len(model.snapshots)]
+        snapshot = ["head", *model.snapshots][place % (len(model.snapshots) + 1)]
         dataset_id, name = session.process.run(compared.clone, session.name, snapshot)
         made = PlainDataset(dataset_id, model.namespace, name, model.is_of_files, dict(model.media), State({}))
         self.models[dataset_id] = made
-        made.state = deepcopy(model.snapshots[snapshot])
+        made.state = deepcopy(model.state if snapshot == "head" else model.snapshots[snapshot])
         self.keep(made, session.process.run(compared.newest_snapshot, Name(made.namespace, session.user, name)))
         self.did("clone", model, made)
 

@@ -122,9 +122,9 @@ class AnyRecovery(RuleBasedStateMachine):
             dataset.delete_snapshot(old[which % len(old)])
 
     @precondition(lambda self: len(self.workspace.datasets()) < 3)
-    @rule(choice=_SOME)
-    def clone(self, choice: int) -> None:
-        self.one(choice).clone("current")
+    @rule(choice=_SOME, state=st.sampled_from(["current", "head"]))
+    def clone(self, choice: int, state: str) -> None:
+        self.one(choice).clone(state)
 
     @precondition(lambda self: len(self.workspace.datasets()) > 1)
     @rule(choice=_SOME)

@@ -103,9 +103,9 @@ class AnyUpkeep(RuleBasedStateMachine):
     def clone(self, choice: int, which: int) -> None:
         dataset = self.one(choice)
         snapshots = dataset.snapshots()
-        chosen = snapshots[which % len(snapshots)].snapshot_id
+        chosen = ["head", *(each.snapshot_id for each in snapshots)][which % (len(snapshots) + 1)]
         copy = dataset.clone(chosen)
-        self.now[copy.id] = dict(self.kept[dataset.id, chosen])
+        self.now[copy.id] = dict(self.now[dataset.id] if chosen == "head" else self.kept[dataset.id, chosen])
         self.keep(copy)
 
     @precondition(lambda self: len(self.now) > 1)

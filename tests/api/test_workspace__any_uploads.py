@@ -24,7 +24,7 @@ from tests.gallery import SETTINGS, Faulty
 from tests.growth import columns_of, status_of
 from tests.image_files import encode, photo
 from tests.laws import examples, law_folder
-from tests.uploading import blobs_of, home_of
+from tests.uploading import blobs_of, distinct, home_of, with_upload
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ Files = dict[str, int]
 """Numbers of contents by name."""
 CALLS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.integers(0, 5)), min_size=1, max_size=3)
 CHOICE = st.integers(0, 9)
-LEAST = {"processed": 15, "failed": 4, "replaced": 3, "retried": 1}
+LEAST = {"processed": 15, "failed": 4, "renamed": 3, "retried": 1}
 """The numbers of transactions to which all examples together must come."""
 
 
@@ -44,22 +44,23 @@ class Sent:
     """A transaction as it should be.
 
     Attributes:
-        files: what was received, of each name the last.
-        count: number of received files.
+        files: what was received: names and numbers of contents.
+        count: number of received files, equal ones of a call once.
         n_bytes: their size.
         state: of the transaction.
     """
 
-    files: Files = field(default_factory=dict)
+    files: list[tuple[str, int]] = field(default_factory=list)
     count: int = 0
     n_bytes: int = 0
     state: UploadState = UploadState.OPEN
 
-    def take(self, call: Files) -> None:
+    def take(self, call: list[tuple[str, int]]) -> None:
         """Note the files of a call."""
-        self.files |= call
-        self.count += len(call)
-        self.n_bytes += sum(len(CONTENTS[number]) for number in call.values())
+        files = distinct([(f"{name}.png", number) for name, number in call])
+        self.files += files
+        self.count += len(files)
+        self.n_bytes += sum(len(CONTENTS[number]) for _, number in files)
 
 
 @dataclass
@@ -86,7 +87,7 @@ class AnyUploads(RuleBasedStateMachine):
     Attributes:
         encoder: of all datasets; fails on demand.
         models: the datasets as they should be, by id.
-        done: the numbers of transactions that were processed, failed, and replaced files, in all runs.
+        done: the numbers of transactions that were processed, failed, and had files of taken names, in all runs.
     """
 
     done: ClassVar[Counter[str]] = Counter()
@@ -131,7 +132,7 @@ class AnyUploads(RuleBasedStateMachine):
         transaction = dataset.open_upload()
         sent = model.sent[transaction.id] = Sent()
         transaction.add([(f"{name}.png", CONTENTS[number]) for name, number in call])
-        sent.take({f"{name}.png": number for name, number in call})
+        sent.take(call)
         return transaction.id
 
     @precondition(lambda self: len(self.models) < 3)
@@ -164,7 +165,7 @@ class AnyUploads(RuleBasedStateMachine):
                 transaction.add([*files, ("x.exe", b"")])
         else:
             transaction.add(files)
-            sent.take({f"{name}.png": number for name, number in call})
+            sent.take(call)
 
     @rule(choice=CHOICE, call=CALLS, fails=st.booleans(), settle=st.booleans())
     def send_and_process(self, choice: int, call: list[tuple[str, int]], fails: bool, settle: bool) -> None:
@@ -191,8 +192,8 @@ class AnyUploads(RuleBasedStateMachine):
             with pytest.raises(InvalidInput, match="holds no files"):
                 transaction.process(**options)  # type: ignore[arg-type]
             return
-        known = model.files or {}
-        is_new = {name: number for name, number in sent.files.items() if known.get(name) != number}
+        known = (model.files or {}).values()
+        is_new = any(number not in known for _, number in sent.files)
         try:
             transaction.process(auto_reindex=settle, **options)  # type: ignore[arg-type]
         except TaskFailed:
@@ -204,10 +205,9 @@ class AnyUploads(RuleBasedStateMachine):
             self.processed(model, sent)
 
     def processed(self, model: Expected, sent: Sent) -> None:
-        known = model.files or {}
         self.done["processed"] += 1
-        self.done["replaced"] += any(known.get(name, number) != number for name, number in sent.files.items())
-        model.files = known | sent.files
+        model.files = with_upload(model.files or {}, sent.files)
+        self.done["renamed"] += any("-" in name for name in model.files)
         sent.state = UploadState.DONE
 
     @precondition(lambda self: any(each.state is UploadState.FAILED for each in self.all_sent()))
@@ -273,11 +273,11 @@ class AnyUploads(RuleBasedStateMachine):
     def vacuum(self) -> None:
         assert self.workspace.vacuum(older_than_s=60).skipped == {}
         for dataset_id, model in self.models.items():
-            kept = [model.files or {}, *(each.files for each in model.sent.values() if each.state != UploadState.DONE)]
-            named = {HASHES[number].hex() for files in kept for number in files.values()}
+            kept = [each.files for each in model.sent.values() if each.state != UploadState.DONE]
+            numbers = [number for files in ((model.files or {}).items(), *kept) for _, number in files]
+            named = {HASHES[number].hex() for number in numbers}
             dataset = self.workspace.dataset(dataset_id)
             stored = {path.parent.name + path.stem for path in blobs_of(self.workspace, dataset)}
-            # Of an open transaction, the contents that a later one of the same name replaced are kept, too.
             assert named <= stored
             if all(each.state is UploadState.DONE for each in model.sent.values()):
                 assert named == stored

@@ -170,8 +170,8 @@ WAITER = """
         dataset = workspace.dataset("pets")
         pause = Pause("restoring")
         dataset.snapshots()
-        dataset.restore()
-        task = watched(workspace, lambda: dataset.restore(wait=False), pause)
+        dataset.restore("current")
+        task = watched(workspace, lambda: dataset.restore("current", wait=False), pause)
         assert pause.reached.wait(60)
         print(task.id, flush=True)
         if sys.argv[2] == "True":  # until the request to stop has come

@@ -171,7 +171,7 @@ def test_vacuum__clones_stand_alone(workspace: Workspace, dataset: Dataset, gone
     workspace.delete_dataset(goes.id)
     workspace.vacuum(older_than_s=0)
     assert stays.embeddings()[1].shape == (200, 16)
-    stays.restore()
+    stays.restore("current")
     stays.reindex(thresholds=THRESHOLDS)
     assert workspace.disk_usage().to_arrow()["shared_bytes"].to_pylist() == [0] * len(workspace.disk_usage().to_arrow())
 

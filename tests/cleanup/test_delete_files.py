@@ -461,7 +461,7 @@ def test_delete_files__killed_restored_and_retried(
     """After a restore the media need their files again: a retry then deletes none."""
     record, left = killed
     dataset = workspace.dataset("pets")
-    dataset.restore()
+    dataset.restore("current")
     workspace.task(record.task_id).retry()
     assert workspace.task(record.task_id).wait(60).status is TaskStatus.COMPLETED
     assert names_in(tmp_path / "many") == left

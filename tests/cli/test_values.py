@@ -102,6 +102,11 @@ def test_states(pets: Dataset, run: Run) -> None:
     run("undo", "pets")
     assert pets.labels() == []
     assert run("clone", "pets", "copy", "--snapshot", "wolves")[1] == "created copy with 4 images\n"
+    run("label", "pets", "seen", "--vql", "[]")
+    run("clone", "pets", "now")
+    assert run("labels", "now")[1] == run("labels", "pets")[1]
+    code, _, error = run("restore", "pets")
+    assert (code, "needs the id or the name of a snapshot" in error, "('wolves')" in error) == (1, True, True)
     assert "the current one" in run("delete-snapshot", "pets", "wolves", "--yes")[2]
     run("snapshot", "pets", "none")
     code, _, error = run("delete-snapshot", "pets", "wolves")

@@ -90,6 +90,20 @@ def test_add_media__from_files_and_archives(open_client: Client, dataset: Datase
         assert open_client.post(path).status_code == 401
 
 
+def test_add_media__of_an_equal_name(local: Client, dataset: Dataset) -> None:
+    """Another picture of the same name is another image; the first keeps its label, and a retry adds nothing."""
+    first, second = encode(photo(81)), encode(photo(82))
+    for content in (first, second, first, second):
+        assert local.post(url(dataset), files=[("files", ("IMG_0001.png", content))]).status_code == 202
+        settled(dataset)
+        if content is first:
+            dataset.set_labels(dataset.media_id("IMG_0001.png"), "mine")
+    rows = {row["path"]: row["labels"] for row in dataset.view.rows(["path", "labels"]) if "IMG" in row["path"]}
+    assert rows == {"IMG_0001.png": ["mine"], "IMG_0001-2.png": []}
+    assert dataset.last_task is not None
+    assert "1 there already" in str(dataset.last_task.status_message)
+
+
 def test_add_media__takes_one_source(local: Client, dataset: Dataset) -> None:
     """No source and several sources have the sentence of the interface; wrong names and types are 422."""
     image, archive = ("files", ("a.png", IMAGE)), ("archive", ("a.zip", zipped(a_png=IMAGE)))

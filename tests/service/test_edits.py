@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from framedex import Dataset, Workspace
 from framedex.hub import Hub
+from framedex.service.arrow import ARROW
 from tests.gallery import fill
 from tests.service.client import OWN, Client
 from tests.service.template import copied, make_template
@@ -232,6 +234,21 @@ def test_tags__from_creation_to_deletion(local: Client, dataset: Dataset) -> Non
     assert ([each["operation"] for each in rest["steps"]], rest["has_more"]) == (["create_tag"], False)
     for query in ("limit=0", "limit=501", "offset=-1"):
         assert local.get(url(dataset, f"/journal?{query}")).status_code == 422
+
+
+def test_journal__values_of_a_step(local: Client, dataset: Dataset) -> None:
+    """A step tells what media had before and after it, in pages of JSON or as one Arrow stream."""
+    ids = dataset.view.media_ids()[:2]
+    dataset.set_labels(ids, [])
+    dataset.set_labels(ids, "seen")
+    step = dataset.journal(1)[0].step
+    page = local.get(url(dataset, f"/journal/{step}?limit=1")).json()
+    assert page == {"rows": [{"media_id": ids[0], "before labels": None, "after labels": ["seen"]}], "total": 2}
+    stream = local.get(url(dataset, f"/journal/{step}"), headers={"Accept": ARROW})
+    assert pa.ipc.open_stream(stream.content).read_all().equals(dataset.journal_values(step))
+    assert local.get(url(dataset, "/journal/99")).status_code == 404
+    dataset.create_tag("new")
+    assert local.get(url(dataset, f"/journal/{step + 1}")).status_code == 409
 
 
 def test_limits__change_issues(local: Client, dataset: Dataset) -> None:

@@ -48,6 +48,7 @@ ALSO = {
     "/api/v1/dataset/{dataset_id}/export_status": Action.EXPORT_VIEW_OTHERS,
     "/cdn/{dataset_id}/exports/{export_id}/{file_name}": Action.EXPORT_VIEW_OTHERS,
     "/api/v1/dataset/{dataset_id}/snapshot/{snapshot_id}/clone": Action.TENANT_CREATE_DATASET,
+    "/api/v1/dataset/{dataset_id}/clone": Action.TENANT_CREATE_DATASET,
     "/api/v1/dataset/{dataset_id}/merge": Action.TENANT_CREATE_DATASET,
     "/api/v1/dataset/{dataset_id}/enrich_dataset": Action.TENANT_CREATE_DATASET,
     "/api/v1/process": Action.TENANT_INGEST_PATH,

@@ -53,6 +53,15 @@ def table_of(answer: Any) -> pa.Table:
     return pa.ipc.open_stream(answer.content).read_all()
 
 
+def test_results__that_are_empty(shared: tuple[Dataset, Client, Client]) -> None:
+    """Notes say which name does not exist, and the nearest that does; results with rows have none."""
+    dataset, local, _ = shared
+    label = dataset.labels()[0].name
+    empty = opened(local, dataset, vql=[{"labels": {"op": "is", "value": f"{label}s"}}])
+    assert (empty["count"], empty["notes"]) == (0, [f"there is no label '{label}s'; did you mean '{label}'?"])
+    assert opened(local, dataset, vql=[{"labels": {"op": "is", "value": label}}])["notes"] == []
+
+
 @pytest.mark.slow
 def test_results__are_those_of_the_view(shared: tuple[Dataset, Client, Client]) -> None:
     """Queries have the rows of the same views in Python, in their order; paths are those within the source."""

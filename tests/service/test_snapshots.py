@@ -98,6 +98,22 @@ def test_snapshots__while_disabled(open_client: Client, workspace: Workspace, da
     assert written.json()["detail"] == "You do not have write access to this dataset"
 
 
+def test_clone__of_the_present_state_or_a_snapshot(local: Client, workspace: Workspace, dataset: Dataset) -> None:
+    """One route copies either; the interface's route copies a snapshot, of which ``current`` is the last."""
+    (first,) = local.get(url(dataset)).json()
+    dataset.delete_media(dataset.view.media_ids()[:1])
+    bodies: list[dict[str, str] | None] = [None, {}, {"snapshot": first["snapshot_id"]}]
+    made = [local.post(f"/api/v1/dataset/{dataset.id}/clone", json=body) for body in bodies]
+    assert [answer.status_code for answer in made] == [202] * 3
+    copies = [workspace.dataset(answer.json()["id"]) for answer in made]
+    for copy in copies:
+        assert copy.last_task is not None
+        workspace.task(copy.last_task.task_id).wait()
+    assert [copy.count() for copy in copies] == [2, 2, 3]
+    missing = local.post(f"/api/v1/dataset/{dataset.id}/clone", json={"snapshot": NOWHERE})
+    assert (missing.status_code, "there are" in missing.json()["detail"]) == (404, True)
+
+
 @pytest.mark.slow
 def test_snapshots__of_a_viewer(open_client: Client, dataset: Dataset) -> None:
     """A viewer sees snapshots, and changes nothing."""

@@ -201,7 +201,7 @@ def test_filters__have_the_values_that_occur(local: Client, workspace: Workspace
 def test_retry__of_a_failed_task(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """A retried task is INITIALIZING in the answer, and completes."""
     with failing("framedex.operations.snapshots.restore", error=OSError("the disk is on fire")):
-        task = dataset.restore(wait=False)
+        task = dataset.restore("current", wait=False)
         with pytest.raises(Exception, match="on fire"):
             task.wait()
     listed = local.get(TASKS, params={"task_status": "FAILED"}).json()["tasks"]

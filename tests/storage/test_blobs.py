@@ -65,15 +65,16 @@ def test_upload__what_is_there_is_not_written_again(tmp_path: Path) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_upload__the_last_of_a_name_counts(tmp_path: Path) -> None:
-    """Of several files with one name the last one stays, at its position, and the others leave no blob."""
+def test_upload__equal_contents_of_a_name(tmp_path: Path) -> None:
+    """Of several files with one name and content the last one stays, at its position; other contents stay, too."""
     with Upload(tmp_path) as upload:
-        for name, content in (("a.jpg", b"1"), ("b.jpg", b"2"), ("a.jpg", b"3"), ("c.jpg", b"1x"), ("a.jpg", b"4")):
+        for name, content in (("a.jpg", b"1"), ("b.jpg", b"2"), ("a.jpg", b"3"), ("c.jpg", b"1x"), ("a.jpg", b"1")):
             upload.add(name, [content])
-        assert upload.settle() == 2
+        assert upload.settle() == 1
     listed = list(uploaded(upload_folder(tmp_path, upload.id)))
-    assert listed == [("b.jpg", digest(b"2")), ("c.jpg", digest(b"1x")), ("a.jpg", digest(b"4"))]
-    assert len(files(tmp_path / "blobs")) == 3
+    contents = [("b.jpg", b"2"), ("a.jpg", b"3"), ("c.jpg", b"1x"), ("a.jpg", b"1")]
+    assert listed == [(name, digest(content)) for name, content in contents]
+    assert len(files(tmp_path / "blobs")) == 4
 
 
 def failing() -> Iterator[bytes]:
@@ -154,16 +155,16 @@ def test_blob_path__suffix(name: str, suffix: str) -> None:
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.binary(max_size=3).map(os.fsdecode), st.binary(max_size=2)), max_size=30))
 def test_upload__names_of_any_bytes(tmp_path_factory: pytest.TempPathFactory, named: list[tuple[str, bytes]]) -> None:
-    """The list equals a dictionary in the order of the last insertions, for names of any bytes."""
+    """The list equals a dictionary of pairs in the order of the last insertions, for names of any bytes."""
     folder = tmp_path_factory.mktemp("dataset")
-    expected: dict[str, bytes] = {}
+    expected: dict[tuple[str, bytes], None] = {}
     for name, content in named:
-        expected.pop(name, None)
-        expected[name] = digest(content)
+        expected.pop((name, digest(content)), None)
+        expected[name, digest(content)] = None
     upload_id = uploaded_now(folder, *named)
-    assert list(uploaded(upload_folder(folder, upload_id))) == list(expected.items())
+    assert list(uploaded(upload_folder(folder, upload_id))) == list(expected)
     assert {path.name.partition(".")[0] for path in (folder / "blobs").glob("*/*")} == {
-        value.hex()[2:] for value in expected.values()
+        value.hex()[2:] for _, value in expected
     }
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from framedex.api.data_frames import as_pandas
 from framedex.api.result_pages import ThumbnailSource
 from framedex.core.counts import counted
+from framedex.core.empty import warn_empty
 from framedex.errors import InvalidInput
 from framedex.render import html
 
@@ -56,6 +57,23 @@ class Evaluation(Generic[Source]):
 
     def __init__(self, table: pa.Table, confusions: pa.Table, iou: float, select: Callable[[BoxKind], Source]) -> None:
         self._table, self._confusions, self.iou, self._select = table, confusions, iou, select
+        for note in self.notes:
+            warn_empty(note)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences that say which figures are NaN, because there are no true boxes or no predictions.
+
+        Examples:
+            >>> ds.evaluate().notes
+            []
+        """
+        lacking = {"n_truth": ("true boxes", "recall"), "n_predictions": ("predictions", "precision")}
+        return [
+            f"there are no {what}, so {figure} and mean average precision say nothing (nan)"
+            for name, (what, figure) in lacking.items()
+            if not pc.sum(self._table[name]).as_py()
+        ]
 
     def __len__(self) -> int:
         """Return the number of labels."""

@@ -16,6 +16,7 @@ from framedex.core.arrays import RowIds
 from framedex.core.checks import check_integer
 from framedex.core.counts import counted
 from framedex.errors import Conflict, Gone, InvalidInput, NotFound, WorkspaceError
+from framedex.operations.empty_results import why_empty
 from framedex.operations.pinned_rows import PinnedRows, have_changed, media_at, rows_of_ids
 from framedex.operations.steps import SelectedRows, Sorted
 from framedex.search.ranking import Ranking
@@ -45,6 +46,7 @@ class ResultSet:
 
     Attributes:
         name: a text that is equal for equal results.
+        notes: sentences that say why there are no rows; see :meth:`framedex.View.why_empty`.
 
     Raises:
         Conflict: the dataset has nothing to show yet.
@@ -63,6 +65,7 @@ class ResultSet:
             positions = positions_of(self._all_rows(), selection.row_ids())
             assert positions is not None, "the rows are those of the table"
             self._positions = positions.astype(np.uint32)
+        self.notes = [] if len(self) else why_empty(self._context, self._media, self._steps)
 
     @property
     def generation(self) -> str:

@@ -101,7 +101,5 @@ _JOBS: dict[Operation, Callable[[Context, str, _Config], Job]] = {
     Operation.RESTORE: lambda context, dataset_id, config: restore_job(context, dataset_id, config["snapshot_id"]),
     Operation.MAP: lambda context, dataset_id, config: map_job(context, dataset_id, objects=config["objects"]),
     Operation.MERGE: merge_job,
-    Operation.CLONE: lambda context, dataset_id, config: clone_job(
-        context, dataset_id, config["source"], config["snapshot_id"]
-    ),
+    Operation.CLONE: clone_job,
 }

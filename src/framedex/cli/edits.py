@@ -155,11 +155,19 @@ def limits(
 def journal(
     name: NameArgument,
     limit: Annotated[int, typer.Option(help="The number of steps, the last ones; 0 shows all.", min=0)] = 20,
+    step: Annotated[int | None, typer.Option(help="Show what this step changed, by media, instead.")] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the steps by which people edited a dataset, the last first."""
     with open_workspace(workspace) as ws:
+        if step is not None:
+            values = ws.dataset(name).journal_values(step)
+            if as_json:
+                print_json(values.to_pylist())
+                return
+            print_table(values.column_names, [tuple(map(_shown, row.values())) for row in values.to_pylist()])
+            return
         steps = ws.dataset(name).journal(limit or None)
     if as_json:
         print_json(list(steps))
@@ -176,6 +184,10 @@ def journal(
         for each in steps
     ]
     print_table(("step", "when (UTC)", "who", "what", "images", ""), rows)
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def undo(

@@ -10,7 +10,7 @@ from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 
 _SnapshotArgument = Annotated[
-    str, typer.Argument(metavar="SNAPSHOT", help="Id or name of a snapshot; `current` for the current one.")
+    str, typer.Argument(metavar="SNAPSHOT", help="Id or name of a snapshot; `current` for the last one.")
 ]
 
 
@@ -45,7 +45,10 @@ def delete_snapshot(
 
 def restore(
     name: NameArgument,
-    snapshot: _SnapshotArgument = "current",
+    snapshot: Annotated[
+        str | None,
+        typer.Argument(help="Id or name of a snapshot, which must be given; `current` for the last one."),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,11 +66,11 @@ def restore(
 def clone(
     name: NameArgument,
     new_name: Annotated[str | None, typer.Argument(help="Name of the new dataset; `NAME (cloned)` without it.")] = None,
-    snapshot: Annotated[str, typer.Option(help="Id or name of the snapshot.")] = "current",
+    snapshot: Annotated[str, typer.Option(help="Id or name of a snapshot; `head` is the present state.")] = "head",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a dataset from a snapshot of another one; the two share files, and neither changes the other."""
+    """Create a dataset that equals another one now, or at a snapshot; neither changes the other."""
     with open_workspace(workspace) as ws:
         made = ws.dataset(name).clone(snapshot)
         if new_name is not None:

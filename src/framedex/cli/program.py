@@ -3,6 +3,7 @@
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Annotated, Any, NoReturn, TypeVar, cast
@@ -49,7 +50,7 @@ from framedex.cli.values import (
     set_field,
 )
 from framedex.cli.views import trend, views
-from framedex.errors import Error
+from framedex.errors import EmptyResultWarning, Error
 
 _INTERRUPTED = 130
 """The exit status of programs that an interrupt has ended."""
@@ -131,7 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if os.environ.get("FRAMEDEX_LOG"):
             import_module("framedex.core.logs").show_environment_log()
-        status = _program()(given or ["--help"], standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", EmptyResultWarning)
+            warnings.showwarning = functools.partial(_show_warning, warnings.showwarning, set())
+            status = _program()(given or ["--help"], standalone_mode=False)
     except _UsageError as error:
         _fail(f"{error.format_message()} (see: framedex {' '.join([*_command(given), '--help'])})", status=2)
     except Error as error:
@@ -165,6 +169,17 @@ def _command(arguments: Sequence[str]) -> list[str]:
             break
         found.append(argument)
     return found
+
+
+def _show_warning(
+    others: Callable[..., None], shown: set[str], message: Warning | str, category: type[Warning], *about: Any
+) -> None:
+    """Print in one line, once, that something is empty and why; other warnings are shown as always."""
+    if not issubclass(category, EmptyResultWarning):
+        others(message, category, *about)
+    elif str(message) not in shown:
+        shown.add(str(message))
+        print("warning:", printable(str(message)), file=sys.stderr)  # noqa: T201 - a command line prints
 
 
 def _fail(message: str, *, status: int) -> NoReturn:

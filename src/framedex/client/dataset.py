@@ -338,21 +338,22 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         body = self._connection.json(calls.SYNC, body=dict(options), dataset_id=self.id)
         return SyncResult.model_validate(body)
 
-    def restore(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> ClientTask:
-        """Restore a snapshot; see :meth:`framedex.Dataset.restore`."""
+    def restore(self, snapshot: Snapshot | str | None = None, *, wait: bool = True) -> ClientTask:
+        """Restore a snapshot; see :meth:`framedex.Dataset.restore`.
+
+        Raises:
+            InvalidInput: no snapshot is given; the message lists the snapshots.
+        """
+        if snapshot is None:
+            names = ", ".join(f"{each.snapshot_id} ({each.snapshot_name!r})" for each in self.snapshots())
+            raise InvalidInput(f"a restore needs the id or the name of a snapshot; there are: {names or 'none yet'}")
         before = self.last_task
         self._connection.json(calls.RESTORE_SNAPSHOT, dataset_id=self.id, snapshot_id=_snapshot_id(snapshot))
         return self._started(before, wait=wait)
 
-    def clone(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> "ClientDataset":
-        """Create a dataset from a snapshot; see :meth:`framedex.Dataset.clone`."""
-        before = {each["id"] for each in self._connection.json(calls.DATASETS)}
-        self._connection.json(calls.CLONE_SNAPSHOT, dataset_id=self.id, snapshot_id=_snapshot_id(snapshot))
-        name = f"{self.name} (cloned"
-        new = [each for each in self._connection.json(calls.DATASETS) if each["id"] not in before]
-        made = next((each for each in new if each["display_name"].startswith(name)), None)
-        if made is None:
-            raise NotFound(f"the clone of {self.name!r} cannot be found")
+    def clone(self, snapshot: Snapshot | str = "head", *, wait: bool = True) -> "ClientDataset":
+        """Create a dataset from the present state or a snapshot; see :meth:`framedex.Dataset.clone`."""
+        made = self._connection.json(calls.CLONE, body={"snapshot": _snapshot_id(snapshot)}, dataset_id=self.id)
         return self._copy(made["id"], wait=wait)
 
     def merge(self, other: "ClientDataset", name: str, *, wait: bool = True) -> "ClientDataset":
@@ -426,7 +427,7 @@ def local_files(path: str | os.PathLike[str]) -> list[Path]:
 def send_files(connection: Connection, dataset_id: str, files: Sequence[Any]) -> None:
     """Send files in an upload transaction, some at a time, and start the task that makes them part of a dataset.
 
-    The service keeps the last part of a name; of equal names the last file counts.
+    The service keeps the last part of a name; files of an equal name are images of their own, if contents differ.
     """
     transaction_id = connection.json(calls.OPEN_UPLOAD, dataset_id=dataset_id)["trans_id"]
     for batch in _batches(files):

@@ -143,6 +143,10 @@ class ClientEdits:
             has_more = page["has_more"]
         return RecordList(steps)
 
+    def journal_values(self, step: int) -> pa.Table:
+        """Return the values that a step of the journal keeps; see :meth:`framedex.Dataset.journal_values`."""
+        return self._connection.table(calls.STEP_VALUES, dataset_id=self.id, step=step)
+
     def undo(self, step: int | None = None) -> JournalStep:
         """Undo a step of the journal, by default the last one, and return it."""
         return self._changed_step(calls.UNDO, step)

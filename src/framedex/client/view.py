@@ -30,6 +30,7 @@ from framedex.client.training import ClientTraining
 from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
 from framedex.core.counts import counted
+from framedex.core.empty import warn_empty
 from framedex.errors import CannotDecode, Gone, InvalidInput, NotFound, OutOfRange
 from framedex.export.splits import checked_shares
 from framedex.records import (
@@ -264,6 +265,8 @@ class ClientReading(ClientTraining):
         body = self._selection.body(self.entity_type, window=False)
         info = self._connection.json(calls.RESULTS, body=body, dataset_id=self._dataset_id)
         count = info["count"]
+        if notes := info.get("notes"):
+            warn_empty(f"the result is empty: {'; '.join(notes)}")
         stop = count if self._selection.stop is None else min(self._selection.stop, count)
         return OpenedResults(info["rid"], info["generation"], min(self._selection.start, stop), stop)
 

@@ -26,6 +26,7 @@ from framedex.export.splits import Splits, divide
 from framedex.export.zip_writer import ZipWriter
 from framedex.records import DatasetRecord, ExportResult
 from framedex.settings import Settings, load_settings
+from framedex.storage.classes import classes_of
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import objects_of
@@ -99,6 +100,7 @@ def export_archive(
         copied, notes = write(file, contents, format_, progress)
         if splits is not None:
             notes = [*_sizes(splits), *notes]
+    empty = _empty(contents, format_)
     return ExportResult(
         path=display_path(path),
         total_media_items=total,
@@ -106,6 +108,7 @@ def export_archive(
         images=copied.count,
         missing_images=copied.missing,
         message=_message(contents, copied, notes),
+        warnings=empty,
     )
 
 
@@ -195,6 +198,20 @@ def _write(
             shares, folder = part(progress, share, 1.0), format_.images_folder
             copied = write_images(archive, contents, names, shares, folder=folder)
     return copied, notes
+
+
+def _empty(contents: ExportContents, format_: ExportFormat) -> list[str]:
+    """Return sentences about what is empty although the export is whole."""
+    if not contents.entities:
+        return ["the export is empty: nothing was selected"]
+    if not format_.has_classes:
+        return []
+    classes = classes_of(contents.media)
+    if contents.with_objects and not contents.n_objects:
+        return [f"{format_.name} files have no boxes: no exported image has one"]
+    if not len(classes.filter(classes["of_boxes"]) if contents.with_objects else classes):
+        return [f"{format_.name} files have no classes (nc: 0): the dataset has neither labels nor bounding boxes"]
+    return []
 
 
 def _message(contents: ExportContents, copied: CopyResult, notes: list[str]) -> str:

@@ -45,6 +45,7 @@ class ExportFormat:
         has_always_images: whether the format consists of images, so that they are exported even if nobody asks.
         images_folder: the folder of the image files in the archive.
         crops_objects: whether an export of objects has their crops as images.
+        has_classes: whether its files are of no use without labels or boxes.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ExportFormat:
     has_always_images: bool = False
     images_folder: str = IMAGES
     crops_objects: bool = False
+    has_classes: bool = False
 
     def is_alone_in(self, path: Path) -> bool:
         """Return whether a path is that of a single file of this format instead of a ZIP file."""
@@ -82,6 +84,7 @@ _ROWS = (
         annotation_files(coco_writer.write, plain_names),
         alone=coco.FILE,
         with_splits=True,
+        has_classes=True,
     ),
     ExportFormat(
         "csv",
@@ -96,6 +99,7 @@ _ROWS = (
         annotation_files(yolo.write, yolo_names),
         is_file_each=True,
         with_splits=True,
+        has_classes=True,
     ),
     ExportFormat(
         "voc",
@@ -104,6 +108,7 @@ _ROWS = (
         annotation_files(voc.write, voc_names),
         is_file_each=True,
         with_splits=True,
+        has_classes=True,
     ),
     ExportFormat(
         "imagefolder",

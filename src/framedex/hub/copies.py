@@ -7,6 +7,7 @@ from framedex.api.dataset import Dataset
 from framedex.hub.actors import own_id
 from framedex.hub.context import HubContext
 from framedex.hub.datasets import Datasets
+from framedex.operations.states import PRESENT
 
 
 class Copies:
@@ -22,13 +23,13 @@ class Copies:
     def __init__(self, context: HubContext, datasets: Datasets) -> None:
         self._context, self._datasets = context, datasets
 
-    def clone(self, actor: Actor, dataset_id: str, snapshot: str = "current") -> Dataset:
-        """Start to create a dataset from a snapshot, and return it with its task.
+    def clone(self, actor: Actor, dataset_id: str, snapshot: str = PRESENT) -> Dataset:
+        """Start to create a dataset from the present state or a snapshot, and return it with its task.
 
         Args:
             actor: who does it.
             dataset_id: the source.
-            snapshot: the id of a snapshot, or ``current``.
+            snapshot: the id of a snapshot, ``current``, or ``head`` for the present state.
 
         Raises:
             NotFound: there is no such dataset, or no such snapshot, or the actor must not learn of it.

@@ -18,6 +18,7 @@ from framedex.errors import CannotDecode, NotFound
 from framedex.images.reading import check_media_id, read_image
 from framedex.media.decode import decode
 from framedex.settings import Settings
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media, file_uri
 
 SIZE = 256
@@ -29,6 +30,7 @@ MOST_BYTES = 2**24
 MOST_PIXELS = 2**24
 """The maximum number of pixels of a cached thumbnail that is decoded."""
 _CHECKSUM_BYTES = 16
+_ID_LENGTH = 36
 _JPEG_START, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
 
 
@@ -82,6 +84,19 @@ def remove_thumbnails(folder: Path, media_ids: Iterable[str] | None = None) -> N
     for media_id in media_ids:
         for path in (folder / media_id[:2]).glob(f"{media_id}-*.jpg"):
             path.unlink(missing_ok=True)
+
+
+def remove_strange_thumbnails(folder: Path, known: IdIndex | None) -> None:
+    """Remove thumbnails of media that a dataset does not have, before media with the same ids are added.
+
+    Args:
+        folder: the cache.
+        known: the ids of the dataset's media; None if it has none.
+    """
+    cached = sorted({path.name[:_ID_LENGTH] for path in folder.glob("??/*.jpg")})
+    if cached:
+        has = [False] * len(cached) if known is None else known.contains(cached).tolist()
+        remove_thumbnails(folder, [each for each, is_known in zip(cached, has, strict=True) if not is_known])
 
 
 def read_thumbnail(

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from framedex.core.counts import counted
 from framedex.encoders.gist import Gist
-from framedex.images.thumbnails import remove_thumbnails
+from framedex.images.thumbnails import remove_strange_thumbnails, remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.journal import with_new_step
 from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import WrittenIndex
@@ -41,8 +42,10 @@ from framedex.jobs.ingest.reading import (
     written_facts,
 )
 from framedex.jobs.ingest.source_facts import WrittenFacts
+from framedex.jobs.ingest.uploads import UploadSource
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
-from framedex.jobs.objects.objects import change_objects
+from framedex.jobs.objects.objects import change_objects, object_ids
+from framedex.jobs.replacements import replacement_step
 from framedex.jobs.sync import unmarked
 from framedex.media.files import below
 from framedex.records import EmbeddingConfig
@@ -53,6 +56,7 @@ from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
+from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.table_names import MEDIA
 from framedex.storage.table_versions import Table
 from framedex.tasks import DONE, Commit, TaskProgress
@@ -76,13 +80,14 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     end = 0.3 if auto_reindex else reading_share(content)
     placement, roots = _place_roots(job, content, start)
     ingested = _ingested(job, content, start, placement, progress, end)
+    placement = replace(placement, names=ingested.names)
     summary = _summary(job, content, ingested, placement, roots)
     known = KnownFiles()
     if isinstance(content, FilesInput):
         known = look_at_known(content.source, Table(job.table, start), placement, job.settings)
         summary = summary.with_(skipped=summary.skipped | known.counts)
     if not ingested.rows and not (auto_reindex and job.head.summary.partial):
-        progress.outcome = "; ".join([DONE, *known.words()])
+        progress.outcome = "; ".join([DONE, *known.words(), *_news(content, ingested, 0)])
         versions = {**job.head.tables, MEDIA: unmarked(job.table, start, known.back)}
         return media_stay(job, versions, summary, partial=job.head.summary.partial)
     table, lists, version = Table(job.table, start), lists_of(content, boxes), ingested.version or start
@@ -96,11 +101,14 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
             created_by=job.settings.user, first=table.count(), placement=placement,
         )  # fmt: skip
         version, summary = facts.version, facts.applied_to(summary)
+        remove_strange_thumbnails(job.thumbnails, IdIndex(table))
+        remove_strange_thumbnails(job.object_thumbnails, object_ids(job))
     version = unmarked(job.table, version, known.back)
     gone = _replaced(job, start, version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
-    if gone.any():
-        replaced = {"changed files, replaced": int(np.count_nonzero(gone))}
-        summary = summary.with_(skipped={**summary.skipped, **replaced})
+    step, n_replaced = None, int(np.count_nonzero(gone))
+    if n_replaced:
+        summary = summary.with_(skipped={**summary.skipped, "changed files, replaced": n_replaced})
+        step = replacement_step(job, table, Table(job.table, version), gone)
     ids = _ids_of(table, gone)
     write = None
     if boxes is not None and ingested.rows and isinstance(content, FilesInput):
@@ -129,7 +137,9 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         roots=roots,
     )
     summary = summary.with_(layout=[*layout_lines(content), *facts.notes])
-    progress.outcome = "; ".join([_outcome(indexed), *known.words(), *summary.layout])
+    progress.outcome = "; ".join(
+        [_outcome(indexed), *_news(content, ingested, n_replaced), *known.words(), *summary.layout]
+    )
     others = job.kept | _settled_videos(job.table, ingested) | dict(facts.others)
     summary = with_box_problems(summary, boxes, unmatched=False, content=content)
     if objects is not None:
@@ -147,7 +157,18 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         classes=declared_classes(lists),
         roots=roots if ingested.rows else (),
     )
-    return with_new_thumbnails(commit, job, ids)
+    return with_new_thumbnails(commit if step is None else with_new_step(job, commit, step), job, ids)
+
+
+def _news(content: Content, ingested: Ingested, replaced: int) -> list[str]:
+    """Return what an addition did beside adding, for the message of its task."""
+    uploaded = isinstance(content, FilesInput) and isinstance(content.source, UploadSource)
+    counts = {
+        "replaced, as their files have changed": replaced,
+        "there already": ingested.present if uploaded else 0,
+        "renamed, as other images have their names": ingested.renamed,
+    }
+    return [f"{count:,} {what}" for what, count in counts.items() if count]
 
 
 def _ingested(
@@ -338,7 +359,8 @@ def _place_roots(job: JobContext, content: Content, start: int) -> tuple[SourceP
             roots, ways = [*roots, root], [*ways, ""]
         prefix = f"{ways[number]}/" if ways[number] else ""
         placements.append(SourcePlacement(number, prefix, batch, origins=origins))
-    return replace(placements[0], others=tuple(placements[1:])), roots
+    uploads = tuple(number for number, root in enumerate(roots) if root == BLOBS_ROOT)
+    return replace(placements[0], others=tuple(placements[1:]), uploads=uploads), roots
 
 
 def nothing_new(job: JobContext, summary: Summary) -> Commit:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from framedex.jobs.index.standings import Comparison
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint
+from framedex.jobs.ingest.placement import FIRST_PLACEMENT
 from framedex.jobs.ingest.reading import (
     checkpoint_saver,
     declared_classes,
@@ -79,19 +81,31 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         early=early,
     )
     lists, version = lists_of(content, boxes), ingested.version
+    placement = replace(FIRST_PLACEMENT, names=ingested.names) if ingested.names else None
     if ingested.rows:
-        version = write_image_ids(Table(table, version), lists)
+        version = write_image_ids(Table(table, version), lists, placement=placement)
     facts = WrittenFacts(version)
     if ingested.rows:
         facts = written_facts(
-            content, Table(table, version), before={}, summary=Summary(), created_by=job.settings.user
+            content,
+            Table(table, version),
+            before={},
+            summary=Summary(),
+            created_by=job.settings.user,
+            placement=placement,
         )
         version = facts.version
     versions = media_versions(version, ingested.videos)
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
         write = annotation_writer(
-            boxes, job, content.encoder, versions=versions, roots=roots, roles_of=job.head.summary
+            boxes,
+            job,
+            content.encoder,
+            versions=versions,
+            roots=roots,
+            roles_of=job.head.summary,
+            placement=placement,
         )
         objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
     indexing = end

@@ -1,4 +1,4 @@
-"""Jobs that restore a snapshot, or clone one into a new dataset."""
+"""Jobs that restore a snapshot, or clone a state into a new dataset."""
 
 import os
 import shutil
@@ -82,7 +82,7 @@ def clone(
 
     Args:
         source: the dataset that is cloned.
-        generation: the generation of the snapshot.
+        generation: its state that is cloned.
         layout: of the workspace.
         dataset_id: the new dataset.
         created_by: the user who clones.
@@ -121,7 +121,7 @@ def link_generation(generation: Generation, *, layout: Layout, dataset_id: str, 
 
 
 def link_blobs(source: Path, target: Path, progress: Progress) -> None:
-    """Link all uploaded files; links are free, so files that the snapshot does not need are not filtered out."""
+    """Link all uploaded files; links are free, so files that the state does not need are not filtered out."""
     for folder, _, names in os.walk(source):
         target_folder = target / Path(folder).relative_to(source)
         target_folder.mkdir(parents=True, exist_ok=True)

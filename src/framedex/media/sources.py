@@ -39,6 +39,7 @@ class Item:
         part: 0 for the source's root; 1 and up for its other roots.
         size_bytes: the size, if the source has it.
         modified_ns: the modification time in nanoseconds since 1970, if the source has it.
+        digest: the BLAKE2b hash of the content, 16 bytes, of an uploaded file, whose path is a name and no place.
     """
 
     path: str
@@ -48,6 +49,7 @@ class Item:
     part: int = 0
     size_bytes: int | None = None
     modified_ns: int | None = None
+    digest: bytes | None = None
 
 
 class Source(Protocol):

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from framedex.core.arrays import RowIds
+from framedex.core.empty import warn_empty
 from framedex.errors import InvalidInput
 from framedex.export.archive import check_options, export_archive
 from framedex.export.formats import ExportFormat, find_format
@@ -16,6 +17,8 @@ from framedex.export.options import NO_OPTIONS, ExportOptions
 from framedex.export.selection import select
 from framedex.export.splits import check_request
 from framedex.operations.context import Context, open_media
+from framedex.operations.empty_results import why_empty
+from framedex.operations.steps import Steps
 from framedex.records import EntityType, ExportRecord, ExportResult
 from framedex.render.progress import progress_bar
 from framedex.settings import user_path
@@ -175,6 +178,7 @@ def start_export(
     format: str,  # noqa: A002 - the interface's word
     include_images: bool,
     options: ExportOptions = NO_OPTIONS,
+    steps: Steps = (),
 ) -> ExportTask:
     """Start an export of the dataset's current state; later changes do not affect it.
 
@@ -187,6 +191,7 @@ def start_export(
         format: one of :data:`framedex.export.formats.FORMATS`.
         include_images: whether to include the image files.
         options: options of some formats.
+        steps: of the selection, to say why it is empty.
 
     Raises:
         InvalidInput: the format is unknown or lacks an option, or the path is one of the workspace's own files.
@@ -207,7 +212,7 @@ def start_export(
     ) -> ExportResult:
         boxes_only = entity_type == EntityType.OBJECTS
         candidates = open_objects(media) if boxes_only else media
-        return export_archive(
+        result = export_archive(
             media,
             dataset,
             select_media(candidates),
@@ -222,6 +227,8 @@ def start_export(
             settings=settings,
             options=options,
         )
+        reasons = [] if result.total_media_items else why_empty(context, candidates, steps)
+        return result.model_copy(update={"warnings": [*result.warnings, *reasons]})
 
     return context.exports.start(dataset_id, target, job, created_by=settings.user)
 
@@ -331,6 +338,8 @@ def wait_for_export(task: ExportTask) -> ExportResult:
     """
     with progress_bar("Exporting") as progress:
         task.wait(progress=progress)
+    for sentence in task.result.warnings:
+        warn_empty(sentence)
     return task.result
 
 

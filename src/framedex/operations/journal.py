@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pyarrow as pa
+
 from framedex.errors import Conflict, WorkspaceError
-from framedex.jobs.edits.journal import apply_step
-from framedex.operations.context import Context
+from framedex.jobs.edits.journal import AFTER, BEFORE, apply_step
+from framedex.operations.context import Context, open_media
 from framedex.operations.short_edits import Edit, editing
 from framedex.records import JournalStep
 from framedex.storage import datasets, journal_rows
+from framedex.storage.definitions import TAGS, fields_of, tag_names, tags_of
 from framedex.storage.journal_files import read_journal_file
 from framedex.storage.journal_rows import StoredStep
 from framedex.storage.table_checks import reading_fault
@@ -17,6 +20,35 @@ def list_journal(context: Context, dataset_id: str, *, limit: int | None) -> lis
     """Return the steps of a dataset, the last first."""
     with context.catalog.read() as connection:
         return [each.record for each in journal_rows.list_steps(connection, dataset_id, limit=limit)]
+
+
+def values_of_step(context: Context, dataset_id: str, step: int) -> pa.Table:
+    """Return the values of a step; see :meth:`framedex.Dataset.journal_values`."""
+    with context.catalog.read() as connection:
+        stored = journal_rows.find_step(connection, dataset_id, step)
+    record = stored.record
+    if stored.file is None:
+        reason = "it changed no values of media, or too many" if record.reason is None else record.reason
+        raise Conflict(f"step {record.step} ({record.operation}) keeps no values: {reason}")
+    media = open_media(context, dataset_id)
+    values = read_journal_file(media.table.path.parent, stored.file, stored.digest)
+    names = {each.column.name: each.name for each in fields_of(media)}
+    tags: list[str | None] = tag_names(tags_of(media)).to_pylist()
+    columns: dict[str, Any] = {}
+    for name, column in zip(values.schema.names, values.columns, strict=True):
+        prefix = next((each for each in (BEFORE, AFTER) if name.startswith(each)), "")
+        own = name.removeprefix(prefix)
+        columns[prefix + names.get(own, own)] = _named(column, tags) if prefix and own == TAGS else column
+    return pa.table(columns)
+
+
+def _named(numbers: pa.ChunkedArray, tags: list[str | None]) -> pa.Array:
+    """Return lists of tags by their names; tags that were deleted since are left out."""
+    lists = [
+        [name for number in each or () if number < len(tags) and (name := tags[number]) is not None]
+        for each in numbers.to_pylist()
+    ]
+    return pa.array([each or None for each in lists], pa.list_(pa.string()))
 
 
 def undo(context: Context, dataset_id: str, step: int | None) -> JournalStep:

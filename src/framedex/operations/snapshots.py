@@ -1,10 +1,11 @@
 """Snapshots of a dataset: creation, listing, restoring, cloning and deletion, by the rules of the interface."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from framedex.core.checks import has_lone_surrogate
 from framedex.core.naming import check_name
-from framedex.errors import Conflict, Forbidden, InvalidInput
+from framedex.errors import Conflict, Forbidden, InvalidInput, NotFound, NotIndexed
 from framedex.jobs.restore import clone, restore
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
@@ -16,6 +17,7 @@ from framedex.operations.starting import (
     start,
     with_job_context,
 )
+from framedex.operations.states import PRESENT
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
 from framedex.tasks import Commit, Job, Task, TaskProgress, start_task
@@ -76,11 +78,16 @@ def delete_snapshot(context: Context, dataset_id: str, snapshot: Snapshot | str)
         snapshot_rows.hide_snapshot(connection, record)
 
 
-def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -> Task:
+def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str | None) -> Task:
     """Start the restore of a snapshot; see :meth:`framedex.Dataset.restore`."""
     _check_enabled(context)
+    context.catalog.check_writable()
     with context.catalog.read() as connection:
         _check_no_draft(connection, dataset_id, Operation.RESTORE)
+        if snapshot is None:
+            error = InvalidInput if snapshot_rows.list_snapshots(connection, dataset_id) else NotFound
+            names = snapshot_rows.named_snapshots(connection, dataset_id)
+            raise error(f"a restore needs the id or the name of a snapshot; there are: {names}")
         snapshot_id = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot)).snapshot_id
         generation = snapshot_rows.generation_of(connection, snapshot_id)
     return start(
@@ -105,11 +112,11 @@ def restore_job(context: Context, dataset_id: str, snapshot_id: str) -> Job:
 
 
 def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> tuple[str, Task]:
-    """Start cloning a snapshot; return the new dataset's id and the task. See :meth:`framedex.Dataset.clone`."""
+    """Start cloning a state; return the new dataset's id and the task. See :meth:`framedex.Dataset.clone`."""
     _check_enabled(context)
     with context.catalog.write() as connection:
         _check_no_draft(connection, dataset_id, Operation.CLONE)
-        record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
+        state = _state_to_clone(connection, dataset_id, snapshot)
         source = datasets.find_dataset(connection, dataset_id)
         if source.status_new not in _RESTORABLE:
             allowed = " or ".join(_RESTORABLE)
@@ -117,27 +124,48 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
                 f"Operation '{Operation.CLONE}' needs the dataset status {allowed}; it is {source.status_new}"
             )
         new_id, user = insert_copy(connection, context, source, "cloned"), context.settings.user
-        config = {"operation": Operation.CLONE, "source": dataset_id, "snapshot_id": record.snapshot_id}
+        config = {"operation": Operation.CLONE, "source": dataset_id, **state}
         task_id = context.runner.insert(
             connection, datasets.find_dataset(connection, new_id), TaskType.SNAPSHOT_CLONE, config, created_by=user
         )
 
-    def job(progress: TaskProgress) -> Commit:  # read the snapshot within the task: it may be deleted before
-        return clone_job(context, new_id, dataset_id, record.snapshot_id)(progress)
+    def job(progress: TaskProgress) -> Commit:  # read the state within the task: a snapshot may be deleted before
+        return clone_job(context, new_id, config)(progress)
 
     with delete_if_stopped(context, new_id, task_id):
         return new_id, start_task(context.runner, task_id, new_id, job)
 
 
-def clone_job(context: Context, new_id: str, dataset_id: str, snapshot_id: str) -> Job:
-    """Return the job that clones a snapshot into a new dataset.
+def _state_to_clone(connection: Any, dataset_id: str, snapshot: Snapshot | str) -> dict[str, str]:
+    """Return the state that a clone is of, for the config of its task.
+
+    The present state is that at the start of the task: while the task runs, its generation is retained.
 
     Raises:
-        NotFound: the snapshot does not exist any more.
+        NotFound: there is no such dataset or snapshot.
+        NotIndexed: the dataset has no present state, because its creation failed.
     """
+    if snapshot != PRESENT:
+        return {"snapshot_id": snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot)).snapshot_id}
+    if (head := datasets.head(connection, dataset_id)) is None:
+        raise NotIndexed("the dataset has nothing to clone: its creation has not ended well")
+    return {"generation": head.id}
+
+
+def clone_job(context: Context, new_id: str, config: Mapping[str, Any]) -> Job:
+    """Return the job that clones a state of a dataset into a new dataset.
+
+    Raises:
+        NotFound: the source or its snapshot does not exist any more, or the state was freed after a failure.
+    """
+    dataset_id = config["source"]
     with context.catalog.read() as connection:
-        snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
-        generation = snapshot_rows.generation_of(connection, snapshot_id)
+        if "snapshot_id" in config:
+            snapshot_rows.find_snapshot(connection, dataset_id, config["snapshot_id"])
+            generation = snapshot_rows.generation_of(connection, config["snapshot_id"])
+        else:
+            datasets.find_dataset(connection, dataset_id)
+            generation = datasets.find_generation(connection, dataset_id, config["generation"])
     source, user = load_job_context(context, dataset_id), context.settings.user
     return lambda progress: clone(
         source, generation, layout=context.layout, dataset_id=new_id, created_by=user, progress=progress

@@ -3,6 +3,8 @@
 from datetime import datetime
 from enum import StrEnum
 
+from pydantic import Field
+
 from framedex.records.base import Record
 
 
@@ -12,7 +14,7 @@ class ExportResult(Record):
     ``missing_images`` lists images that are not in the ZIP file: the paths of the first 10,000. They could not be read,
     were too large, grew while they were copied, or a link leads out of their source. ``message`` says in words what was
     written, how many images are missing and why, and which values the format cannot hold. ``total_objects`` counts the
-    objects in the exported media.
+    objects in the exported media. ``warnings`` say what is empty and why, as the list of classes.
     """
 
     path: str
@@ -21,6 +23,7 @@ class ExportResult(Record):
     images: int
     missing_images: list[str]
     message: str
+    warnings: list[str] = Field(default_factory=list)
 
 
 class ExportStatus(StrEnum):

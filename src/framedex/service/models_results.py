@@ -26,7 +26,8 @@ class ResultsInfo(BaseModel):
     """Results: their id, the number of their rows, and the state in which they are.
 
     ``total`` is the number of all rows of their kind in this state, and ``n_images`` that of images of the dataset,
-    frames of videos left out, as in its record at that time.
+    frames of videos left out, as in its record at that time. ``notes`` say why there are no rows: which names in the
+    filters do not exist, and the nearest that do.
     """
 
     rid: str
@@ -34,6 +35,7 @@ class ResultsInfo(BaseModel):
     total: int
     n_images: int
     generation: str
+    notes: list[str]
 
     @classmethod
     def of(cls, results: ResultSet, **more: Any) -> Self:
@@ -44,6 +46,7 @@ class ResultsInfo(BaseModel):
             total=results.total,
             n_images=results.n_images,
             generation=results.generation,
+            notes=results.notes,
             **more,
         )
 
@@ -113,6 +116,13 @@ class JournalPage(BaseModel):
 
     steps: list[JournalStep]
     has_more: bool
+
+
+class StepValues(BaseModel):
+    """Values that a step of the journal keeps, a row for each media item, and the number of all of them."""
+
+    rows: list[dict[str, Any]]
+    total: int
 
 
 class TagName(BaseModel):

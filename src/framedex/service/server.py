@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from framedex.api.workspace import Workspace
-from framedex.errors import InvalidInput
+from framedex.errors import EmptyResultWarning, InvalidInput
 from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.middleware import JsonFormatter
@@ -76,6 +77,7 @@ def serve(
         InvalidInput: the address, or the settings of log-in by OpenID Connect, cannot be used.
         WorkspaceError: the folder or its databases cannot be used.
     """
+    warnings.filterwarnings("ignore", category=EmptyResultWarning)  # answers have these as a field
     with (
         only_server(folder),
         listening(host, port) as listener,

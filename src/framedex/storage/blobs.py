@@ -83,8 +83,8 @@ class Upload:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise WorkspaceError(f"cannot write to {self.folder.parent}: {error.strerror}") from error
 
-    def add(self, name: str, parts: Iterable[bytes]) -> None:
-        """Write the content of a file, chunk by chunk.
+    def add(self, name: str, parts: Iterable[bytes]) -> bytes:
+        """Write the content of a file, chunk by chunk, and return its hash.
 
         Raises:
             WorkspaceError: the content cannot be written.
@@ -106,6 +106,7 @@ class Upload:
             blob.parent.mkdir(exist_ok=True)
             partial.replace(blob)
         self._note(os.fsencode(name), digest.digest())
+        return digest.digest()
 
     def add_path(self, path: str) -> None:
         """Record a file that stays at its absolute path."""
@@ -128,9 +129,9 @@ class Upload:
             self._pending = []
 
     def settle(self) -> int:
-        """Move all files to the blob store durably, and return the number of repeated names.
+        """Move all files to the blob store durably, and return the number of repeated files.
 
-        If a name is repeated, only its last file stays.
+        Of files of one name with equal content, and of equal paths, only the last one stays.
 
         Raises:
             WorkspaceError: the files cannot be written.
@@ -149,18 +150,13 @@ class Upload:
         return repeated
 
     def _drop_repeated(self) -> int:
-        """Keep the last row of each path; return the number of dropped rows."""
+        """Keep the last row of each path with one content; return the number of dropped rows."""
         partial = self.folder / f"{_LIST}.partial"
         table = pq.read_table(partial)
         number = pa.array(np.arange(len(table)))
-        last = table.select(["path"]).append_column("place", number).group_by("path").aggregate([("place", "max")])
+        last = table.append_column("place", number).group_by(["path", "digest"]).aggregate([("place", "max")])
         if len(last) < len(table):
-            retained = table.take(np.sort(last["place_max"].to_numpy()))
-            pq.write_table(retained, partial, compression="zstd")
-            hashes = _numbers(retained["digest"].combine_chunks())
-            for group, digests in _blob_groups(self.folder / _BLOBS):
-                for index in np.flatnonzero(~np.isin(digests, hashes)):
-                    group[index].unlink()
+            pq.write_table(table.take(np.sort(last["place_max"].to_numpy())), partial, compression="zstd")
         return len(table) - len(last)
 
     def _move(self) -> None:

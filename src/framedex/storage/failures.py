@@ -11,11 +11,11 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from framedex.errors import Error, WorkspaceError
 
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
-_ENGINE = re.compile(r"LanceError\(|lance(-[a-z]+)?/src/")
+_ENGINE = re.compile(r"LanceError\(|lance(-[a-z]+)?/src/|\bGeneric \w+ error: ")  # the last is of its files
 # Positions in the engine's source do not help users.
 _PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
-_MISSING = "Not found: "  # in the engine's text for a file that a version needs
-_CHECK = "; `framedex check` lists missing and damaged files"
+CHECK = "; `framedex check` lists missing and damaged files"
+"""The end of a message about a table that cannot be read."""
 _PANICS = "pyo3_runtime"  # module of the exceptions for panics of engines in Rust
 
 
@@ -85,7 +85,17 @@ def _is_of_the_disk(error: BaseException) -> bool:
 def _reason(error: BaseException) -> str:
     text = str(error)
     if is_panic(error):
-        return f"a file of the table is damaged ({text}){_CHECK}"
+        return f"a file of the table is damaged ({text}){CHECK}"
     if getattr(error, "errno", None) == errno.ENOSPC or "No space left on device" in text:
         return "no space left on the disk; nothing was changed"
-    return _PLACE_IN_SOURCE.sub("", text) + (_CHECK if _MISSING in text else "")
+    return _PLACE_IN_SOURCE.sub("", text) + (CHECK if _ENGINE.search(text) is not None else "")
+
+
+def is_missing(error: BaseException) -> bool:
+    """Return whether an engine says that a table, or a version of it, is not there."""
+    return "not found" in str(error).lower()
+
+
+def damage(what: str, error: BaseException) -> WorkspaceError:
+    """Return the error that something cannot be read, with the reason and what helps."""
+    return WorkspaceError(f"{what}: {_PLACE_IN_SOURCE.sub('', str(error))}{CHECK}")

@@ -25,7 +25,7 @@ from framedex.core.lru_cache import LruCache
 from framedex.core.regular_files import read_bytes
 from framedex.errors import WorkspaceError
 from framedex.storage import disk
-from framedex.storage.failures import own_errors
+from framedex.storage.failures import CHECK, own_errors
 
 CONFIG_KEY = "framedex.edits"
 """The key of a table's configuration that lists the layers."""
@@ -210,7 +210,7 @@ def _load(table: Path, layer: Layer) -> dict[str, Values]:
     except OSError as error:
         raise WorkspaceError(f"cannot read {path}: {error.strerror}; `framedex check` lists missing files") from error
     if _digest(data) != layer.digest:
-        raise WorkspaceError(f"{path} is damaged: its content does not fit its hash")
+        raise WorkspaceError(f"{path} is damaged: its content does not fit its hash{CHECK}")
     batch = pa.ipc.open_stream(data).read_next_batch()
     content = {}
     for name in layer.columns:

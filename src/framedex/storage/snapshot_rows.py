@@ -87,10 +87,16 @@ def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) 
         raise NotFound(f"{counted(len(named), 'snapshots', 'are')} named {snapshot_id!r}; give the id of one of them")
     if row is None:
         find_dataset(connection, dataset_id)  # raises if the dataset was deleted meanwhile
-        names = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
-        text = ", ".join(names[:_SHOWN]) + (" and more" if len(names) > _SHOWN else "")
-        raise NotFound(f"no snapshot {snapshot_id!r} of this dataset; there are: {text or 'none yet'}")
+        raise NotFound(
+            f"no snapshot {snapshot_id!r} of this dataset; there are: {named_snapshots(connection, dataset_id)}"
+        )
     return _record(row, _restoring(connection, dataset_id))
+
+
+def named_snapshots(connection: sa.Connection, dataset_id: str) -> str:
+    """Return the ids and names of the newest snapshots of a dataset, for a message."""
+    names = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
+    return (", ".join(names[:_SHOWN]) + (" and more" if len(names) > _SHOWN else "")) or "none yet"
 
 
 def _named(connection: sa.Connection, dataset_id: str, name: str) -> list[Snapshot]:

@@ -21,7 +21,7 @@ from framedex.core.lru_cache import LruCache
 from framedex.core.memory import usable_memory
 from framedex.errors import NotFound
 from framedex.storage.engine_calls import engine_call
-from framedex.storage.failures import on_table, own_errors
+from framedex.storage.failures import CHECK, damage, is_missing, on_table, own_errors
 from framedex.storage.overlay import CONFIG_KEY, Overlay
 
 ROW_ID = "_rowid"
@@ -64,7 +64,9 @@ class Table:
         try:
             return lance.dataset(str(self.path), version=self.version)
         except (ValueError, OSError) as error:
-            raise NotFound(f"{self.path} has no version {self.version}: {error}") from error
+            if not is_missing(error):
+                raise damage(f"cannot read version {self.version} of {self.path}", error) from error
+            raise NotFound(f"{self.path} has no version {self.version}: {error}{CHECK}") from error
         except BaseException:
             with own_errors(f"read {self.path}"):
                 raise

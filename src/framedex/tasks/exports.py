@@ -213,7 +213,7 @@ class ExportTask:
         try:
             self._report.check()
             result = self._job(begin=self._begin, progress=self._report.part("media", 0.0, 1.0), settle=self._settle)
-            self._end(ExportStatus.COMPLETED, result.message)
+            self._end(ExportStatus.COMPLETED, "; ".join([result.message, *result.warnings]))
         except Aborted as error:
             self._end(ExportStatus.FAILED, str(error))
             raise

@@ -42,6 +42,7 @@ from framedex.operations.decisions import decide_not_duplicates, duplicate_decis
 from framedex.operations.merging import start_merge
 from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, delete_if_stopped, start, wait_for
+from framedex.operations.states import PRESENT
 from framedex.records import (
     DatasetRecord,
     DatasetStatus,
@@ -378,8 +379,10 @@ class Dataset(
         """Add images and videos. They join existing clusters and duplicate groups, or form new ones.
 
         Clusters and groups are approximate until :meth:`reindex`. Exactly one source is needed. Media that the dataset
-        already has (the same file below the same folder, the same uploaded name, the same URI) are skipped; a changed
-        file replaces its media item. All other media, and all ids, stay the same.
+        already has (the same file below the same folder, the same URI, or content that was uploaded before)
+        are skipped and counted. A changed file of a folder or a bucket replaces its media item, which the task and the
+        journal say (:meth:`journal_values`). An upload replaces nothing: other content of a name that is taken is
+        another image, called ``name-2.jpg``. All other media, and all ids, stay the same.
 
         Args:
             path: a source as in :meth:`Workspace.create_dataset`: a folder, an image, a video, a list or a table of
@@ -387,8 +390,8 @@ class Dataset(
                 table.
             files: a list of paths, ``(name, bytes)`` pairs, or binary files with a ``name``. Files given by path stay
                 where they are; other contents are stored in the workspace.
-            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, whose images are stored in the workspace. If a
-                name occurs several times, the last one is used. Annotation files in its root are read as in a folder.
+            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, whose images are stored in the workspace.
+                Annotation files in its root are read as in a folder.
             s3_uri: a folder in a bucket, ``s3://bucket/folder``, or a manifest in a bucket (``.txt``, ``.csv``,
                 ``.parquet``) with URIs or relative paths. The images stay in the bucket.
             assume_role: ARN of the role for reading from the bucket, now and later.
@@ -522,21 +525,28 @@ class Dataset(
             wait_for(self.task, f"{operation} {self.name!r}")
         return self.task
 
-    def clone(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> "Dataset":
-        """Create a dataset from a snapshot, named ``… (cloned)``. The two share files but are independent.
+    def clone(self, snapshot: Snapshot | str = PRESENT, *, wait: bool = True) -> "Dataset":
+        """Create a dataset that equals the present state, or a snapshot, named ``… (cloned)``.
+
+        The two share files but are independent. The journal, saved views, upload transactions and the description are
+        not copied.
 
         Args:
-            snapshot: a snapshot's record, id or unique name, or ``current``.
+            snapshot: by default ``head``, the present state at the time of the call; or a snapshot's record, id or
+                unique name, or ``current`` for the one that was taken or restored last.
             wait: return when the task is done; else at once, with the task as ``dataset.task``.
 
         Raises:
             NotFound: the snapshot does not exist.
             Conflict: the dataset's status does not allow clones.
+            NotIndexed: the creation of the dataset failed.
             Error: the task failed; only its record remains.
 
         Examples:
-            >>> ds.clone("first look")
+            >>> ds.clone()
             <framedex.Dataset 'pets (cloned)': 31 images, 1 video, READY>
+            >>> ds.clone("first look")
+            <framedex.Dataset 'pets (cloned 2)': 31 images, 1 video, READY>
         """
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:

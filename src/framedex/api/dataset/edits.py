@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
+import pyarrow as pa
 
 from framedex.api.record_list import RecordList
 from framedex.api.view import Basket, View
@@ -51,6 +52,27 @@ class DatasetEdits:
             [JournalStep(step=3, operation='tag', n_media=8, created_by='ann@example.org', created_at='...')]
         """
         return RecordList(steps.list_journal(self._context, self.id, limit=limit))
+
+    def journal_values(self, step: int) -> pa.Table:
+        """Return the values that a step of the journal keeps, as a table with a row for each media item.
+
+        Its columns are ``media_id``, and names behind ``before`` and ``after``, as ``before labels``. A step
+        ``replace_media`` lists images whose files have changed: what they have from before the change (labels, caption,
+        tags, fields, the numbers of bounding boxes and of decisions) and the hashes of both contents.
+
+        Args:
+            step: its number.
+
+        Raises:
+            NotFound: the journal has no such step.
+            Conflict: the step keeps no values.
+
+        Examples:
+            >>> ds.set_labels(ds.media_id("dog-8.jpg"), "puppy")
+            >>> ds.journal_values(ds.journal(1)[0].step).column_names
+            ['media_id', 'before labels', 'after labels']
+        """
+        return steps.values_of_step(self._context, self.id, step)
 
     def undo(self, step: int | None = None) -> JournalStep:
         """Undo a step of the journal, and return it.

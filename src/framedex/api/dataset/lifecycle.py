@@ -92,20 +92,23 @@ class DatasetLifecycle:
         """
         snapshots.delete_snapshot(self._context, self.id, snapshot)
 
-    def restore(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> Task:
-        """Restore a snapshot: its media, metadata, clusters, tags, labels and fields replace the current ones.
+    def restore(self, snapshot: Snapshot | str | None = None, *, wait: bool = True) -> Task:
+        """Restore a snapshot: its media, metadata, clusters, tags, labels and fields replace the present ones.
 
-        Later changes are lost, unless another snapshot has them. Readers see the previous state until the task is done.
+        Later changes are lost, unless another snapshot has them or :meth:`undo` brings them back. Readers see the
+        previous state until the task is done.
 
         Args:
-            snapshot: a snapshot's record, id or unique name, or ``current``.
+            snapshot: a snapshot's record, id or unique name, or ``current`` for the one that was taken or restored
+                last. It has no default.
             wait: return when the task is done; else at once.
 
         Returns:
             the task, type SNAPSHOT_RESTORE.
 
         Raises:
-            NotFound: the snapshot does not exist.
+            InvalidInput: no snapshot is given; the message lists the snapshots.
+            NotFound: the snapshot does not exist, or the dataset has none.
             Conflict: another task is running, or the dataset's status does not allow restoring.
 
         Examples:

@@ -77,7 +77,7 @@ class UploadTransaction:
 
         Args:
             files: up to 1,000 pairs of a name and the content: bytes, a binary file, or the path of a file. Only the
-                last part of a name is used. Of equal names in one transaction the last file counts.
+                last part of a name is used. Files of an equal name are images of their own, if their contents differ.
 
         Returns:
             the record, which counts each file that was received.

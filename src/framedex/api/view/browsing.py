@@ -18,6 +18,7 @@ from framedex.core.checks import check_flag
 from framedex.errors import InvalidInput
 from framedex.images.thumbnails import read_thumbnails
 from framedex.operations.context import media_uris
+from framedex.operations.empty_results import warn_if_empty
 from framedex.operations.searches import explore_elements, explore_ranking
 from framedex.records import ClusterCounts, EntityType, IssueSummary, LabelCount
 from framedex.search.conditions import explained
@@ -128,6 +129,7 @@ class Browsing(Training):
             ranking=ranking,
             language=self._context.settings.language,
         )
+        warn_if_empty(len(result.clusters), self._context, media, view._steps)
         return ExplorePage.of(result, view)
 
     def count_clusters(

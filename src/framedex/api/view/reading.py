@@ -16,6 +16,7 @@ from framedex.browse.embeddings import selected_vectors, vectors
 from framedex.errors import OutOfRange
 from framedex.export.table_columns import table_batches, table_schema
 from framedex.operations.context import Context
+from framedex.operations.empty_results import warn_if_empty, why_empty
 from framedex.operations.steps import SelectedRows
 from framedex.storage.column_keys import ColumnsKey, columns_key
 from framedex.storage.media import EVERYTHING, Media
@@ -54,7 +55,21 @@ class Reading(Composition):
             >>> ds.where(vql.labels(["cat", "dog"])).count()
             16
         """
-        return self._selection(self._media()).count()
+        selection = self._selection(self._media())
+        return warn_if_empty(selection.count(), self._context, selection.media, self._steps)
+
+    def why_empty(self) -> list[str]:
+        """Return sentences that say why the view has no rows: names in its filters that the dataset does not have.
+
+        The list is empty if the view has rows, or if no name is unknown. Methods that return rows warn with these
+        sentences (:class:`framedex.EmptyResultWarning`).
+
+        Examples:
+            >>> ds.where(vql.labels("dgo")).why_empty()
+            ["there is no label 'dgo'; did you mean 'dog'?"]
+        """
+        selection = self._selection(self._media())
+        return [] if selection.count() else why_empty(self._context, selection.media, self._steps)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -114,15 +129,9 @@ class Reading(Composition):
             <9 ids: '...', '...', '...', …>
         """
         selection = self._selection(self._media())
-        media, rows = selection.media, selection.rows
-        if is_empty_object_view(media):
-            return Ids(pa.array([], pa.string()))
-        if isinstance(rows, np.ndarray) and len(rows) <= _FEW:
-            # Searches often follow each other, so all ids are cached; Lance takes milliseconds to read even a few.
-            return Ids(media.take(rows.tolist(), ["media_id"], keep=True)["media_id"].combine_chunks())
-        if isinstance(rows, np.ndarray):
-            return Ids(media.values_at(rows, "media_id"))
-        return Ids(media.values(rows, "media_id")[1])
+        found = Ids(_ids_of(selection))
+        warn_if_empty(len(found), self._context, selection.media, self._steps)
+        return found
 
     def media_ids(self) -> list[str]:
         """Return the ids of the rows as a list, in order; see :attr:`ids`.
@@ -161,7 +170,9 @@ class Reading(Composition):
         """
         selection = self._selection(self._media())
         schema = self._schema(selection, columns)
-        return pa.concat_tables([schema.empty_table(), *self._batches(selection, columns)])
+        found = pa.concat_tables([schema.empty_table(), *self._batches(selection, columns)])
+        warn_if_empty(len(found), self._context, selection.media, self._steps)
+        return found
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return :meth:`to_arrow` as a DataFrame.
@@ -243,6 +254,18 @@ def _with_scores(batches: Iterator[pa.Table], scores: pa.Table, schema: pa.Schem
             schema=schema,
         )
         start += len(batch)
+
+
+def _ids_of(selection: SelectedRows) -> pa.StringArray:
+    media, rows = selection.media, selection.rows
+    if is_empty_object_view(media):
+        return pa.array([], pa.string())
+    if isinstance(rows, np.ndarray) and len(rows) <= _FEW:
+        # Searches often follow each other, so all ids are cached; Lance takes milliseconds to read even a few.
+        return media.take(rows.tolist(), ["media_id"], keep=True)["media_id"].combine_chunks()
+    if isinstance(rows, np.ndarray):
+        return media.values_at(rows, "media_id")
+    return media.values(rows, "media_id")[1]
 
 
 def _rows(tables: Iterator[pa.Table]) -> Iterator[dict[str, Any]]:

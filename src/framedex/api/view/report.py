@@ -11,6 +11,7 @@ from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import MemberSource, cluster_cards, duplicate_card
 from framedex.core.checks import has_lone_surrogate
 from framedex.core.counts import counted
+from framedex.core.empty import warn_empty
 from framedex.core.progress import Progress
 from framedex.errors import InvalidInput
 from framedex.issue_types import by_gravity
@@ -76,6 +77,8 @@ def report_html(
     """
     if not isinstance(extra, str) or has_lone_surrogate(extra):
         raise InvalidInput(f"extra must be HTML as valid Unicode, without lone surrogates, not {extra!r:.60}")
+    if not view.count():
+        warn_empty("the report is empty: nothing was selected")
     progress = progress or (lambda _stage, _share: None)
     summaries = by_gravity(view.issue_summaries())
     found = [each for each in summaries if each.count]

@@ -337,6 +337,7 @@ class View(Browsing, exporting.Exportable):
             format=format,
             include_images=include_images,
             options=options,
+            steps=(self if vql is None else self.where(vql))._steps if media_selection is None else (),
         )
 
     def _selector_of(self, vql: Any) -> exporting.Selector:
@@ -351,7 +352,8 @@ class View(Browsing, exporting.Exportable):
     def __repr__(self) -> str:
         with self._context.catalog.read() as connection:
             name = datasets.find_dataset(connection, self._dataset_id).display_name
-        return f"<framedex.{type(self).__name__} of dataset {name!r}: {self.count()} {self._noun}>"
+        count = self._selection(self._media()).count()
+        return f"<framedex.{type(self).__name__} of dataset {name!r}: {count} {self._noun}>"
 
     def _repr_html_(self) -> str:
         shown = list(self.limit(SHOWN).rows(["media_id", "file_name", "frame_timestamp", "labels"]))

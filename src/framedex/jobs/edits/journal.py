@@ -33,7 +33,8 @@ from framedex.tasks import Commit
 
 MOST_MEDIA = 100_000
 """The maximum number of media of a step that keeps their values."""
-_BEFORE, _AFTER = "before ", "after "
+BEFORE, AFTER = "before ", "after "
+"""Prefixes of the columns with the values of a step."""
 _ID = "media_id"
 
 
@@ -111,6 +112,17 @@ def with_step(job: JobContext, commit: Commit, operation: str, n_media: int, *, 
     return commit_with_step
 
 
+def with_new_step(job: JobContext, commit: Commit, step: NewStep) -> Commit:
+    """Return the commit of a job that also adds a step with values to the journal."""
+    record = step.recorder(job)
+
+    def commit_with_step(connection: Any) -> None:
+        commit(connection)
+        record(connection)
+
+    return commit_with_step
+
+
 def prune_journal(connection: Any, job: JobContext) -> list[str]:
     """Delete the steps that are too old or too many, by the settings; return their files."""
     settings = job.settings
@@ -143,7 +155,7 @@ def edited_values(
     ids = media.take(row_ids[changed].tolist(), [_ID]).column(0)
     values = {_ID: ids}
     for name in columns:
-        values[_BEFORE + name], values[_AFTER + name] = old[name].take(chosen), new[name].take(chosen)
+        values[BEFORE + name], values[AFTER + name] = old[name].take(chosen), new[name].take(chosen)
     return NewStep(operation, len(changed), change, pa.table(values) if changed else None)
 
 
@@ -226,8 +238,8 @@ def _with_decision(
 
 
 def _with_values(media: Media, head: Generation, state: NewState, values: pa.Table, *, forward: bool) -> NewState:
-    old, new = (_BEFORE, _AFTER) if forward else (_AFTER, _BEFORE)
-    names = [name.removeprefix(_BEFORE) for name in values.schema.names if name.startswith(_BEFORE)]
+    old, new = (BEFORE, AFTER) if forward else (AFTER, BEFORE)
+    names = [name.removeprefix(BEFORE) for name in values.schema.names if name.startswith(BEFORE)]
     ids = values[_ID].to_pylist()
     found = find_ids(media, ids)
     if not found.exists.all():

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import compress, islice
 
 from framedex.annotations.label_index import Annotations
 from framedex.core.allowed_folders import AllowedFolders, within
@@ -12,6 +12,7 @@ from framedex.core.regular_files import open_binary
 from framedex.errors import Forbidden
 from framedex.jobs.ingest.decoding import Places, is_video_item
 from framedex.jobs.ingest.placement import SourcePlacement
+from framedex.jobs.ingest.upload_names import UploadNames
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
 from framedex.storage.file_index import FileIndex
@@ -37,6 +38,11 @@ class ExistingRows:
     resumed_media: int = 0
     resumed_videos: int = 0
 
+    def before(self, *, of_videos: bool) -> tuple[IdIndex | None, int]:
+        """Return the rows of images or of videos, and how many of the first ones were there before the ingestion."""
+        index, resumed = (self.videos, self.resumed_videos) if of_videos else (self.media, self.resumed_media)
+        return index, 0 if index is None else len(index) - resumed
+
     def is_resumed_frame(self, identifier: str) -> bool:
         """Return whether an earlier run of the ingestion wrote the frame with an id."""
         if self.media is None or not self.resumed_media:
@@ -48,10 +54,12 @@ class ChangedFiles:
     """Files of a source that are new or have changed, in the source's order. They can be iterated once.
 
     They have the labels and captions of the annotations beside those of the source. A known file that may not be read
-    any more counts as unchanged.
+    any more counts as unchanged. Uploaded files have their names in the dataset; see :class:`UploadNames`.
 
     Attributes:
+        names: the names of uploaded files; None for another source.
         present: number of files so far that the dataset already has.
+        ambiguous: number of files so far that got no annotation, because another file of the upload has their name.
         passed: weight of the files so far that are not read, including those of an earlier run of the ingestion.
     """
 
@@ -67,13 +75,54 @@ class ChangedFiles:
         self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
         self._places = Places.of(source)
         self._placement, self._existing, self._allowed = placement, existing, allowed
-        self.present, self.passed = 0, 0.0
+        self.present, self.ambiguous, self.passed = 0, 0, 0.0
+        self.names: UploadNames | None = None
 
     def __iter__(self) -> Iterator[Item]:
         """Yield the files to read."""
         items = self._source.items()
         while group := list(islice(items, _LOOKUP_BATCH)):
-            yield from self._changed(group)
+            yield from self._changed(self._named(group))
+
+    def _named(self, group: list[Item]) -> list[Item]:
+        """Return files with the names that uploaded ones get in the dataset, without those whose content is known."""
+        uploaded = [each for each in group if each.digest is not None]
+        if not uploaded:
+            return group
+        if self.names is None:
+            every = (each for each in self._source.items() if each.digest is not None)
+            self.names = UploadNames(every, self._id_of)
+        known = {
+            item.digest
+            for of_videos in (False, True)
+            for item in self._known([each for each in uploaded if is_video_item(each) is of_videos], of_videos)
+        }
+        named = list[Item]()
+        for item in group:
+            if item.digest is None:
+                named.append(item)
+                continue
+            annotation = self._annotations.find(item.path)  # so that it does not count as unmatched
+            if item.digest in known:
+                self.present += 1
+                self.passed += weight(self._source, item)
+                continue
+            self.ambiguous += self.names.is_repeated(item.path) and annotation != ((), None)
+            index, rows = self._existing.before(of_videos=is_video_item(item))
+            named.append(replace(item, path=self.names.place(item, index, rows)))
+        return named
+
+    def _known(self, items: list[Item], of_videos: bool) -> list[Item]:
+        """Return the uploaded files whose content was uploaded before."""
+        index, rows = self._existing.before(of_videos=of_videos)
+        if not items or not isinstance(index, FileIndex):
+            return []
+        return list(
+            compress(items, index.have_contents([each.digest or b"" for each in items], rows, self._placement.uploads))
+        )
+
+    def _id_of(self, item: Item, name: str) -> str:
+        return self._placement.of(item).media_id(self._dataset_id, name)
 
     def _changed(self, group: list[Item]) -> Iterator[Item]:
         if self._existing.media is None and self._existing.videos is None:
@@ -93,7 +142,8 @@ class ChangedFiles:
             self._annotations.find(item.path)  # so that its annotation does not count as unmatched
 
     def _annotated(self, item: Item) -> Item:
-        labels, caption = self._annotations.find(item.path)
+        path = item.path if self.names is None else self.names.sources.get(item.path, item.path)
+        labels, caption = self._annotations.find(path)
         if not labels and caption is None:
             return item
         return replace(item, labels=tuple(dict.fromkeys(item.labels + labels)), caption=item.caption or caption)

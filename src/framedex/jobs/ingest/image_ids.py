@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from framedex.annotations.source_lists import SourceLists
-from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
+from framedex.jobs.ingest.placement import SourcePlacement, path_in_source
 from framedex.storage import tables
-from framedex.storage.media_rows import SOURCE_ID, path_of_text
+from framedex.storage.media_rows import SOURCE_ID
 from framedex.storage.table_versions import Table
 
 _PATH = ("path", "path_raw", "root")
@@ -26,7 +26,7 @@ def write_image_ids(
     """
     if not any(each.has_image_ids for each in lists):
         return table.version
-    place, names = placement or FIRST_PLACEMENT, set(table.schema.names)
+    names = set(table.schema.names)
     columns = [name for name in (*_PATH, "kind", SOURCE_ID.name) if name in names]
     ids: list[str | None] = []
     changed = False
@@ -34,10 +34,9 @@ def write_image_ids(
         for row in batch.to_pylist():
             existing, found = row.get(SOURCE_ID.name), None
             if existing is None and len(ids) >= first and row.get("kind") is None:
-                path = path_of_text(row["path"], row["path_raw"])
-                if placement is not None and row["root"] == place.root:
-                    path = path.removeprefix(place.prefix)
-                found = next((each for each in (part.image_id(path) for part in lists) if each is not None), None)
+                path = path_in_source(row, placement)
+                known = () if path is None else (part.image_id(path) for part in lists)
+                found = next((each for each in known if each is not None), None)
             changed = changed or found is not None
             ids.append(found if existing is None else existing)
     if not changed:

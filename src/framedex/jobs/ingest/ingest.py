@@ -1,9 +1,9 @@
 """Ingestion of files: each is read and decoded once, on threads ahead of the encoder, with bounded memory."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,9 @@ class Ingested:
         unmatched: number of annotated files without an image.
         present: number of skipped files that the dataset already has.
         videos: version of the table of videos; 0 if nothing was written to it.
+        ambiguous: number of uploaded files without their annotation, because several have their name.
+        renamed: number of uploaded files whose name another image has.
+        names: the name within the upload of files that have another one in the dataset; see :class:`UploadNames`.
     """
 
     version: int
@@ -53,6 +56,9 @@ class Ingested:
     unmatched: int
     present: int = 0
     videos: int = 0
+    ambiguous: int = 0
+    renamed: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,17 @@ def ingest(
             meter.report()
     decoder.reader.check_any_read()
     writer.close(create=existing is None)
-    return Ingested(writer.version, writer.rows, annotations.unmatched, files.present, writer.videos)
+    names, renamed = ({}, 0) if files.names is None else (files.names.sources, len(files.names.given))
+    return Ingested(
+        writer.version,
+        writer.rows,
+        annotations.unmatched,
+        files.present,
+        writer.videos,
+        files.ambiguous,
+        renamed,
+        names,
+    )
 
 
 def _decoded(

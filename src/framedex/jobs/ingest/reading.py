@@ -11,7 +11,7 @@ from framedex.annotations.problems import Problems
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
 from framedex.encoders.copy_descriptor import DIMENSION, is_copy_descriptor
-from framedex.errors import NotFound
+from framedex.errors import NotFound, WorkspaceError
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, ingest
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
@@ -70,7 +70,7 @@ def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) 
         Table(table, state["version"])
         if of_videos:
             Table(videos_path(table), of_videos)
-    except NotFound:  # it was cleaned up, or another task has written since
+    except (NotFound, WorkspaceError):  # it was cleaned up or damaged, or another task has written since
         return NO_CHECKPOINT
     version = tables.roll_back(table, state["version"])
     assert version is not None, "a version of a table leads to one"
@@ -247,4 +247,6 @@ def skipped_counts(content: Content, ingested: Ingested) -> dict[str, int]:
         counts_by_reason["annotations without an image"] = ingested.unmatched
     if ingested.present:
         counts_by_reason["media that are there already"] = ingested.present
+    if ingested.ambiguous:
+        counts_by_reason["files without their annotation, because several have their name"] = ingested.ambiguous
     return counts_by_reason

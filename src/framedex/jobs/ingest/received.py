@@ -26,7 +26,7 @@ class ReceivedFiles:
     """Files of one call that are durably in the blob store of a dataset.
 
     Attributes:
-        files: the files, in order, each name once.
+        files: the files, in order; of those of one name with equal content the last one.
         size: of all files, in bytes.
     """
 
@@ -53,21 +53,22 @@ def receive_files(files: Any, dataset: Path, settings: Settings) -> ReceivedFile
         WorkspaceError: the blob store cannot be written.
     """
     pairs = _named(files, settings.max_upload_files)
-    sizes: Counter[str] = Counter()
+    sizes: dict[tuple[str, bytes], int] = {}
     allowed = allowed_folders(settings)
     remaining = settings.max_upload_bytes
     with Upload(dataset) as upload:
         for number, (name, content) in enumerate(pairs):
             where = f"files[{number}] ({name!r})"
-            sizes[name] = 0
-            upload.add(
-                name,
-                _counted(bounded_parts(_parts(content, where, allowed), name, where, settings), sizes, name, remaining),
-            )
-            remaining -= sizes[name]
+            received: list[int] = []
+            parts = bounded_parts(_parts(content, where, allowed), name, where, settings)
+            digest = upload.add(name, _counted(parts, received, name, remaining))
+            sizes[name, digest] = sum(received)
+            remaining -= sum(received)
         upload.settle()
         listed = [(name, digest) for name, digest in uploaded(upload.folder) if digest is not None]
-    return ReceivedFiles(dataset, upload.id, [ReceivedFile(name, digest, sizes[name]) for name, digest in listed])
+    return ReceivedFiles(
+        dataset, upload.id, [ReceivedFile(name, digest, sizes[name, digest]) for name, digest in listed]
+    )
 
 
 def _named(files: Any, max_files: int) -> list[tuple[str, Any]]:
@@ -136,15 +137,17 @@ def _parts(content: Any, where: str, allowed: AllowedFolders | None) -> Iterator
         yield from read_parts(content, where)
 
 
-def _counted(parts: Iterable[bytes], sizes: Counter[str], name: str, remaining: int) -> Iterator[bytes]:
-    """Yield chunks, and add their sizes to those of a file.
+def _counted(parts: Iterable[bytes], received: list[int], name: str, remaining: int) -> Iterator[bytes]:
+    """Yield chunks, and append their sizes to those of a file.
 
     Raises:
         InvalidInput: the files of the call have too many bytes.
     """
+    total = 0
     for data in parts:
-        sizes[name] += len(data)
-        if sizes[name] > remaining:
+        received.append(len(data))
+        total += len(data)
+        if total > remaining:
             raise InvalidInput(
                 f"the files of this call are too large: {name!r} goes beyond the limit (FRAMEDEX_MAX_UPLOAD_BYTES); "
                 "send fewer files in a call"
@@ -153,7 +156,7 @@ def _counted(parts: Iterable[bytes], sizes: Counter[str], name: str, remaining: 
 
 
 def collect_files(path: Path, end: int, dataset: Path) -> UploadSource:
-    """Return the upload of all files of a transaction, for a task: of equal names the last one counts.
+    """Return the upload of all files of a transaction, for a task: of annotation files of one name the last one counts.
 
     Args:
         path: the list of the transaction.
@@ -178,9 +181,8 @@ def collect_files(path: Path, end: int, dataset: Path) -> UploadSource:
             raise InvalidInput("The transaction holds no files: there are annotations without an image or a video")
         for name, digest in annotations.items():
             _copy(blob_path(dataset, digest, name), upload.folder / name)
-        repeated += upload.settle()
-    skipped = Counter({REPEATED: repeated} if repeated else {})
-    return UploadSource(dataset, upload.id, skipped)
+        skipped = Counter({REPEATED: repeated + upload.settle()})
+    return UploadSource(dataset, upload.id, +skipped)
 
 
 def _copy(blob: Path, target: Path) -> None:

@@ -16,7 +16,7 @@ from framedex.core.naming import check_name
 from framedex.core.printable import is_printable, is_visible
 from framedex.errors import Conflict, InvalidInput
 from framedex.export.table_columns import reserved_names
-from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
+from framedex.jobs.ingest.placement import SourcePlacement, path_in_source
 from framedex.records import FieldType
 from framedex.storage import tables
 from framedex.storage.definitions import (
@@ -31,7 +31,6 @@ from framedex.storage.definitions import (
     write_tags,
 )
 from framedex.storage.generation import Summary
-from framedex.storage.media_rows import path_of_text
 from framedex.storage.table_versions import Table
 
 FactsOf = Callable[[str], tuple[tuple[str, ...], Mapping[str, Any]]]
@@ -107,15 +106,15 @@ def _found(
     table: Table, facts_of: FactsOf, first: int, placement: SourcePlacement | None
 ) -> tuple[list[tuple[str, ...]], dict[str, list[Any]]]:
     """Return the tags of each row, and by name the values of each row; equal tags are in memory once."""
-    place, number = placement or FIRST_PLACEMENT, 0
+    number = 0
     known: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
     tags_of_rows: list[tuple[str, ...]] = []
     columns: dict[str, list[Any]] = {}
     for batch in table.scan(list(_PATH)):
         for row in batch.to_pylist():
             tags: tuple[str, ...] = ()
-            if number >= first and (placement is None or row["root"] == place.root):
-                tags, values = facts_of(path_of_text(row["path"], row["path_raw"]).removeprefix(place.prefix))
+            if number >= first and (path := path_in_source(row, placement)) is not None:
+                tags, values = facts_of(path)
                 for name, value in values.items():
                     column = columns.setdefault(name, [])
                     column.extend([None] * (number - len(column)))

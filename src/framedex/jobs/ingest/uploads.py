@@ -25,7 +25,7 @@ from framedex.storage.schema import BLOBS_ROOT
 
 _PART = 2**20
 REPEATED = "repeated names, of which the last one counts"
-"""Reason for skipping files of an upload."""
+"""Reason for skipping files of an upload: equal content of one name, equal paths, and annotation files of one name."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class UploadSource(Source):
             if digest is None:
                 yield Item(os.path.relpath(name, self._home), part=self._part)
             else:
-                yield Item(name, location=OwnPath(blob_path(self.dataset, digest, name)))
+                yield Item(name, location=OwnPath(blob_path(self.dataset, digest, name)), digest=digest)
 
     def annotations(self) -> Annotations:
         """Return the labels and captions of the annotation files in an archive."""
@@ -108,6 +108,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
     with Upload(dataset) as upload:
         for member in open_archive(path, limits, skipped, allowed):
             if member.name in (*label_files(), *box_files()):
+                skipped[REPEATED] += (upload.folder / member.name).exists()
                 _write_annotations(upload.folder, member)
             else:
                 upload.add(member.name, member.parts)
@@ -119,7 +120,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
                 f"no images in the archive {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "")
             )
         _check_annotations(upload.folder, str(path))
-        return _settle(upload, dataset, skipped)
+        return _settle(upload, dataset, +skipped)
 
 
 def _write_annotations(folder: Path, member: ArchiveMember) -> None:

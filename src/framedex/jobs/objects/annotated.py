@@ -8,14 +8,13 @@ from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.jobs.context import JobContext
-from framedex.jobs.ingest.placement import SourcePlacement
+from framedex.jobs.ingest.placement import SourcePlacement, path_in_source
 from framedex.jobs.objects.objects import WriteObjects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import DecodedImage
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
-from framedex.storage.media_rows import path_of_text
 from framedex.storage.sql import Sql
 from framedex.storage.table_names import MEDIA
 from framedex.storage.table_versions import Table
@@ -85,7 +84,8 @@ class _BoxLookup:
         for batch in media.table.scan(columns_of(media)):
             if start + batch.num_rows > first:
                 for row in batch.slice(max(first - start, 0)).to_pylist():
-                    if row.get("kind") is None and self._boxes.has(self._path(row)):
+                    path = path_in_source(row, self._placement)
+                    if row.get("kind") is None and path is not None and self._boxes.has(path):
                         yield row
             start += batch.num_rows
 
@@ -94,10 +94,4 @@ class _BoxLookup:
         size = row["width"], row["height"]
         if None in size and image is not None:
             size = image.width, image.height
-        return self._boxes.find(self._path(row), None if None in size else size)
-
-    def _path(self, row: Row) -> str:
-        path = path_of_text(row["path"], row["path_raw"])
-        if self._placement is None or row["root"] != self._placement.root:
-            return path
-        return path.removeprefix(self._placement.prefix)
+        return self._boxes.find(path_in_source(row, self._placement) or "", None if None in size else size)

@@ -1,8 +1,8 @@
 """Edits: actions with undo, the journal, tags, custom fields, limits, decisions."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query, Response
+from fastapi import Path, Query, Request, Response
 
 from framedex.access import Action
 from framedex.core.counts import counted
@@ -10,6 +10,7 @@ from framedex.errors import InvalidInput, NotFound
 from framedex.hub.actions import ActionName, ActionOutcome, apply_action, redo_step, undo_step
 from framedex.records import Field, IssueLimit, Tag
 from framedex.service.actions import needs, routes
+from framedex.service.arrow import ARROW_ANSWER, arrow_response, wants_arrow
 from framedex.service.models_results import (
     ActionRequest,
     DecisionList,
@@ -18,6 +19,7 @@ from framedex.service.models_results import (
     NewField,
     NewLimits,
     StepRequest,
+    StepValues,
     TagName,
 )
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
@@ -74,6 +76,26 @@ def journal_page(
     """Return steps of the journal, the last first."""
     steps = dataset.journal(offset + limit + 1)
     return JournalPage(steps=steps[offset : offset + limit], has_more=len(steps) > offset + limit)
+
+
+@router.get(_DATASET + "/journal/{step}", response_model=StepValues, responses=ARROW_ANSWER)
+@needs(Action.DATASET_VIEW)
+def journal_step_values(
+    dataset_id: str,
+    step: Annotated[int, Path(ge=1, le=2**62)],
+    request: Request,
+    dataset: OpenedDataset,
+    offset: Annotated[int, Query(ge=0, le=100_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Any:
+    """Return the values that a step of the journal keeps: of each media item those before and after it.
+
+    Pages come as JSON; an Arrow stream has all of them.
+    """
+    values = dataset.journal_values(step)
+    if wants_arrow(request):
+        return arrow_response(values.schema, [values])
+    return StepValues(rows=values.slice(offset, limit).to_pylist(), total=values.num_rows)
 
 
 @router.get(_DATASET + "/tags")

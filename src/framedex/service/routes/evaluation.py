@@ -39,11 +39,15 @@ class DetectionConfusion(BaseModel):
 
 
 class EvaluationResult(BaseModel):
-    """The quality of predictions by label, in alphabetical order, and the confusions, the most frequent first."""
+    """The quality of predictions by label, in alphabetical order, and the confusions, the most frequent first.
+
+    ``notes`` say which figures are missing because there are no boxes.
+    """
 
     iou: float
     labels: list[DetectionQuality]
     confusions: list[DetectionConfusion]
+    notes: list[str]
 
 
 @router.get(_ONE)
@@ -68,6 +72,7 @@ def get_evaluation(
             for row in found.to_arrow().to_pylist()
         ],
         confusions=[DetectionConfusion(**row) for row in found.confusions().to_pylist()],
+        notes=found.notes,
     )
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated
 
 from fastapi import Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from framedex.access import Action
 from framedex.errors import NotFound
+from framedex.operations.states import PRESENT
 from framedex.records import Snapshot
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
@@ -71,6 +73,28 @@ def post_snapshot_clone(
     with _existing():
         service.hub.copies.clone(actor, dataset.id, snapshot_id)
     return Response(status_code=202)
+
+
+class CloneRequest(BaseModel):
+    """The state that a clone is of: a snapshot, by its id or name, or by default ``head``, the present state."""
+
+    snapshot: Annotated[str, Field(max_length=1000)] = PRESENT
+
+
+class ClonedDataset(BaseModel):
+    """The id of a dataset that is being made of a state of another one."""
+
+    id: str
+
+
+@router.post("/dataset/{dataset_id}/clone", status_code=202)
+@needs(Action.DATASET_CLONE, feature=_FEATURE)
+def post_clone(
+    dataset_id: str, service: Service, actor: CurrentActor, dataset: OpenedDataset, body: CloneRequest | None = None
+) -> ClonedDataset:
+    """Start to create a dataset that equals the present state of another one, or a snapshot of it."""
+    state = (body or CloneRequest()).snapshot
+    return ClonedDataset(id=service.hub.copies.clone(actor, dataset.id, state).id)
 
 
 @router.delete(_ONE, response_class=Response)

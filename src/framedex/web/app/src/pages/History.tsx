@@ -39,6 +39,9 @@ function History({ dataset: of }: { dataset: DatasetStatus }) {
         <Button needs="dataset.edit" onClick={() => askSnapshot(of, snapshots)}>
           {t.history.take}
         </Button>
+        <Button needs="dataset.clone" onClick={() => void attempt(() => cloneNow(of, {}))}>
+          {t.history.clonePresent}
+        </Button>
         {snapshots.value ? <Snapshots dataset={of} list={snapshots} /> : <Pending of={snapshots} />}
       </section>
       <section aria-labelledby="compare">
@@ -95,7 +98,7 @@ function Snapshots({ dataset: of, list }: { dataset: DatasetStatus; list: Resour
         onConfirm={() => void attempt(() => restoreNow(of, snapshot))}
       />
     ));
-  const clone = (snapshot: Snapshot): void => void attempt(() => cloneNow(of, snapshot));
+  const clone = (snapshot: Snapshot): void => void attempt(() => cloneNow(of, { snapshot: snapshot.snapshot_id }));
   const remove = (snapshot: Snapshot): void =>
     openDialog(() => (
       <Confirm
@@ -147,8 +150,9 @@ async function restoreNow(of: DatasetStatus, snapshot: Snapshot): Promise<void> 
   await remember(of.id, "restore", `${t.history.restore}: ${snapshot.snapshot_name}`);
 }
 
-async function cloneNow(of: DatasetStatus, snapshot: Snapshot): Promise<void> {
-  await post(`/dataset/${of.id}/snapshot/${snapshot.snapshot_id}/clone`);
+/** Copies a snapshot, or without one the present state. */
+async function cloneNow(of: DatasetStatus, state: { snapshot?: string }): Promise<void> {
+  await post(`/dataset/${of.id}/clone`, state);
   await loadDatasets();
   navigate("/");
 }

@@ -218,7 +218,7 @@ function Content({ results, dataset: of }: { results: Results; dataset: DatasetS
     );
   }
   if (!info) return <Skeleton of="grid-scroller" />;
-  if (info.count === 0) return <Nothing dataset={of} />;
+  if (info.count === 0) return <Nothing dataset={of} notes={info.notes} />;
   const open = (row: Row): void => {
     const name = addressOf(of);
     navigate(pathOf(name, "m", row.media_id, query.peek().toString()));
@@ -260,8 +260,8 @@ function Starting({ results, dataset: of }: { results: Results; dataset: Dataset
   );
 }
 
-/** Why there is nothing, and what there would be without each part of the filter. */
-function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
+/** Why there is nothing, as names that do not exist, and what there would be without each part of the filter. */
+function Nothing({ dataset: of, notes }: { dataset: DatasetStatus; notes: readonly string[] }) {
   const filter = currentFilter();
   const isSearch = query.value.has("q") || query.value.has("like");
   const counts = useResource(() => countsWithout(of, filter), [JSON.stringify(filter), query.value.get("q"), of.id]);
@@ -276,6 +276,9 @@ function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
   return (
     <div class="empty">
       <p>{isSearch ? t.pictures.nothingMatches : t.pictures.none}</p>
+      {notes.map((note) => (
+        <p key={note}>{note}</p>
+      ))}
       {filter.map((element, index) => (
         <Button key={JSON.stringify(element)} onClick={() => setFilter(filter.filter((_, other) => other !== index))}>
           {t.pictures.without(describe(element), counts.value?.[index] ?? null)}

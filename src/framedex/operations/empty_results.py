@@ -1,0 +1,115 @@
+"""Reasons why a selection has no rows: names in its filters that the dataset does not have."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from framedex.browse.label_counts import label_counts
+from framedex.core.checks import suggestion
+from framedex.core.empty import warn_empty
+from framedex.core.path_columns import FILE, FOLDER
+from framedex.operations.context import Context, open_entities
+from framedex.operations.steps import Contained, Filtered, Steps
+from framedex.storage.definitions import tags_of
+from framedex.storage.media import EVERYTHING, Media
+from framedex.storage.objects import is_empty_object_view
+from framedex.vql.elements import AnyOf, Filter
+from framedex.vql.key_test import KeyTest
+from framedex.vql.keys.batch import BatchTest
+from framedex.vql.keys.file_name import FileNameTest
+from framedex.vql.keys.folder import FolderTest
+from framedex.vql.keys.labels import LabelsTest
+from framedex.vql.keys.objects import ObjectsTest
+from framedex.vql.keys.source import SourceTest
+from framedex.vql.keys.tags import BASKET, UNTAGGED, TagsTest
+from framedex.vql.values import listed
+
+_SHOWN = 5  # names in a sentence
+_EXACT = ("is", "one_of")
+_MOST_NAMES = 100_000  # of which the nearest is looked for
+
+Asked = tuple[str, Sequence[str], Callable[[], Sequence[str]]]
+"""What a test asks for: a noun, the names, and what returns those that the dataset has."""
+
+
+def why_empty(context: Context, media: Media, steps: Steps) -> list[str]:
+    """Return sentences about names in filters that a dataset does not have, with the nearest that it has.
+
+    Args:
+        context: the workspace.
+        media: the media, or the objects.
+        steps: of a selection without rows.
+    """
+    reasons = list[str]()
+    for step in steps:
+        if isinstance(step, Contained) and media.parents is not None:
+            reasons += why_empty(context, media.parents, step.media_steps)
+        elif isinstance(step, Filtered):
+            for test in _tests(step.vql):
+                if (asked := _asked(context, media, test)) is not None:
+                    reasons += _unknown(*asked)
+    return list(dict.fromkeys(reasons))
+
+
+def warn_if_empty(count: int, context: Context, media: Media, steps: Steps) -> int:
+    """Return a number of rows; warn if it is 0 because a name does not exist."""
+    if not count and steps and (reasons := why_empty(context, media, steps)):
+        warn_empty(f"the result is empty: {'; '.join(reasons)}")
+    return count
+
+
+def _tests(vql: Filter) -> Iterator[KeyTest]:
+    """Yield the tests that can leave nothing because a name is unknown: those that are not negated."""
+    for element in vql:
+        if isinstance(element, KeyTest):
+            yield element
+        elif isinstance(element, AnyOf):
+            yield from _tests(element.elements)
+
+
+def _asked(context: Context, media: Media, test: KeyTest) -> Asked | None:
+    """Return what a test asks for by exact names; None if it asks for nothing of that kind."""
+    parents = media if media.parents is None else media.parents
+    match test:
+        case LabelsTest() if not test.is_negated:
+            return "label", test.names, lambda: _labels(media)
+        case TagsTest():
+            tags = tags_of(parents)
+            names = [each for each in test.names if each not in (BASKET, UNTAGGED, *(tag.tag_id for tag in tags))]
+            return "tag", names, lambda: [each.name for each in tags]
+        case ObjectsTest():
+            objects = open_entities(context, parents.dataset_id, objects=True, early=True)
+            return "label of objects", test.names or (), lambda: _labels(objects)
+        case FolderTest() if test.op in _EXACT:
+            return "folder", listed(test.value), lambda: _distinct(media, FOLDER.name)
+        case FileNameTest() if test.op in _EXACT:
+            return "file", listed(test.value), lambda: _distinct(media, FILE.name)
+        case SourceTest():
+            return "source of objects", listed(test.value), lambda: _distinct(media, "source")
+        case BatchTest():
+            batches = parents.generation.summary.batches
+            return "batch", [str(each) for each in listed(test.value)], lambda: [*map(str, range(batches))]
+        case _:
+            return None
+
+
+def _labels(media: Media) -> list[str]:
+    return [each.name for each in label_counts(media, EVERYTHING)]
+
+
+def _distinct(media: Media, column: str) -> list[str]:
+    if is_empty_object_view(media) or (column not in media.table.schema.names and "__" not in column):
+        return []
+    text = f'SELECT DISTINCT "{column}" AS name FROM chosen WHERE "{column}" IS NOT NULL LIMIT {_MOST_NAMES}'
+    return list(media.query(text, EVERYTHING, [column])["name"].to_pylist())
+
+
+def _unknown(noun: str, names: Sequence[str], known: Callable[[], Sequence[str]]) -> Iterator[str]:
+    """Yield a sentence for each name that is not known."""
+    if not names:
+        return
+    there = known()
+    for name in names:
+        if name in there:
+            continue
+        guess = suggestion(name, there)
+        shown = ", ".join(repr(each) for each in there[:_SHOWN]) + (" and more" if len(there) > _SHOWN else "")
+        yield f"there is no {noun} {name!r:.80}" + (guess or f"; there are: {shown or 'none'}")
