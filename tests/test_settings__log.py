@@ -13,7 +13,7 @@ import pytest
 from framedex import Workspace
 from framedex.core.logs import log_levels, show_log
 from framedex.errors import InvalidInput
-from framedex.service.server import set_up_logs
+from framedex.service.logs import set_up_logs
 from framedex.settings import Settings, load_settings
 from tests.environment import Environment
 from tests.gallery import SETTINGS, fill

@@ -1,6 +1,8 @@
 """The permission matrix, row by row, and its limits."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from framedex.access import (
     ANONYMOUS,
@@ -12,6 +14,7 @@ from framedex.access import (
     Role,
     Subject,
     TenantSubject,
+    UserSubject,
     Via,
     allowed,
     local_actor,
@@ -19,6 +22,7 @@ from framedex.access import (
     require,
 )
 from framedex.errors import Forbidden, NotAuthenticated, NotFound
+from tests.laws import examples
 
 HERE, ELSEWHERE = "tenant", "another tenant"
 ANN = "ann"
@@ -126,6 +130,22 @@ def test_roles__hold_in_their_tenant() -> None:
         if (about := subject(action, "none")) is not None:
             assert not allowed(stranger, action, about)
     assert allowed(stranger, Action.DATASET_VIEW, DatasetSubject(HERE)).answer is HIDDEN
+
+
+ROLES = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(Role))
+
+
+@examples(100)
+@given(ROLES, ROLES, st.booleans())
+def test_accounts__are_changed_from_above(own: dict[str, Role], theirs: dict[str, Role], manages: bool) -> None:
+    """An account may be changed only by who manages users and may do in each tenant what the account may."""
+    realm = frozenset({RealmRole.MANAGE_USERS} if manages else {RealmRole.VIEW_USERS})
+    someone, order = Actor(ANN, roles=own, realm_roles=realm), list(Role)
+    rights = {(tenant, lower) for tenant, role in theirs.items() for lower in order[: order.index(role) + 1]}
+    has = {(tenant, lower) for tenant, role in own.items() for lower in order[: order.index(role) + 1]}
+    assert bool(allowed(someone, Action.USERS_WRITE, UserSubject(theirs))) is (manages and rights <= has)
+    assert allowed(operator_actor("op"), Action.USERS_WRITE, UserSubject(theirs))
+    assert not allowed(local_actor("me"), Action.USERS_WRITE, UserSubject(theirs))
 
 
 def test_own_things() -> None:

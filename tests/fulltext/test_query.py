@@ -1,7 +1,5 @@
 """The query language: what queries mean, and what is said about those that mean nothing."""
 
-from contextlib import suppress
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,34 +81,41 @@ def test_parse__a_table(query: str, node: Node | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "message"),
+    ("query", "words"),
     [
-        ('aa "bb', r"quotation mark at character 4 is never closed: add a \""),
-        ("aa (bb", r"the \( at character 4 is never closed: add a \)"),
-        ("aa bb)", r"the \) at character 6 closes nothing"),
-        ("()", r"nothing in the parentheses at character 1"),
-        ("AND aa", r"AND at character 1 has nothing before it"),
-        ("aa (OR bb)", r"OR at character 5 has nothing before it"),
-        ("aa AND", r"AND at character 4 has nothing after it"),
-        ("(aa OR) bb", r"OR at character 5 has nothing after it"),
-        ("aa AND OR bb", r"AND at character 4 has nothing after it"),
-        ("aa OR AND bb", r"OR at character 4 has nothing after it"),
-        ("aa NOT", r"NOT at character 4 has nothing after it.*\"not\""),
-        ("NOT AND aa", r"NOT at character 1 has nothing after it"),
-        ("d*g", r"the \* at character 2 stands before a letter"),
-        ("aa *g", r"the \* at character 4 stands before a letter"),
-        ("caption:-aa", r"must follow caption: at character 1"),
-        ("file:label:aa", r"must follow file: at character 1"),
-        ("(" * 51 + "aa" + ")" * 51, r"deeper than 50 levels at character 51"),
-        ("NOT " * 51 + "aa", r"deeper than 50 levels at character 201"),
-        ("a" * 10_001, r"may have 10,000 characters; this one has 10,001"),
-        ("\ud800", r"lone surrogates"),
+        ('aa "bb', "aa bb"),
+        ("aa (bb", "aa bb"),
+        ("aa bb)", "aa bb"),
+        ("()", ""),
+        ("AND aa", "and aa"),
+        ("aa (OR bb)", "aa or bb"),
+        ("aa AND", "aa and"),
+        ("(aa OR) bb", "aa or bb"),
+        ("aa AND OR bb", "aa and or bb"),
+        ("aa NOT", "aa not"),
+        ("NOT", "not"),
+        ("NOT AND aa", "not and aa"),
+        ("aa OR", "aa or"),
+        ("d*g", "d g"),
+        ("aa *g", "aa g"),
+        ("caption:-aa", "caption-aa"),
+        ('a 19" rack', "a 19 rack"),
+        ("dog (small", "dog small"),
+        ("smile :(", "smile"),
+        ("(" * 51 + "aa" + ")" * 51, "aa"),
+        ("NOT " * 51 + "aa", "not " * 51 + "aa"),
+        ("aa \ud800", "aa"),
     ],
 )
-def test_parse__says_what_is_wrong(query: str, message: str) -> None:
-    """An error says where it is, and what would be right."""
-    with pytest.raises(InvalidInput, match=message):
-        parse_query(query, "english")
+def test_parse__words_of_no_expression(query: str, words: str) -> None:
+    """Text that is no expression stands for its words, so that a sentence is never an error."""
+    assert parse_query(query, "english") == parse_query(words, "english")
+
+
+def test_parse__of_a_text_that_is_too_long() -> None:
+    """A text of more characters than queries may have is refused."""
+    with pytest.raises(InvalidInput, match=r"may have 10,000 characters; this one has 10,001"):
+        parse_query("a" * 10_001, "english")
 
 
 @pytest.mark.parametrize("query", [None, 3, b"dog", ["dog"]])
@@ -136,10 +141,9 @@ def test_parse__understands_what_the_grammar_makes(query: str) -> None:
 
 
 @given(st.text(alphabet='ab"()-*: ANDORT', max_size=30))
-def test_parse__any_text_is_understood_or_refused(query: str) -> None:
-    """No text makes it fail in another way."""
-    with suppress(InvalidInput):
-        parse_query(query, "english")
+def test_parse__any_text_is_understood(query: str) -> None:
+    """No text makes it fail."""
+    parse_query(query, "english")
 
 
 def test_matches__by_example() -> None:

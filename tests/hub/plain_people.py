@@ -4,7 +4,7 @@ The permissions are those of the table in ``tests.access.test_rules``. Each meth
 errors of which one is expected; none if the change is allowed, which the method without that prefix then makes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -193,8 +193,8 @@ class People:
     ) -> Kinds:
         """A name is taken once; a disabled user is no admin; the tenant exists."""
         kinds = self.refuse(acting, Action.USERS_WRITE)
-        if kinds:
-            return kinds
+        if kinds or self.is_above(acting, {tenant: role}):
+            return kinds or {Forbidden}
         kinds |= {InvalidInput} if self.taken(name) or (email is not None and self.taken(email)) else set()
         kinds |= {NotFound} if tenant not in self.tenants else set()
         return kinds | ({InvalidInput} if role is Role.ADMIN and not enabled else set())
@@ -215,7 +215,8 @@ class People:
             return kinds | {NotFound}
         is_taken = name is not None and self.taken(name, user_id)
         is_needed = enabled is False and self._administers_alone(user_id)
-        return kinds | ({InvalidInput} if is_taken or is_needed else set())
+        kinds = kinds | ({InvalidInput} if is_taken or is_needed else set())
+        return kinds | ({Forbidden} if self.is_above(acting, self.users[user_id].roles) else set())
 
     def change(self, user_id: str, *, name: str | None, enabled: bool | None) -> None:
         """Rename, enable or disable a user; who is disabled is logged out."""
@@ -228,13 +229,23 @@ class People:
     def refuse_deletion(self, acting: Acting, user_id: str) -> Kinds:
         """Nobody deletes the own account, or the last admin."""
         kinds = self.refuse_target(acting, user_id)
-        is_needed = not kinds and (user_id == acting.user or self._administers_alone(user_id))
+        may = not self.refuse(acting, Action.USERS_WRITE) and user_id in self.users
+        is_needed = may and (user_id == acting.user or self._administers_alone(user_id))
         return kinds | ({InvalidInput} if is_needed else set())
 
     def refuse_target(self, acting: Acting, user_id: str) -> Kinds:
         """Return the kind of the refusal of a change of a user, who may not exist."""
         kinds = self.refuse(acting, Action.USERS_WRITE)
-        return kinds or ({NotFound} if user_id not in self.users else set())
+        if kinds or user_id not in self.users:
+            return kinds or {NotFound}
+        return {Forbidden} if self.is_above(acting, self.users[user_id].roles) else set()
+
+    def is_above(self, acting: Acting, roles: Mapping[str, Role]) -> bool:
+        """Return whether an account with some roles may do in a tenant what who acts may not."""
+        if acting.user is None:
+            return False
+        order, own = list(Role), self.users[acting.user].roles
+        return any(tenant not in own or order.index(own[tenant]) < order.index(role) for tenant, role in roles.items())
 
     def delete(self, acting: Acting, user_id: str) -> None:
         """Delete a user, whose datasets go to the acting admin, or else to the admin of their tenant."""
@@ -266,12 +277,13 @@ class People:
         is_own = user_id == acting.user and "manage-users" not in roles
         return kinds or ({InvalidInput} if is_own else set())
 
-    def set_roles(self, user_id: str, roles: set[str]) -> None:
-        """Replace the roles of a user that hold in all tenants; unknown ones are left out."""
+    def set_roles(self, acting: Acting, user_id: str, roles: set[str]) -> None:
+        """Replace the roles of a user that hold in all tenants; unknown ones are left out. It logs others out."""
         user = self.users[user_id]
         if user.realm != roles & REALM:
             user.realm = roles & REALM
-            self.end_logins(user_id)
+            if user_id != acting.user:
+                self.end_logins(user_id)
 
     # Tenants
 

@@ -235,7 +235,7 @@ class Life(RuleBasedStateMachine):
         user_id = self.user(user)
         kinds = self.model.refuse_roles(acting, user_id, roles)
         if self.attempt(kinds, self.hub.users.set_roles, actor, user_id, sorted(roles)) is not None:
-            self.model.set_roles(user_id, roles)
+            self.model.set_roles(acting, user_id, roles)
 
     @rule(who=_numbers, user=_numbers, role=_roles, tenant=_numbers)
     def set_role(self, who: int, user: int, role: Role, tenant: int) -> None:

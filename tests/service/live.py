@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from socket import socket
 
-import uvicorn
-
 from framedex import Workspace
 from framedex.hub import Hub
 from framedex.service.app import create_app
-from framedex.service.server import server_config
+from framedex.service.place import listening
+from framedex.service.server import Server
 from framedex.service.settings import OidcSettings, ServiceSettings
 from framedex.service.state import ServiceState
 from tests.pauses import wait_until
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """A server that closes what is open after its time to stop, as the end of its process does."""
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
@@ -40,14 +39,15 @@ def live_service(
 ) -> Iterator[tuple[str, ServiceState]]:
     """Serve a workspace at a port, by default any free one; yield the URL, and the open parts of the service."""
     app = create_app(workspace, hub, settings, oidc=oidc)
-    server = _Server(server_config(app, host="127.0.0.1", port=port))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started or not thread.is_alive())
-    state: ServiceState = app.state.service
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", state
-    finally:
-        state.stopping.set()
-        server.should_exit = True
-        thread.join(10)
+    with listening("127.0.0.1", port) as listener:
+        server = _Server(app, host="127.0.0.1", port=port)
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        wait_until(lambda: server.started or not thread.is_alive())
+        state: ServiceState = app.state.service
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", state
+        finally:
+            state.stopping.set()
+            server.should_exit = True
+            thread.join(10)

@@ -27,7 +27,13 @@ OPERATIONS: dict[str, tuple[str, str, dict[str, Any], int, set[DatasetStatus]]] 
     "snapshot": ("POST", "snapshot", {}, 200, {READY}),
     "restore": ("POST", "snapshot/current/restore", {}, 202, {READY, PARTIAL, ERROR}),
     "clone": ("POST", "snapshot/current/clone", {}, 202, {READY, PARTIAL, ERROR}),
-    "export": ("GET", "export_context_async", {"params": {"file_name": "a"}}, 200, {READY, READ_ONLY}),
+    "export": (
+        "GET",
+        "export_context_async",
+        {"params": {"file_name": "a", "export_format": "json"}},
+        200,
+        {READY, READ_ONLY},
+    ),
 }
 """Operations on a dataset: method, path below it, request, status of success, and the states that allow it."""
 

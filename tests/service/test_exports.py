@@ -77,7 +77,9 @@ def archive_of(client: Client, record: dict[str, Any]) -> zipfile.ZipFile:
 
 def test_export__by_filter(served: Serving, dataset: Dataset) -> None:
     """The record is PENDING at first, then COMPLETED with a signed URI; nothing names a path of the server."""
-    started = served.eve.get(url(dataset, "export_context_async"), params={"file_name": "my pets"}, headers=OWN)
+    started = served.eve.get(
+        url(dataset, "export_context_async"), params={"export_format": "json", "file_name": "my pets"}, headers=OWN
+    )
     first = started.json()
     assert list(first) == [
         "id", "dataset_id", "created_at", "status", "progress", "entities_count", "result_message", "download_uri",
@@ -109,22 +111,25 @@ def test_export__by_filter(served: Serving, dataset: Dataset) -> None:
 
 def test_export__compact_for_shell_scripts(served: Serving, dataset: Dataset) -> None:
     """A client of the documentation greps keys without blanks."""
-    answer = served.local.get(url(dataset, "export_context_async"), params={"file_name": "a"})
+    answer = served.local.get(url(dataset, "export_context_async"), params={"export_format": "json", "file_name": "a"})
     assert '"id":"' in answer.text
     assert '"status":"PENDING"' in answer.text
 
 
 def test_export__by_vql_needs_no_name(served: Serving, dataset: Dataset) -> None:
     """A filter stands for the name; it selects, and is answered at once if it is wrong."""
-    params = {"vql": '[{"labels":{"op":"is","value":["cat"]}}]', "include_images": "False", "entity_type": "IMAGES"}
+    vql = '[{"labels":{"op":"is","value":["cat"]}}]'
+    params = {"export_format": "json", "vql": vql, "include_images": "False", "entity_type": "IMAGES"}
     record = completed(
         served.eve, dataset, served.eve.get(url(dataset, "export_context_async"), params=params, headers=OWN)
     )
     assert (record["entities_count"], record["download_uri"].split("?")[0][-11:]) == (2, "/export.zip")
-    missing = served.eve.get(url(dataset, "export_context_async"), headers=OWN)
+    missing = served.eve.get(url(dataset, "export_context_async"), params={"export_format": "json"}, headers=OWN)
     assert (missing.status_code, missing.json()["detail"]) == (422, "Field 'file_name' is required unless vql is given")
     for vql in ("x", "{}", '[{"labels":{"op":"like","value":"a"}}]', '[{"similarity":{"op":"upload","value":"x"}}]'):
-        wrong = served.eve.get(url(dataset, "export_context_async"), params={"vql": vql}, headers=OWN)
+        wrong = served.eve.get(
+            url(dataset, "export_context_async"), params={"export_format": "json", "vql": vql}, headers=OWN
+        )
         assert wrong.status_code == 422, wrong.text
 
 
@@ -144,7 +149,7 @@ def test_export__formats(served: Serving, dataset: Dataset, export_format: str) 
 @pytest.mark.parametrize("strip", [True, False])
 def test_export__with_images(served: Serving, dataset: Dataset, strip: bool) -> None:
     """Image files can be copied without what they say about the image."""
-    params = {"file_name": "a", "include_images": "true", "strip_metadata": str(strip)}
+    params = {"export_format": "json", "file_name": "a", "include_images": "true", "strip_metadata": str(strip)}
     started = served.eve.get(url(dataset, "export_context_async"), params=params, headers=OWN)
     archive = archive_of(served.eve, completed(served.eve, dataset, started))
     content = archive.read("images/002.jpg")
@@ -200,7 +205,7 @@ def test_export__of_a_selection(served: Serving, dataset: Dataset) -> None:
     selection: list[dict[str, Any]] = [{"type": "media", "payload": {"media_ids": ids[:1]}}]
     body = {"media_selection": selection}
     path = url(dataset, "export_entities_async")
-    started = served.eve.post(path, params={"file_name": "one"}, json=body, headers=OWN)
+    started = served.eve.post(path, params={"export_format": "json", "file_name": "one"}, json=body, headers=OWN)
     archive = archive_of(served.eve, completed(served.eve, dataset, started))
     assert [item["media_id"] for item in json.loads(archive.read("metadata.json"))["media_items"]] == ids[:1]
     cluster = {"cluster_id": cluster_id, "cluster_filters": {"entity_type": "IMAGES"}, "exclude_media_ids": []}
@@ -302,20 +307,25 @@ def test_exports__are_listed(served: Serving, dataset: Dataset) -> None:
 def test_export__needs_the_right(served: Serving, dataset: Dataset) -> None:
     """A viewer may not export, a granted editor may; other pages may start nothing."""
     path = url(dataset, "export_context_async")
-    refused = served.vic.get(path, params={"file_name": "a"}, headers=OWN)
+    refused = served.vic.get(path, params={"export_format": "json", "file_name": "a"}, headers=OWN)
     assert (refused.status_code, refused.json()["detail"]) == (403, "You do not have permission to export this dataset")
     assert served.vic.get(url(dataset, "export")).status_code == 403
     assert served.vic.post(url(dataset, "export_entities_async"), json={}, headers=OWN).status_code == 403
-    assert served.nobody.get(path, params={"file_name": "a"}, headers=OWN).status_code == 401
-    assert served.eve.get(path, params={"file_name": "a"}).status_code == 403
+    assert served.nobody.get(path, params={"export_format": "json", "file_name": "a"}, headers=OWN).status_code == 401
+    evil = {"Sec-Fetch-Site": "cross-site"}
+    assert served.eve.get(path, params={"export_format": "json", "file_name": "a"}, headers=evil).status_code == 403
+    without = served.eve.get(path, params={"file_name": "a"}, headers=OWN)
+    assert (without.status_code, without.json()["detail"]) == (422, "Field 'export_format' is required")
     served.hub.datasets.share(OPERATOR, dataset.id, "vic", Role.EDITOR)
-    assert served.vic.get(path, params={"file_name": "a"}, headers=OWN).status_code == 200
+    assert served.vic.get(path, params={"export_format": "json", "file_name": "a"}, headers=OWN).status_code == 200
     served.hub.datasets.unshare(OPERATOR, dataset.id, "vic")
 
 
 def test_export__of_another_user(served: Serving, dataset: Dataset) -> None:
     """Only who started an export, and admins, see it; other ids are not found in the same words."""
-    started = served.eve.get(url(dataset, "export_context_async"), params={"file_name": "a"}, headers=OWN)
+    started = served.eve.get(
+        url(dataset, "export_context_async"), params={"export_format": "json", "file_name": "a"}, headers=OWN
+    )
     record = completed(served.eve, dataset, started)
     query = {"export_task_id": record["id"]}
     assert served.ann.get(url(dataset, "export_status"), params=query).status_code == 200
@@ -347,7 +357,7 @@ def test_export__that_the_library_made(served: Serving, dataset: Dataset, tmp_pa
 def test_export__while_the_dataset_cannot_be_read(served: Serving, dataset: Dataset) -> None:
     """A draft and a dataset that needs an index are refused with the status."""
     draft = served.workspace.create_draft("draft")
-    for path in ("export_context_async?file_name=a", "export"):
+    for path in ("export_context_async?file_name=a&export_format=json", "export"):
         answer = served.eve.get(url(draft, path), headers=OWN)
         assert answer.status_code == 409
         assert answer.json()["detail"] == "Operation 'export' needs the dataset status READY; it is DRAFT"
@@ -357,7 +367,7 @@ def test_export__too_many(served: Serving, dataset: Dataset, tuning: Tuning) -> 
     """Of the exports of a user, only so many wait at a time; others are not affected."""
     tuning.user_exports = 0
     path = url(dataset, "export_context_async")
-    answer = served.eve.get(path, params={"file_name": "a"}, headers=OWN)
+    answer = served.eve.get(path, params={"export_format": "json", "file_name": "a"}, headers=OWN)
     assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
     assert int(answer.headers["retry-after"]) > 0
 
@@ -378,7 +388,9 @@ def test_direct_export__is_the_json(served: Serving, dataset: Dataset, tuning: T
 
 def test_sweep__deletes_what_expired(served: Serving, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its days the file goes, and the export is not found; so do files that a killed process left."""
-    started = served.eve.get(url(dataset, "export_context_async"), params={"file_name": "a"}, headers=OWN)
+    started = served.eve.get(
+        url(dataset, "export_context_async"), params={"export_format": "json", "file_name": "a"}, headers=OWN
+    )
     record = completed(served.eve, dataset, started)
     path, _ = served.hub.exports.path(OPERATOR, dataset.id, record["id"])
     orphan = path.with_name("left.zip")
@@ -403,7 +415,9 @@ def test_sweep__deletes_what_expired(served: Serving, dataset: Dataset, monkeypa
 def test_sweep__deletes_files_of_deleted_datasets(served: Serving, tmp_path: Path) -> None:
     """The file of an export goes with its dataset."""
     gone = served.workspace.create_dataset("gone", fill(tmp_path / "gone", 2))
-    started = served.eve.get(url(gone, "export_context_async"), params={"file_name": "a"}, headers=OWN)
+    started = served.eve.get(
+        url(gone, "export_context_async"), params={"export_format": "json", "file_name": "a"}, headers=OWN
+    )
     record = completed(served.eve, gone, started)
     path, _ = served.hub.exports.path(OPERATOR, gone.id, record["id"])
     served.workspace.delete_dataset(gone.id)

@@ -218,7 +218,7 @@ FOREIGN = [
     {"Origin": f"{BASE}.evil.example"},
     {"Referer": "https://evil.example/page"},
     {"Origin": "http://[evil"},
-    {},
+    {"Accept": "text/html,application/xhtml+xml"},  # follows a link of a page that hides its address, without TLS
 ]
 
 
@@ -242,6 +242,14 @@ def test_own_pages__may_change(open_client: Client, headers: dict[str, str]) -> 
     """A page of this service may change something."""
     open_client.log_in("ann")
     assert open_client.get("/api/v1/api_credentials", headers=headers).status_code == 200
+
+
+def test_programs__may_change(open_client: Client) -> None:
+    """A program that has the cookie needs no header: it says nothing of what every browser says."""
+    open_client.log_in("ann")
+    assert open_client.get("/api/v1/api_credentials").status_code == 200
+    assert open_client.get("/api/v1/ingestion/new_dataset", params={"dataset_name": "new"}).status_code == 200
+    assert open_client.post("/api/v1/logout").status_code == 200
 
 
 def test_other_sites__with_authentication_off(local: Client) -> None:
@@ -275,13 +283,14 @@ def test_hosts__of_this_machine(local: Client, host: str) -> None:
 
 
 def test_hosts__of_settings(workspace: Workspace, hub: Hub) -> None:
-    """The public URL and further hosts are accepted; with log-ins and without such settings any is."""
+    """The public URL and further hosts are accepted, and no other name, with log-ins or without."""
     settings = ServiceSettings(public_url="https://images.example.com/framedex", allowed_hosts="other.example")
     with client_of(workspace, hub, settings) as client:
         for host, status in (("images.example.com", 200), ("other.example", 200), ("evil.example", 400)):
             assert client.get("/api/v1/healthcheck", headers={"Host": host}).status_code == status
-    with client_of(workspace, hub, CLOSED) as client:
-        assert client.get("/api/v1/healthcheck", headers={"Host": "any.example"}).status_code == 200
+    with client_of(workspace, hub, CLOSED, host="10.1.2.3") as client:
+        for host, status in (("10.1.2.3", 200), ("localhost:8765", 200), ("any.example", 400)):
+            assert client.get("/api/v1/healthcheck", headers={"Host": host}).status_code == status
     with client_of(workspace, hub, ServiceSettings(disable_auth=True), host="10.1.2.3") as client:
         for host, status in (("10.1.2.3", 200), ("192.168.0.9", 200), ("evil.example", 400)):
             assert client.get("/api/v1/healthcheck", headers={"Host": host}).status_code == status

@@ -203,6 +203,19 @@ def test_create__name_that_is_taken(fresh: Serving) -> None:
     assert fresh.hub.users.count() == 3
 
 
+def test_management__of_users_with_a_higher_role(fresh: Serving) -> None:
+    """Who manages users and is no admin makes none, and takes over the account of none: 403."""
+    ids = user_ids(fresh.hub)
+    fresh.hub.users.set_roles(OPERATOR, ids["vic"], ["manage-users"])
+    fresh.vic.log_in("vic")
+    refused = "Only who has at least the role of a user in each workspace of the user may create or change the account"
+    for method, path, body in requests_for(ids["eve"])[2:] + requests_for(ids["ann"])[4:]:
+        assert send(fresh.vic, method, path, body) == (403, refused), (method, path)
+    for role in ("editor", "admin"):
+        assert send(fresh.vic, "POST", "", {**NEW, "workspace_role": role}) == (403, refused)
+    assert send(fresh.vic, "POST", "", NEW)[0] == 201
+
+
 @pytest.fixture
 def provided(workspace: Workspace) -> Iterator[tuple[Client, Hub, Provider]]:
     """A client of an admin of a service whose accounts live at an identity provider, the hub, and the provider."""

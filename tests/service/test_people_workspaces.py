@@ -83,10 +83,16 @@ def test_workspaces__of_an_organization(served: Serving) -> None:
 
 
 def test_workspace__of_members_only(served: Serving) -> None:
-    """A workspace is shown to its members; that of others is not found, like one that does not exist."""
+    """A workspace is shown to its members; that of others is not found, like one that does not exist.
+
+    What is no id is an invalid value in a query, and nothing in a path.
+    """
     assert served.vic.get(f"{API}/workspaces/{DEFAULT}").json()["permissions"]["can_view"] is True
     owls = next(each.id for each in served.hub.tenants.visible(OPERATOR) if each.name == "owls")
-    for workspace_id in (owls, NOWHERE, "x"):
+    assert served.ann.get(f"{API}/workspaces/x").status_code == 404
+    for path in ("workspace/members", "workspace/settings/access"):
+        assert served.ann.get(f"{API}/{path}", params={"workspace_id": "x"}).status_code == 422
+    for workspace_id in (owls, NOWHERE):
         for path, query in ((f"workspaces/{workspace_id}", {}), ("workspace/members", {"workspace_id": workspace_id})):
             answer = served.ann.get(f"{API}/{path}", params=query)
             assert (answer.status_code, answer.json()["detail"]) == (404, "Workspace not found"), (path, query)

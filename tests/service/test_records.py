@@ -282,11 +282,11 @@ def answers_of(served: Serving, dataset_id: str, things_id: str, source: Path) -
     found: dict[str, list[Any]] = {"dataset": [get(base), *get(f"{API}/datasets")]}
     media_id = get(f"{API}/explore/{dataset_id}")["clusters"][0]["previews"][0]["media_id"]
     found["snapshot"] = [post(f"{base}/snapshot"), *get(f"{base}/snapshot")]
-    export = get(f"{base}/export_context_async", file_name="a")
+    export = get(f"{base}/export_context_async", file_name="a", export_format="json")
     state = first_answer(partial(get, f"{base}/export_status", export_task_id=export["id"]), has_ended)
     found["export status"] = [export, state]
     objects = f"{API}/dataset/{things_id}/export_context_async"
-    found["export status"].append(get(objects, file_name="b", entity_type="OBJECTS"))
+    found["export status"].append(get(objects, file_name="b", export_format="json", entity_type="OBJECTS"))
     pages = [get(f"{API}/explore/{each}", entity_type=kind) for each, kind in
              ((dataset_id, "IMAGES"), (things_id, "OBJECTS"))]  # fmt: skip
     found["explore result"] = pages

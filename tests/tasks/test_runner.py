@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,28 @@ def test_abort__running(workspace: Workspace, folder: Path) -> None:
         task.abort()
     workspace.delete_dataset("held")
     assert list((workspace.path / "datasets").iterdir()) == []
+
+
+def test_abort__six_at_once(workspace: Workspace, folder: Path) -> None:
+    """Of several who abort a task at once, one does it; the others learn that it is being aborted."""
+    _, task, gate = held(workspace, folder)
+    go = threading.Barrier(6)
+
+    def abort() -> str:
+        go.wait(60)
+        try:
+            return str(task.abort().status)
+        except Conflict as error:
+            return str(error)
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = [pool.submit(abort) for _ in range(6)]
+        assert run_of(task).progress.cancelled.wait(60)
+        done = as_completed(answers)
+        refused = [next(done) for _ in range(5)]
+        assert all("being aborted already" in each.result() for each in refused)
+        gate.opened.set()
+    assert sorted(str(each.result()) for each in answers).count("ABORTED") == 1
 
 
 def test_abort__completed(workspace: Workspace, folder: Path) -> None:

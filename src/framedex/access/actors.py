@@ -110,5 +110,16 @@ class TenantSubject:
     ingest_path_role: Role = Role.ADMIN
 
 
-Subject = DatasetSubject | TenantSubject | None
-"""What an action is about: None for the actor's own account, for users, and for the settings of the service."""
+@dataclass(frozen=True)
+class UserSubject:
+    """A user account, or one that is to be created.
+
+    Attributes:
+        roles: roles in tenants, by the id of the tenant.
+    """
+
+    roles: Mapping[str, Role] = field(default_factory=lambda: _NO_ROLES)
+
+
+Subject = DatasetSubject | TenantSubject | UserSubject | None
+"""What an action is about: None for the actor's own account, for all users, and for the settings of the service."""

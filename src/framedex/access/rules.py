@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from framedex.access.actions import Action
-from framedex.access.actors import Actor, DatasetSubject, RealmRole, Role, Subject, TenantSubject, Via
+from framedex.access.actors import Actor, DatasetSubject, RealmRole, Role, Subject, TenantSubject, UserSubject, Via
 from framedex.errors import Forbidden, NotAuthenticated, NotFound
 
 
@@ -79,6 +79,8 @@ _OF_TENANTS: Mapping[Action, frozenset[_Relation]] = {
 }
 _WITH_TEMPORARY_PASSWORD = frozenset({Action.OWN_ACCOUNT, Action.OWN_PASSWORD})
 
+_ORDER = (Role.VIEWER, Role.EDITOR, Role.ADMIN)
+_ABOVE = "Only who has at least the role of a user in each workspace of the user may create or change the account"
 _NO_WRITE = "You do not have write access to this dataset"
 _NO_MANAGEMENT = "User management is not enabled"
 _NO_CREATION = "You may not create datasets in this workspace"
@@ -128,6 +130,8 @@ def allowed(actor: Actor, action: Action, subject: Subject = None) -> Verdict:
         if not isinstance(subject, TenantSubject):
             raise TypeError(f"{action} is about a tenant, not {subject!r}")
         return _of_tenant(actor, action, subject)
+    if isinstance(subject, UserSubject) and action is Action.USERS_WRITE:
+        return _of_user(actor, subject)
     if subject is not None:
         raise TypeError(f"{action} has no subject, not {subject!r}")
     return _of_users(actor, action)
@@ -207,6 +211,19 @@ def _of_users(actor: Actor, action: Action) -> Verdict:
             return _YES if wanted & actor.realm_roles else Verdict(Answer.NO, _REASONS[action])
         case _:
             raise TypeError(f"{action} has no rule")
+
+
+def _of_user(actor: Actor, subject: UserSubject) -> Verdict:
+    """Return whether an actor may change an account: only with at least its role in each of its tenants.
+
+    Who sets the password of an account may do what that account may.
+    """
+    verdict = _of_users(actor, Action.USERS_WRITE)
+    has_more = any(
+        tenant_id not in actor.roles or _ORDER.index(role) > _ORDER.index(actor.roles[tenant_id])
+        for tenant_id, role in subject.roles.items()
+    )
+    return Verdict(Answer.NO, _ABOVE) if verdict and has_more else verdict
 
 
 def _relations(actor: Actor, tenant_id: str) -> set[_Relation]:

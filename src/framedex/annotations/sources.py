@@ -40,7 +40,11 @@ class BoxSource:
 
 
 def read_annotations(
-    folder: str, allowed: AllowedFolders | None = None, *, class_folders: bool | None = False
+    folder: str,
+    allowed: AllowedFolders | None = None,
+    *,
+    class_folders: bool | None = False,
+    is_strict: bool = True,
 ) -> Annotations:
     """Return the labels, captions, tags and further values that the files and the names in a folder state.
 
@@ -49,13 +53,14 @@ def read_annotations(
         allowed: the folders from which files may be read; None for any.
         class_folders: whether its folders are classes; None to decide, see
             :func:`framedex.annotations.class_folders.find_class_folders`.
+        is_strict: whether a file that is malformed is an error; else it is one of the ``problems`` of the annotations.
 
     Raises:
         InvalidInput: a file is malformed. The message names the file and what would be valid.
         Forbidden: a file is in no allowed folder.
     """
     with within(allowed):
-        annotations = _read_annotations(folder)
+        annotations = _read_annotations(folder, is_strict=is_strict)
         if class_folders or (class_folders is None and not annotations.sources):
             classes = find_class_folders(folder, is_asked=class_folders)
             if classes is not None:
@@ -64,7 +69,7 @@ def read_annotations(
         return annotations
 
 
-def _read_annotations(folder: str) -> Annotations:
+def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
     annotations = Annotations()
     files = {name for each in annotation_formats() for name in each.files_in(Path(folder))}
     annotations.sources += sorted(files)
@@ -80,11 +85,15 @@ def _read_annotations(folder: str) -> Annotations:
                     annotations.add(row)
             if each.labels_file is not None and each.read_lists is not None:
                 annotations.lists.add_all(each.read_lists(path))
-        except InvalidInput:
-            raise
-        except (OSError, ValueError, RecursionError) as error:
+        except (InvalidInput, OSError, ValueError, RecursionError) as error:
             reason = OUTSIDE if getattr(error, "strerror", None) == OUTSIDE else error
-            raise InvalidInput(f"cannot read the annotations {path}: {reason}") from error
+            sentence = (
+                str(error) if isinstance(error, InvalidInput) else f"cannot read the annotations {path}: {reason}"
+            )
+            if is_strict:
+                raise InvalidInput(sentence) from error
+            sentence = sentence.replace(os.path.join(folder, ""), "")  # noqa: PTH118 - which may be a temporary one
+            annotations.problems.add(problem(path.name, path.name, sentence))
     return annotations
 
 
@@ -160,14 +169,14 @@ def _sources_at(path: Path, allowed: AllowedFolders | None) -> list[BoxSource]:
 def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None] = lambda _count: None) -> BoxIndex:
     """Return the index of all boxes of some sources. The index's ``problems`` list the parts that cannot be used.
 
-    A discovered folder without boxes is a problem. A folder without boxes that the user passed is an error.
+    A discovered file or folder that cannot be read is a problem. One that the user passed is an error.
 
     Args:
         sources: the files and folders to read.
         progress: called now and then with the number of boxes so far; it may raise to stop.
 
     Raises:
-        InvalidInput: a file, or a folder that the user passed, cannot be read.
+        InvalidInput: a file or a folder that the user passed cannot be read.
     """
     problems = Problems()
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
@@ -177,9 +186,10 @@ def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None]
             if source.format.read_lists is not None and not _has_labels(source):
                 index.lists.add_all(each_within(source.allowed, partial(source.format.read_lists, source.path)))
         except InvalidInput as error:
-            if source.loose or source.path.is_file():
+            if source.loose:
                 raise
-            problems.add(problem(os.fspath(source.path), source.path.name, str(error)))
+            sentence = str(error).replace(os.path.join(source.path.parent, ""), "")  # noqa: PTH118
+            problems.add(problem(source.path.name, source.path.name, sentence))
     return index
 
 

@@ -1,9 +1,14 @@
 """The command that serves a workspace over HTTP."""
 
+import atexit
 import gc
+import logging
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +20,8 @@ from framedex.cli.options import WorkspaceOption, existing_folder, open_workspac
 from framedex.cli.output import say
 from framedex.errors import MissingDependency, WorkspaceError
 from framedex.web import BUILD_HINT, AppPages
+
+_LONGEST_STOP_S = 4.5
 
 
 def serve(
@@ -54,8 +61,33 @@ def load_server() -> Callable[..., None]:
         from framedex.service.server import serve as run
     from framedex.service.settings import load_oidc_settings, load_service_settings
 
-    options: dict[str, Any] = {"settings": load_service_settings(), "oidc": load_oidc_settings()}
+    deadline = threading.Event()
+    threading.Thread(target=_end_after, args=(deadline,), name="framedex-deadline", daemon=True).start()
+    atexit.register(_end_quickly, deadline)
+    options: dict[str, Any] = {
+        "settings": load_service_settings(),
+        "oidc": load_oidc_settings(),
+        "on_stop": deadline.set,
+    }
     return partial(run, **options, warn=lambda sentence: say(f"warning: {sentence}"))
+
+
+def _end_after(stop: threading.Event) -> None:
+    """End the process some seconds after it was told to stop, whatever it waits for: nothing is lost by a kill."""
+    stop.wait()
+    time.sleep(_LONGEST_STOP_S)
+    logging.getLogger("framedex.service").warning("the server did not stop within %g s and is ended", _LONGEST_STOP_S)
+    os._exit(0)
+
+
+def _end_quickly(stop: threading.Event) -> None:
+    """End the process of a stopped server, all of which is closed, without freeing its objects: it takes seconds."""
+    if stop.is_set():
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(0)
 
 
 @contextmanager

@@ -7,8 +7,9 @@
 - ``"a phrase"`` matches words in that order in one field, and ``pre*`` words with that prefix.
 - ``caption:a``, ``label:a`` and ``file:a`` search one field. Parentheses group.
 
-Operators are in upper case. A token of several words, as ``well-known``, is a phrase. Beside other bare words a stop
-word, as ``the``, matches no rows and only adds to scores. Parts without any word, as ``&``, are ignored.
+Text that is no such expression, as ``a 19" rack`` or ``smile :(``, is taken as words. Operators are in upper case. A
+token of several words, as ``well-known``, is a phrase. Beside other bare words a stop word, as ``the``, matches no rows
+and only adds to scores. Parts without any word, as ``&``, are ignored.
 """
 
 import re
@@ -117,6 +118,7 @@ _TOKEN = re.compile(
 )
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u201e": '"', GAP: " "})
 _INNER_STAR = re.compile(r"\*(?=\w)")
+_PLAIN_WORD = re.compile(r'[^\s()"*]+')
 
 
 _CANNOT_FOLLOW = (")", "OR", "AND")
@@ -126,8 +128,7 @@ def parse_query(query: str, language: str) -> Node | None:
     """Return the syntax tree of a query; None if it has no word, and matches nothing.
 
     Raises:
-        InvalidInput: the query is malformed; the message names the position and the remedy. Or there is no such
-            language.
+        InvalidInput: the query is no text, or too long. Or there is no such language.
     """
     check_language(language)
     if not isinstance(query, str):
@@ -135,8 +136,17 @@ def parse_query(query: str, language: str) -> Node | None:
     if len(query) > MAX_CHARACTERS:
         raise InvalidInput(f"a full-text query may have {MAX_CHARACTERS:,} characters; this one has {len(query):,}")
     if has_lone_surrogate(query):
-        raise InvalidInput("a full-text query must be valid Unicode, without lone surrogates")
-    return _Parser(_tokens(query.translate(_QUOTES)), language).whole()
+        query = query.encode("utf-8", "replace").decode()
+    text = query.translate(_QUOTES)
+    try:
+        return _Parser(_tokens(text), language).whole()
+    except _NoExpression:
+        words = [_Token("words", match.start() + 1, match[0]) for match in _PLAIN_WORD.finditer(text)]
+        return _Parser(words, language).whole()
+
+
+class _NoExpression(Exception):
+    """A text that is no expression."""
 
 
 def _tokens(query: str) -> list[_Token]:
@@ -153,7 +163,7 @@ def _tokens(query: str) -> list[_Token]:
 def _token(match: re.Match[str]) -> _Token:
     position, text = match.start() + 1, match[0]
     if match["unclosed"]:
-        raise InvalidInput(f'the quotation mark at character {position} is never closed: add a " where the phrase ends')
+        raise _NoExpression(f"the quotation mark at character {position} is never closed")
     if match["quoted"] is not None:
         return _Token("words", position, match["quoted"], bool(match["star"]), is_quoted=True)
     if match["minus"]:
@@ -166,10 +176,7 @@ def _token(match: re.Match[str]) -> _Token:
 def _word(text: str, position: int) -> _Token:
     bare = text.rstrip("*")
     if (star := _INNER_STAR.search(bare)) is not None:
-        raise InvalidInput(
-            f"the * at character {position + star.start()} stands before a letter; it can only follow the beginning of "
-            "a word, as in hors*; quote text that has a * of its own"
-        )
+        raise _NoExpression(f"the * at character {position + star.start()} stands before a letter")
     return _Token("words", position, bare, is_prefix=bare != text)
 
 
@@ -185,7 +192,7 @@ class _Parser:
         """Return the tree of all tokens."""
         node = self._group(None)
         if (token := self._next()) is not None:
-            raise InvalidInput(f"the ) at character {token.position} closes nothing: remove it, or add a ( before it")
+            raise _NoExpression(f"the ) at character {token.position} closes nothing")
         return node
 
     def _next(self) -> _Token | None:
@@ -265,9 +272,7 @@ class _Parser:
     def _deeper(self, token: _Token) -> Iterator[None]:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise InvalidInput(
-                f"the query is nested deeper than {MAX_DEPTH} levels at character {token.position}: simplify it"
-            )
+            raise _NoExpression(f"it is nested deeper than {MAX_DEPTH} levels at character {token.position}")
         yield
         self._depth -= 1
 
@@ -281,16 +286,16 @@ class _Parser:
         if token.kind == "field":
             after = self._next()
             if after is None or after.kind not in ("words", "("):
-                raise InvalidInput(f"a word, phrase or ( must follow {token.text}: at character {token.position}")
+                raise _NoExpression(f"nothing follows {token.text}: at character {token.position}")
             return self._primary(FIELDS[token.text])
         if token.kind != "(":
             raise _dangling(token, "before")
         if self._take(")") is not None:
-            raise InvalidInput(f"there is nothing in the parentheses at character {token.position}: remove them")
+            raise _NoExpression(f"there is nothing in the parentheses at character {token.position}")
         with self._deeper(token):
             node = self._group(field)
         if self._take(")") is None:
-            raise InvalidInput(f"the ( at character {token.position} is never closed: add a )")
+            raise _NoExpression(f"the ( at character {token.position} is never closed")
         return node
 
     def _term(self, token: _Token, field: TextField | None) -> Term | None:
@@ -307,12 +312,8 @@ def _present(node: Node | None) -> list[Node]:
     return [] if node is None else [node]
 
 
-def _dangling(operator: _Token, side: str) -> InvalidInput:
-    shown = operator.text
-    return InvalidInput(
-        f"{shown} at character {operator.position} has nothing {side} it: add an operand, or quote it to search for "
-        f'the word, as in "{shown.lower()}"'
-    )
+def _dangling(operator: _Token, side: str) -> _NoExpression:
+    return _NoExpression(f"{operator.text} at character {operator.position} has nothing {side} it")
 
 
 def _all_of(nodes: Sequence[Node]) -> Node | None:

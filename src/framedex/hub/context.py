@@ -65,18 +65,35 @@ class HubContext:
 
     @contextmanager
     def change(
-        self, actor: Actor, action: Action, subject: Subject = None, *, target: str | None = None
+        self,
+        actor: Actor,
+        action: Action,
+        subject: Subject | Callable[[Any], Subject] = None,
+        *,
+        target: str | None = None,
     ) -> Iterator[Any]:
         """Yield a connection in a transaction, in which the actor still may do something.
+
+        Args:
+            actor: who does it.
+            action: what is done.
+            subject: what it is about, or a function that returns it as it is in the transaction.
+            target: what the audit notes of a refusal.
 
         Raises:
             NotAuthenticated: nobody is logged in, or the actor was deleted or disabled meanwhile.
             NotFound: the actor must not learn that the subject exists.
             Forbidden: the actor may not do it, or not any more.
         """
-        self.require(actor, action, subject, target=target)
+        if callable(subject):
+            with self.database.read() as connection:
+                before = subject(connection)
+        else:
+            before = subject
+        self.require(actor, action, before, target=target)
         with self.database.write() as connection:
-            require(present_actor(connection, actor), action, subject)
+            present = present_actor(connection, actor)
+            require(present, action, subject(connection) if callable(subject) else subject)
             yield connection
 
 

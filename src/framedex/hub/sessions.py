@@ -21,7 +21,9 @@ IDLE, ABSOLUTE = timedelta(hours=8), timedelta(days=7)
 _NOTED = timedelta(seconds=60)  # the last use is written at most this often
 _FREE = 5  # failures of a name from an address before it has to wait
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=30), timedelta(minutes=15)
-_FROM_ADDRESS, _PERIOD = 50, timedelta(hours=1)
+_FREE_OF_ADDRESS, _PERIOD = 50, timedelta(hours=1)  # failures of an address within a period before it has to wait
+_FIRST_OF_ADDRESS, _LONGEST_OF_ADDRESS = timedelta(seconds=1), timedelta(minutes=1)  # many users may share it
+_EACH = 10  # failures of an address after which its wait doubles
 _REFUSED, _WRONG = "Invalid username or password", "The current password is wrong"
 
 
@@ -87,8 +89,9 @@ class Sessions:
         """Begin a session of a user with a password.
 
         Unknown users, wrong passwords and disabled accounts get the same answer after the same work. After 5 failures
-        of a name from an address the next attempt waits for 30 s, doubling up to 15 min; an address has 50 failures an
-        hour. Attempts at the same time count as if they came one after the other.
+        of a name from an address the next attempt waits for 30 s, doubling up to 15 min. After 50 failures of an
+        address within an hour, whatever the names, the next one waits for 1 s, doubling up to a minute. Attempts at the
+        same time count as if they came one after the other.
 
         Args:
             username: the name of the user.
@@ -265,12 +268,13 @@ def _check_attempts(connection: Any, attempt: _Attempt) -> None:
         TooManyAttempts: too many have.
     """
     count, last = sessions.failures(connection, attempt.name_hash, attempt.origin)
-    of_address, start = sessions.failures_from(connection, attempt.origin, attempt.time - _PERIOD)
+    of_address, last_of_address = sessions.failures_from(connection, attempt.origin, attempt.time - _PERIOD)
     ends = []
     if last is not None and count >= _FREE:
         ends.append(last + min(_FIRST_WAIT * 2 ** min(count - _FREE, 10), _LONGEST_WAIT))
-    if start is not None and of_address >= _FROM_ADDRESS:
-        ends.append(start + _PERIOD)
+    if last_of_address is not None and of_address >= _FREE_OF_ADDRESS:
+        doubled = _FIRST_OF_ADDRESS * 2 ** min((of_address - _FREE_OF_ADDRESS) // _EACH, 10)
+        ends.append(last_of_address + min(doubled, _LONGEST_OF_ADDRESS))
     wait = max((end - attempt.time for end in ends), default=timedelta())
     if wait > timedelta():
         seconds = math.ceil(wait.total_seconds())
@@ -281,7 +285,7 @@ def check_address(context: HubContext, ip: str) -> None:
     """Check that an address has not had too many failed log-ins.
 
     Raises:
-        TooManyAttempts: it had 50 within an hour.
+        TooManyAttempts: it had 50 within an hour, the last one just now.
     """
     with context.database.read() as connection:
         _check_attempts(connection, _nameless(context, ip))

@@ -1,15 +1,16 @@
 """User accounts: creation, changes, deletion, sessions and roles, each with its rules."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any
 
-from framedex.access import Action, Actor, RealmRole, Role
+from framedex.access import Action, Actor, RealmRole, Role, UserSubject
 from framedex.core.checks import check_integer
 from framedex.core.naming import check_line, check_name
 from framedex.errors import Conflict, Error, InvalidInput
 from framedex.hub import memberships
+from framedex.hub.actors import present_actor
 from framedex.hub.context import HubContext
 from framedex.hub.passwords import check_password
 from framedex.hub.providers import IdentityProvider, NewAccount, compensated
@@ -31,6 +32,8 @@ _LAST_ADMIN = "The last admin cannot be deleted"
 
 class Users:
     """The user accounts of a hub.
+
+    Who changes an account needs at least its role in each of its tenants: who sets a password may do what the user may.
 
     Args:
         context: the open parts of the hub.
@@ -69,20 +72,22 @@ class Users:
             tenant_id: the tenant.
 
         Raises:
-            Forbidden: the actor may not manage users.
+            Forbidden: the actor may not manage users, or has a lower role in the tenant.
             InvalidInput: a value is invalid, the name or the address is taken, or a disabled user would be an admin.
             NotFound: the tenant does not exist.
             Conflict: the identity provider gave the account of another user; nothing was stored.
             Error: the identity provider did not create the account; nothing was stored.
         """
-        self._context.require(actor, Action.USERS_WRITE, target=username)
+        role = checked_role(role)
+        subject = UserSubject({tenant_id: role})
+        self._context.require(actor, Action.USERS_WRITE, subject, target=username)
         check_username(username)
         for kind, name in (("first name", first_name), ("last name", last_name)):
             if name is not None:
                 check_line(f"a {kind}", name)
         if email is not None:
             check_email(email)
-        role, password_hash = checked_role(role), self._context.passwords.hash(password)
+        password_hash = self._context.passwords.hash(password)
         with self._context.database.read() as connection:
             tenants.find_tenant(connection, tenant_id)
             accounts.check_free(connection, username, email)
@@ -92,7 +97,7 @@ class Users:
             if identity is not None:
                 self._check_new(identity)
                 steps.append(partial(self._provider.delete, identity))
-            with self._context.change(actor, Action.USERS_WRITE) as connection:
+            with self._context.change(actor, Action.USERS_WRITE, subject) as connection:
                 tenants.find_tenant(connection, tenant_id)
                 user_id = _insert(connection, account, None if identity is not None else password_hash)
                 if identity is not None:
@@ -180,12 +185,13 @@ class Users:
         A user who is disabled is logged out, and API keys stop at once.
 
         Raises:
-            Forbidden: the actor may not manage users.
+            Forbidden: the actor may not manage users, or has a lower role than the user in a tenant.
             NotFound: there is no such user.
             InvalidInput: nothing is to change, the name is invalid or taken, or it is the actor or the last admin who
                 would be disabled.
         """
-        self._context.require(actor, Action.USERS_WRITE, target=user_id)
+        is_end = enabled is False and user_id != actor.user_id
+        self._require(actor, user_id, unless_last="The last admin cannot be disabled" if is_end else None)
         if username is None and enabled is None:
             raise InvalidInput("give a username or enabled: there is nothing to change")
         if username is not None:
@@ -202,7 +208,7 @@ class Users:
             if identity is not None and enabled is not None:
                 self._provider.enable(identity, enabled=enabled)
                 steps.append(partial(self._provider.enable, identity, enabled=former.enabled))
-            with self._context.change(actor, Action.USERS_WRITE) as connection:
+            with self._changing(actor, user_id) as connection:
                 accounts.find_user(connection, user_id)
                 self._check_change(connection, user_id, username, enabled)
                 if username is not None:
@@ -231,20 +237,20 @@ class Users:
         Texts like ``created_by`` in records of what the user made stay.
 
         Raises:
-            Forbidden: the actor may not manage users.
+            Forbidden: the actor may not manage users, or has a lower role than the user in a tenant.
             NotFound: there is no such user.
             InvalidInput: it is the actor's own account, or the last admin.
         """
-        self._context.require(actor, Action.USERS_WRITE, target=user_id)
+        self._require(actor, user_id, unless_last=None if user_id == actor.user_id else _LAST_ADMIN)
         with self._context.database.read() as connection:
             _, identity = self._account(connection, user_id)
         if identity is None:
-            with self._context.change(actor, Action.USERS_WRITE) as connection:
+            with self._changing(actor, user_id) as connection:
                 self._check_deletion(connection, actor, user_id)
                 _delete(connection, user_id, actor.user_id)
             return
         self._delete_identity(actor, user_id, identity)
-        with self._context.change(actor, Action.USERS_WRITE) as connection:
+        with self._changing(actor, user_id) as connection:
             if end_user_deletion(connection, user_id) is not None:  # else another process has finished it
                 self._check_deletion(connection, actor, user_id)
                 _delete(connection, user_id, actor.user_id)
@@ -287,7 +293,7 @@ class Users:
         A deletion cannot be taken back. So the user is disabled first, and the deletion noted: if the process is killed
         after it, :meth:`finish_deletions` deletes the user.
         """
-        with self._context.change(actor, Action.USERS_WRITE) as connection:
+        with self._changing(actor, user_id) as connection:
             self._check_deletion(connection, actor, user_id)
             was_enabled = accounts.find_user(connection, user_id).enabled
             begin_user_deletion(connection, user_id, actor.user_id, was_enabled=was_enabled)
@@ -308,11 +314,11 @@ class Users:
         """Set a temporary password, which the user must change at the next log-in; all sessions of the user end.
 
         Raises:
-            Forbidden: the actor may not manage users.
+            Forbidden: the actor may not manage users, or has a lower role than the user in a tenant.
             NotFound: there is no such user.
             InvalidInput: the password is too short or too long, or the account is one of an identity provider.
         """
-        self._context.require(actor, Action.USERS_WRITE, target=user_id)
+        self._require(actor, user_id)
         check_password(password)
         with self._context.database.read() as connection:
             user, identity = self._account(connection, user_id)
@@ -323,7 +329,7 @@ class Users:
             raise InvalidInput("The account of an identity provider has no password here")
         else:
             values = {"password_hash": self._context.passwords.hash(password), "password_temporary": True}
-        with self._context.change(actor, Action.USERS_WRITE) as connection:
+        with self._changing(actor, user_id) as connection:
             accounts.find_user(connection, user_id)
             if values:
                 accounts.update_user(connection, user_id, **values)
@@ -334,15 +340,15 @@ class Users:
         """End all sessions of a user; API keys stay.
 
         Raises:
-            Forbidden: the actor may not manage users.
+            Forbidden: the actor may not manage users, or has a lower role than the user in a tenant.
             NotFound: there is no such user.
         """
-        self._context.require(actor, Action.USERS_WRITE, target=user_id)
+        self._require(actor, user_id)
         with self._context.database.read() as connection:
             _, identity = self._account(connection, user_id)
         if identity is not None:
             self._provider.log_out(identity)
-        with self._context.change(actor, Action.USERS_WRITE) as connection:
+        with self._changing(actor, user_id) as connection:
             accounts.find_user(connection, user_id)
             accounts.end_sessions(connection, [user_id])
             audit.insert_entry(connection, actor.user_id, "users.log_out", target=user_id)
@@ -363,31 +369,57 @@ class Users:
     def set_roles(self, actor: Actor, user_id: str, roles: Sequence[str]) -> User:
         """Replace the roles of a user that hold in all tenants; unknown ones are ignored. Return the user.
 
-        A user whose roles change is logged out.
+        Another user whose roles change is logged out.
 
         Raises:
-            Forbidden: the actor may not manage users.
+            Forbidden: the actor may not manage users, or has a lower role than the user in a tenant.
             NotFound: there is no such user.
             InvalidInput: the roles are no list, or the actor would lose the right to manage users.
         """
-        self._context.require(actor, Action.USERS_WRITE, target=user_id)
+        self._require(actor, user_id)
         if isinstance(roles, str):
             raise InvalidInput(f"roles are a list of names, not {roles!r}")
         known = {role for role in RealmRole if role in roles}
         if user_id == actor.user_id and RealmRole.MANAGE_USERS not in known:
             raise InvalidInput("You cannot remove your own administration roles")
-        with self._context.change(actor, Action.USERS_WRITE) as connection:
+        with self._changing(actor, user_id) as connection:
             accounts.find_user(connection, user_id)
             if accounts.realm_roles(connection, user_id) != known:
                 accounts.set_realm_roles(connection, user_id, known)
-                accounts.end_sessions(connection, [user_id])
+                if user_id != actor.user_id:
+                    accounts.end_sessions(connection, [user_id])
             audit.insert_entry(connection, actor.user_id, "users.set_roles", target=user_id)
             return accounts.read_user(connection, user_id)
+
+    def _require(self, actor: Actor, user_id: str, *, unless_last: str | None = None) -> None:
+        """Check that an actor may change a user; a refusal is noted in the audit.
+
+        Args:
+            actor: who does it.
+            user_id: the user.
+            unless_last: what to say, to all who manage users, if it is the last admin; None if that does not matter.
+        """
+        self._context.require(actor, Action.USERS_WRITE, target=user_id)
+        with self._context.database.read() as connection:
+            present_actor(connection, actor)
+            if unless_last is not None:
+                _check_not_last_admin(connection, user_id, unless_last)
+            subject = _subject(connection, user_id)
+        self._context.require(actor, Action.USERS_WRITE, subject, target=user_id)
+
+    def _changing(self, actor: Actor, user_id: str) -> AbstractContextManager[Any]:
+        """Return the context of a transaction in which an actor still may change a user."""
+        subject = partial(_subject, user_id=user_id)
+        return self._context.change(actor, Action.USERS_WRITE, subject, target=user_id)
 
     def count(self) -> int:
         """Return the number of user accounts."""
         with self._context.database.read() as connection:
             return accounts.count_users(connection)
+
+
+def _subject(connection: Any, user_id: str) -> UserSubject:
+    return UserSubject(tenants.roles_of(connection, user_id))
 
 
 def check_username(username: str) -> None:

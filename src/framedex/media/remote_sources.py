@@ -115,10 +115,7 @@ def _read_annotations(uri: str, names: list[str], store: ObjectStore, max_bytes:
     with TemporaryDirectory(prefix="framedex-") as folder:
         for name in names:
             (Path(folder) / name).write_bytes(_read(f"{uri}/{name}", store, max_bytes))
-        try:
-            return read_annotations(folder)
-        except InvalidInput as error:
-            raise InvalidInput(str(error).replace(folder, uri)) from None
+        return read_annotations(folder, is_strict=False)
 
 
 def _read(uri: str, store: ObjectStore, max_bytes: int) -> bytes:

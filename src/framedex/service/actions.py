@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from types import UnionType
 from typing import Any, TypeVar, get_args
+from uuid import UUID
 
 import anyio
 from fastapi import APIRouter, Request
@@ -234,11 +235,11 @@ def _admit(request: Request, state: ServiceState, wanted: Needs) -> None:
     changes = wanted.changes or request.method not in _SAFE
     if wanted.action is None:
         if changes:
-            check_origin(request, state, has_cookie=False)
+            check_origin(request, state)
         return
     actor = identify(request, state, signed=wanted.signed)
     if changes:
-        check_origin(request, state, has_cookie="authorization" not in request.headers)
+        check_origin(request, state)
     request.state.actor = actor
     if (refusal := wanted.unless(state)) is not None:
         raise Refusal(403, refusal)
@@ -268,12 +269,22 @@ def _authorize(request: Request, state: ServiceState, actor: Actor, action: Acti
         state.hub.check(actor, Action.OWN_ACCOUNT if kind in ("dataset", "view", "task", "export") else action)
 
 
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _tenant_id(request: Request, state: ServiceState, actor: Actor, action: Action) -> str:
     """Return the id of the tenant that a request is about."""
     if action is Action.TENANT_EDIT_ROLES:  # the body names the tenant, and the hub checks the action there
         administered = [tenant_id for tenant_id, role in actor.roles.items() if role is Role.ADMIN]
         return administered[0] if administered else state.hub.tenants.primary(actor) or ""
-    named = request.path_params.get("workspace_id", request.query_params.get("workspace_id"))
+    named = request.path_params.get("workspace_id")
+    if named is None and _is_uuid(request.query_params.get("workspace_id", "")):  # another value is an invalid one
+        named = request.query_params["workspace_id"]
     if named is not None and action is Action.TENANT_VIEW:
         return str(named).lower()
     return state.hub.tenants.primary(actor) or ""

@@ -105,7 +105,7 @@ def api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None 
     app = FastAPI(
         title="Framedex",
         version=__version__,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # see add_documentation
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

@@ -2,14 +2,12 @@
 
 import threading
 
-import uvicorn
-
 from framedex.api.workspace import Workspace
 from framedex.errors import Unavailable
 from framedex.hub import Hub
 from framedex.service.app import create_app
 from framedex.service.place import listening
-from framedex.service.server import server_config
+from framedex.service.server import Server
 from framedex.service.settings import OidcSettings, ServiceSettings
 from framedex.service.state import ServiceState
 
@@ -43,7 +41,8 @@ class BackgroundServer:
         listener = self._place.__enter__()
         port = listener.getsockname()[1]
         self.url = f"http://{_HOST}:{port}"
-        self._server = uvicorn.Server(server_config(app, host=_HOST, port=port))
+        self._server = Server(app, host=_HOST, port=port)
+        listener.make_room = self._server.make_room
         self._thread = threading.Thread(
             target=self._server.run, args=([listener],), name="framedex-server", daemon=True
         )  # fmt: skip

@@ -1,7 +1,10 @@
 """The page of the API's documentation: Swagger UI with local files."""
 
+import json
+import threading
 from pathlib import Path
 
+import anyio
 import fastapi_offline
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
@@ -60,6 +63,19 @@ def add_documentation(app: FastAPI) -> None:
     async def style(_request: Request) -> Response:
         return Response(_STYLE, media_type="text/css")
 
+    making, made = threading.Lock(), list[bytes]()
+
+    def description() -> bytes:
+        with making:  # it takes seconds, and is large: made once, and not in the thread of the event loop
+            if not made:
+                made.append(json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode())
+        return made[0]
+
+    async def schema(_request: Request) -> Response:
+        content = made[0] if made else await anyio.to_thread.run_sync(description)
+        return Response(content, media_type="application/json")
+
+    app.add_route("/api/v1/openapi.json", schema)
     app.add_route("/api/v1/docs", page)
     app.add_route("/api/v1/docs/page.css", style)
     app.add_route("/api/v1/docs/start.js", start)

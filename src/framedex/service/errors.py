@@ -16,6 +16,8 @@ from framedex.errors import CODES, Error, NotAuthenticated, TooManyAttempts, Wor
 logger = logging.getLogger("framedex.service")
 
 INTERNAL = "Internal server error"
+_NO_JSON = "The body is not valid JSON"
+_UNREADABLE = "There was an error parsing the body"  # the framework's word for JSON that is too deep, or no UTF-8
 _NOT_WRITABLE = "The workspace cannot be written at present"
 _STATUSES: Mapping[str, int] = {
     "not_authenticated": 401,
@@ -132,13 +134,17 @@ def _sentence(problem: dict[str, Any]) -> str:
     if problem["type"] == "missing":
         return f"Field '{name}' is required" if name else "The request needs a body"
     if problem["type"] == "json_invalid":
-        return "The body is not valid JSON"
+        return _NO_JSON
     reason = str(problem["msg"]).removeprefix("Value error, ")
     return f"Invalid value for '{name}': {reason}" if name else f"Invalid body: {reason}"
 
 
 async def _of_framework(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException), "the handler of the framework's errors"
-    sentence = "The request is too large" if error.status_code == 413 else str(error.detail)
-    code = _CODES.get(error.status_code, "error")
-    return error_response(request, error.status_code, sentence, code, headers=dict(error.headers or {}))
+    sentence, status = str(error.detail), error.status_code
+    if status == 413:
+        sentence = "The request is too large"
+    if (status, sentence) == (400, _UNREADABLE):
+        status, sentence = 422, _NO_JSON
+    code = _CODES.get(status, "error")
+    return error_response(request, status, sentence, code, headers=dict(error.headers or {}))

@@ -54,16 +54,16 @@ def identify(request: Request, state: ServiceState, *, signed: bool = False, is_
     raise NotAuthenticated("Not authenticated")
 
 
-def check_origin(request: Request, state: ServiceState, *, has_cookie: bool) -> None:
+def check_origin(request: Request, state: ServiceState) -> None:
     """Check that no page of another site makes a request that changes something.
 
-    Browsers say it in ``Sec-Fetch-Site`` and ``Origin``. A request with a session's cookie must say it; other clients,
-    such as ``curl``, need no header.
+    Browsers say it in ``Sec-Fetch-Site``, ``Origin`` or ``Referer``. Other clients, such as ``curl``, need no header. A
+    browser says nothing as it follows a link to a service without TLS from a page that hides its address; then it asks
+    for a page, which is nothing that changes something.
 
     Args:
         request: the request.
         state: the running service.
-        has_cookie: whether a cookie may be what authenticates the request.
 
     Raises:
         Refusal: another site makes it.
@@ -75,7 +75,7 @@ def check_origin(request: Request, state: ServiceState, *, has_cookie: bool) -> 
     elif source is not None:
         is_own = _origin_of(source) in own_origins(request, state)
     else:
-        is_own = not (has_cookie and COOKIE in request.cookies and not state.auth_off)
+        is_own = COOKIE not in request.cookies or "text/html" not in request.headers.get("accept", "")
     if not is_own and _origin_of(source or "") not in state.settings.cors_origins:
         raise Refusal(403, "Cross-site request refused", "forbidden")
 

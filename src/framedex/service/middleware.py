@@ -1,13 +1,12 @@
 """The outermost layer: request ids, the host, security headers, a line in the log, an answer to each fault."""
 
 import asyncio
-import json
 import logging
 import re
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +27,7 @@ _HEADERS = (
 )
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 _STOPS = "The service stops; try again later"
+_FIRST_PART = 2**14  # bytes of a body that must be there before anything is done for it
 _LONGEST_PATH = 1000  # characters of a path in a line of the log
 Observer = Callable[[str, str, int, float], None]
 """Takes the method, the route, the status and the seconds of a request."""
@@ -50,6 +50,10 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if _has_body(scope):
+            if (with_first_part := await _with_first_part(receive)) is None:
+                return
+            receive = with_first_part
         request_id, began, status = str(uuid.uuid4()), time.perf_counter(), 0
         scope.setdefault("state", {})["request_id"] = request_id
         is_head, method = scope["method"] == "HEAD", scope["method"]
@@ -89,9 +93,43 @@ class RequestMiddleware:
 
     def _refuses(self, scope: Scope) -> bool:
         state, host = self._state, _host_of(scope)
-        if host is None:
-            return True
-        return not host_is_allowed(state.settings, host, bound=state.bound, auth_off=state.auth_off)
+        if host is not None and host_is_allowed(state.settings, host, bound=state.bound):
+            return False
+        logger.info("a request to the host %.100r is refused; FRAMEDEX_ALLOWED_HOSTS names further hosts", host)
+        return True
+
+
+def _has_body(scope: Scope) -> bool:
+    """Return whether a request has a body whose first part is to be waited for.
+
+    A client that asks before it sends a long one is answered before.
+    """
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"0" if b"transfer-encoding" not in headers else b"")
+    is_long = len(length) > len(str(_FIRST_PART)) or not length.isdigit() or int(length) > _FIRST_PART
+    return length != b"0" and not (is_long and b"expect" in headers)
+
+
+async def _with_first_part(receive: Receive) -> Receive | None:
+    """Wait for the first part of a body, or the whole of a short one; return what gives it, and then the rest.
+
+    A client that sends a few bytes and then waits costs no check, no thread and no line of the log. None for a client
+    that leaves before.
+    """
+    messages, size = deque[Message](), 0
+    while size < _FIRST_PART:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        messages.append(message)
+        size += len(message.get("body", b""))
+        if not message.get("more_body", False):
+            break
+
+    async def replay() -> Message:
+        return messages.popleft() if messages else await receive()
+
+    return replay
 
 
 def _host_of(scope: Scope) -> str | None:
@@ -126,23 +164,4 @@ def _log_request(scope: Scope, method: str, status: int, seconds: float, request
         "ms": round(1000 * seconds, 1),
         "client": client[0] if client else None,
     }
-    logger.info("%s %s %s", method, path, status, extra={"fields": fields})
-
-
-class JsonFormatter(logging.Formatter):
-    """A formatter of log records as one line of JSON each."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return a record as JSON: time, level, logger, message, and further fields."""
-        line: dict[str, Any] = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": record.getMessage(),
-            **getattr(record, "fields", {}),
-        }
-        if hasattr(record, "request_id"):
-            line["request_id"] = record.request_id
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+    logger.info("%s %s %s", method, path, status, extra={"fields": fields, "is_request": True})

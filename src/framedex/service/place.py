@@ -1,23 +1,31 @@
 """The place of the one server of a workspace: its lock, its address, and the socket at which it listens."""
 
+import errno
 import json
+import logging
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from framedex.core.atomic import atomic_file
 from framedex.errors import Conflict, InvalidInput
 
+logger = logging.getLogger("framedex.service")
+
 _ADDRESS = "service.json"
 _LOCK = "service.lock"
 _BACKLOG = 2048  # as of uvicorn
 _START_S = 20.0  # a server writes its address within this time
 _PAUSE_S = 0.05
+_AT_ONCE = 16  # connections that are taken in a turn of the loop
+_REST_S = 0.9  # less than the second after which the loop tries again
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @contextmanager
@@ -72,8 +80,43 @@ def _read_address(folder: Path) -> str | None:
     return None
 
 
+class ListeningSocket(socket.socket):
+    """A socket that listens, and takes few connections in a turn of the loop, so that requests come to theirs.
+
+    Attributes:
+        make_room: ends connections where there are no file descriptors left, and returns their number.
+    """
+
+    make_room: Callable[[], int] = staticmethod(lambda: 0)
+    _n_taken = 0
+    _rests_until = 0.0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Return a connection with the address of its client.
+
+        Raises:
+            BlockingIOError: there is none at present, or it is to be taken in another turn.
+            OSError: there are no file descriptors; the loop tries again after a second.
+        """
+        if self._n_taken >= _AT_ONCE or time.monotonic() < self._rests_until:
+            self._n_taken = 0
+            raise BlockingIOError
+        self._n_taken += 1
+        try:
+            return super().accept()
+        except OSError as error:
+            self._n_taken = 0
+            if error.errno not in _NO_DESCRIPTORS:
+                raise
+            logger.error("a connection cannot be taken: %s", error.strerror)
+            if self.make_room():
+                raise BlockingIOError from None
+            self._rests_until = time.monotonic() + _REST_S  # the loop goes on to try, for each that may wait
+            raise
+
+
 @contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[ListeningSocket]:
     """Yield a socket that listens at an address, and close it at the end.
 
     Args:
@@ -85,7 +128,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol, asyncio sends short answers at once; without, each waits 40 ms for an acknowledgement.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    with ListeningSocket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, port))

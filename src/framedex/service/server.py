@@ -1,7 +1,9 @@
 """The server: one process that serves a workspace until it is stopped."""
 
+import asyncio
 import logging
 import signal
+import socket
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +19,10 @@ from framedex.api.workspace import Workspace
 from framedex.errors import EmptyResultWarning, InvalidInput
 from framedex.hub import Hub
 from framedex.service.app import create_app
-from framedex.service.middleware import JsonFormatter
+from framedex.service.connections import ClientConnection, Connections, raise_descriptor_limit
+from framedex.service.logs import set_up_logs
 from framedex.service.place import listening, only_server, write_address
-from framedex.service.protocol import MAX_HEAD_BYTES, JsonProtocol
+from framedex.service.protocol import JsonProtocol
 from framedex.service.settings import OidcSettings, ServiceSettings, alert_targets, auth_is_off, is_loopback
 from framedex.service.state import ServiceState
 
@@ -27,19 +30,77 @@ logger = logging.getLogger("framedex.service")
 
 _STOPPED = "the service stopped"
 _GRACE_S = 2
+_LOOK, _LOG = 2, 10  # tenths of a second between two looks for overdue connections, and between lines about them
 _KEPT_S = 75  # longer than proxies keep their connections: else a request meets the end of its connection
 
 
-class _Server(uvicorn.Server):
-    """A server whose streams end as soon as it is told to stop, so that it stops at once.
+class Server(uvicorn.Server):
+    """A server of an application, whose connections are bounded in number and in the time that clients take.
+
+    Its streams end as soon as it is told to stop, so that it stops at once.
 
     Args:
-        config: the configuration.
+        app: the application.
+        host: the address at which it listens.
+        port: the port.
+        on_stop: called once it is told to stop by a signal.
     """
+
+    def __init__(self, app: FastAPI, *, host: str, port: int, on_stop: Callable[[], None] = lambda: None) -> None:
+        self._state: ServiceState = app.state.service
+        self._guard: Connections | None = None
+        self._on_stop = on_stop
+        super().__init__(
+            uvicorn.Config(
+                app,
+                host=host,
+                port=port,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_S,
+                timeout_keep_alive=_KEPT_S,
+                http=partial(JsonProtocol, guard=self._guard_of),  # type: ignore[arg-type] # it is only called
+                ws="none",
+                proxy_headers=False,
+            )
+        )
+
+    def _guard_of(self, connections: set[ClientConnection]) -> Connections:
+        if self._guard is None:
+            settings = self._state.settings
+            self._guard = Connections(
+                connections, head_timeout_s=settings.head_timeout_s, body_timeout_s=settings.body_timeout_s
+            )
+        return self._guard
+
+    def make_room(self) -> int:
+        """End connections of slow clients, as there are no file descriptors left; return their number."""
+        return 0 if self._guard is None else self._guard.make_room(asyncio.get_running_loop().time())
+
+    async def on_tick(self, counter: int) -> bool:
+        """Do what is done every tenth of a second; return whether the server is to stop."""
+        if self._guard is not None:
+            try:
+                if counter % _LOOK == 0:
+                    self._guard.end_overdue(asyncio.get_running_loop().time())
+                if counter % _LOG == 0:
+                    self._guard.write_log()
+            except Exception:  # the server goes on
+                logger.exception("overdue connections cannot be ended")
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; slow clients are not waited for."""
+        if self._guard is not None:
+            self._guard.end_waiting(asyncio.get_running_loop().time())
+            self._guard.write_log()
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop after a signal."""
-        self.config.app.state.service.stopping.set()  # type: ignore[union-attr] # the application
+        self._on_stop()
+        self._state.stopping.set()
         super().handle_exit(sig, frame)
 
 
@@ -55,6 +116,7 @@ def serve(
     announce: Callable[[str], None],
     warn: Callable[[str], None],
     log_level: str | None = None,
+    on_stop: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a workspace until a signal ends it.
 
@@ -71,6 +133,7 @@ def serve(
         announce: takes the URL once requests are answered.
         warn: takes a sentence about what may be unsafe.
         log_level: of the logs, where the settings name none.
+        on_stop: called once a signal tells the server to stop.
 
     Raises:
         Conflict: another server serves the workspace; the message has its address.
@@ -78,6 +141,7 @@ def serve(
         WorkspaceError: the folder or its databases cannot be used.
     """
     warnings.filterwarnings("ignore", category=EmptyResultWarning)  # answers have these as a field
+    raise_descriptor_limit()
     with (
         only_server(folder),
         listening(host, port) as listener,
@@ -90,33 +154,19 @@ def serve(
         _warn(settings, host, hub, warn)
         _create_admin(settings, hub, auth_off=auth_is_off(settings, host))
         app = create_app(workspace, hub, settings, host=host, oidc=oidc, on_stop=partial(_close, workspace, hub))
-        config = server_config(app, host=host, port=port)
         write_address(folder, url)
         set_up_logs(log_level)
         if not workspace.read_only:
             workspace.retry_interrupted()
         _invite_admin(app.state.service, url, warn)
-        server = _Server(config)
+        # Before the first connection: an import that fails half-way, as there are no descriptors left, cannot be tried
+        # again in the same process.
+        workspace.load_engines()
+        server = Server(app, host=host, port=port, on_stop=on_stop)
+        listener.make_room = server.make_room
         with _signals_end(server):
             announce(url)
             server.run(sockets=[listener])
-
-
-def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
-    """Return the configuration of a server of an application."""
-    return uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE_S,
-        timeout_keep_alive=_KEPT_S,
-        http=JsonProtocol,
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-        proxy_headers=False,
-    )
 
 
 def _close(workspace: Workspace, hub: Hub) -> None:
@@ -177,22 +227,11 @@ def _warn(settings: ServiceSettings, host: str, hub: Hub, warn: Callable[[str], 
     if auth_is_off(settings, host):
         if not is_loopback(host):
             warn(f"authentication is off: who reaches {host} can see and change everything")
-    elif not hub.users.count() and settings.admin_password is None:
-        warn("there are no users yet; create one: framedex users create --admin NAME")
-
-
-def set_up_logs(level: str | None) -> None:
-    """Write the logs of the service and of the library as lines of JSON to the standard error.
-
-    Args:
-        level: where the settings, applied when the workspace was opened, name none; None for INFO.
-    """
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter())
-    for name in ("framedex", "uvicorn"):
-        each = logging.getLogger(name)
-        each.handlers[:] = [handler]
-        each.propagate = False
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    if logging.getLogger("framedex").level == logging.NOTSET:
-        logging.getLogger("framedex").setLevel(level or logging.INFO)
+    else:
+        if not hub.users.count() and settings.admin_password is None:
+            warn("there are no users yet; create one: framedex users create --admin NAME")
+        if settings.public_url is not None and not settings.trusted_proxies:
+            warn(
+                "FRAMEDEX_PUBLIC_URL names a proxy, and FRAMEDEX_TRUSTED_PROXIES does not: all users have the address "
+                "of the proxy, so failed log-ins of one let the others wait"
+            )

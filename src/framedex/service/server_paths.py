@@ -1,4 +1,4 @@
-"""Paths of the server in messages for users of other machines."""
+"""Paths of the server in messages for users, who may be on other machines."""
 
 import re
 

@@ -46,23 +46,20 @@ def auth_is_off(settings: ServiceSettings, host: str) -> bool:
     return is_loopback(host) if settings.disable_auth is None else settings.disable_auth
 
 
-def host_is_allowed(settings: ServiceSettings, host: str, *, bound: Sequence[str], auth_off: bool) -> bool:
+def host_is_allowed(settings: ServiceSettings, host: str, *, bound: Sequence[str]) -> bool:
     """Return whether the header ``Host`` of a request names this service, and not a page that rebinds its name.
 
-    Without log-ins, other names than those of this machine could be an attacker's: see DNS rebinding. Plain addresses
-    cannot be rebound.
+    Other names than those of this machine could be an attacker's: see DNS rebinding; and they would stand in links of
+    answers. Plain addresses cannot be rebound.
 
     Args:
         settings: the settings.
         host: the name in the header, without the port, in lower case.
         bound: the addresses at which the service listens.
-        auth_off: whether requests need no credentials.
     """
     public = urlsplit(settings.public_url or "").hostname
     if host in (*bound, *settings.allowed_hosts, public) or is_loopback(host):
         return True
-    if not auth_off:
-        return public is None and not settings.allowed_hosts
     try:
         ip_address(host.strip("[]"))
     except ValueError:

@@ -129,6 +129,20 @@ class ServiceSettings(EnvironmentSettings):
         gt=0,
         le=3600,
     )
+    head_timeout_s: float = define(
+        Group.SERVICE,
+        "seconds within which the line and the headers of a request must be complete",
+        default=10.0,
+        gt=0,
+        le=3600,
+    )
+    body_timeout_s: float = define(
+        Group.SERVICE,
+        "seconds within which the body of a request must make progress; an answer ten times as long",
+        default=30.0,
+        gt=0,
+        le=3600,
+    )
     on_alert_command: str | None = define(
         Group.SERVICE,
         "program with its arguments that gets each alert of a saved view as JSON on its standard input",

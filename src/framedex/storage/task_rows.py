@@ -112,12 +112,14 @@ def request_abort(connection: sa.Connection, task_id: str) -> TaskRecord:
     """Request that the process of a task aborts it; return the task, which still runs.
 
     Raises:
-        Conflict: the task has already ended.
+        Conflict: the task has already ended, or is being aborted.
         NotFound: no task has that id.
     """
     record = get_task(connection, task_id)
     if record.status.final:
         raise Conflict(f"task {task_id} cannot be aborted: it is {record.status}")
+    if is_abort_requested(connection, task_id):
+        raise Conflict(f"task {task_id} cannot be aborted: it is being aborted already")
     connection.execute(tasks.update().where(tasks.c.id == task_id).values(abort_requested=True))
     return record
 

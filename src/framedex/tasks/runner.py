@@ -51,7 +51,7 @@ class Run:
         self._heartbeat_s = heartbeat_s
         self.progress = TaskProgress(save=self.save, commit=self.commit_part)
         self.future: Future[None] = Future()
-        self._catalog, self._committing = catalog, False
+        self._catalog, self._committing, self._aborting = catalog, False, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
         self._unwritten: tuple[TaskStatus, str, str] | None = None
 
@@ -177,12 +177,14 @@ class Run:
         """Stop before the commit phase and wait for the end.
 
         Raises:
-            Conflict: the task has ended or is in its commit phase.
+            Conflict: the task has ended, is in its commit phase, or is being aborted.
         """
         with self._lock:
-            if self._committing or self.future.done():
-                state = "done" if self.future.done() else "in its commit phase"
+            if self._committing or self._aborting or self.future.done():
+                is_done = self.future.done()
+                state = "done" if is_done else "in its commit phase" if self._committing else "being aborted already"
                 raise Conflict(f"task {self.task_id} cannot be aborted: it is {state}")
+            self._aborting = True
             self.progress.cancel()
         self.stop()
 

@@ -132,7 +132,7 @@ class Task:
         """Stop the task before its commit phase and return its record, status ABORTED.
 
         Raises:
-            Conflict: the task has ended or is in its commit phase.
+            Conflict: the task has ended, is in its commit phase, or is being aborted.
             WorkspaceError: the task has ended, and the catalog cannot be written.
 
         Examples:

@@ -337,10 +337,10 @@ def test_full_text__processes(tmp_path: Path) -> None:
 
 
 def test_full_text__bad_input(tmp_path: Path) -> None:
-    """An invalid query or language is refused before any work."""
+    """A query that is too long and an invalid language are refused before any work."""
     media = written(tmp_path, captions(["a dog"]))
-    with pytest.raises(InvalidInput, match="never closed"):
-        find(media, '"dog', tmp_path / "cache")
+    with pytest.raises(InvalidInput, match="may have 10,000 characters"):
+        find(media, "dog " * 2501, tmp_path / "cache")
     with pytest.raises(InvalidInput, match="no language 'dogs'"):
         find(media, "dog", tmp_path / "cache", language="dogs")
     assert not (tmp_path / "cache").exists()

@@ -284,7 +284,8 @@ def test_claims__of_other_types(serve: Serve, provider: HostileProvider, claims:
 def test_logout__ends_both_sessions(client: Client, provider: HostileProvider) -> None:
     """The session here ends at once, and the answer says where the browser ends that of the provider."""
     log_in(client, provider)
-    assert refusal(client.post(LOGOUT)) == (403, "Cross-site request refused")
+    evil = {"Sec-Fetch-Site": "cross-site"}
+    assert refusal(client.post(LOGOUT, headers=evil)) == (403, "Cross-site request refused")
     answer = client.post(LOGOUT, headers=OWN)
     assert answer.json() == {
         "message": "Logged out successfully",

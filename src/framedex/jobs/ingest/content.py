@@ -193,7 +193,7 @@ def _open_files(
     check_not_empty(files, path)
     is_folder = isinstance(files, FolderSource)
     if is_folder:
-        annotations = read_annotations(files.root, allowed, class_folders=class_folders)
+        annotations = read_annotations(files.root, allowed, class_folders=class_folders, is_strict=False)
     else:
         annotations = _list_annotations(files) if isinstance(files, ListSource) else Annotations()
     boxes = tuple(find_box_sources(files.root, allowed=allowed)) if is_folder else ()

@@ -64,7 +64,9 @@ class UploadSource(Source):
 
     def annotations(self) -> Annotations:
         """Return the labels and captions of the annotation files in an archive."""
-        return read_annotations(str(self._folder))
+        annotations = read_annotations(str(self._folder), is_strict=False)
+        annotations.ignored.clear()  # beside them the folder has the lists of the upload alone
+        return annotations
 
     def boxes(self) -> list[BoxSource]:
         """Return the annotation files with bounding boxes in an archive."""
@@ -119,20 +121,12 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
             raise InvalidInput(
                 f"no images in the archive {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "")
             )
-        _check_annotations(upload.folder, str(path))
         return _settle(upload, dataset, +skipped)
 
 
 def _write_annotations(folder: Path, member: ArchiveMember) -> None:
     with (folder / member.name).open("wb") as file:
         file.writelines(member.parts)
-
-
-def _check_annotations(folder: Path, archive: str) -> None:
-    try:
-        read_annotations(str(folder))
-    except InvalidInput as error:
-        raise InvalidInput(str(error).replace(str(folder), archive)) from None
 
 
 def _settle(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSource:

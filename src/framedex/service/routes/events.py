@@ -32,7 +32,7 @@ class _Changes(EventStream):
     def take(self) -> Sequence[bytes]:
         assert self._listener is not None, "the stream is open"
         self._listener.actor = self.actor
-        return [event(each.name, _shown(each, is_local=self.actor.is_local)) for each in self._listener.take()]
+        return [event(each.name, _shown(each)) for each in self._listener.take()]
 
 
 async def _open_stream(request: Request, service: Service) -> AsyncIterator[EventStream]:
@@ -50,9 +50,7 @@ async def event_stream(stream: Annotated[Any, Depends(_open_stream)]) -> EventSt
     return EventStreamResponse(stream)
 
 
-def _shown(found: Event, *, is_local: bool) -> dict[str, Any]:
-    """Return the data of an event; to users of other machines messages do not tell where files of the server are."""
-    if is_local:
-        return found.data
+def _shown(found: Event) -> dict[str, Any]:
+    """Return the data of an event; its messages do not tell where files of the server are."""
     messages = {name: without_folders(found.data[name]) for name in _MESSAGES if found.data.get(name)}
     return {**found.data, **messages}

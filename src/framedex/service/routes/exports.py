@@ -71,8 +71,8 @@ def start_export_by_filter(
     service: Service,
     actor: CurrentActor,
     dataset: OpenedDataset,
+    export_format: _Format,
     file_name: _FileName = None,
-    export_format: _Format = "json",
     include_images: bool = False,
     entity_type: EntityType = EntityType.IMAGES,
     vql: _Vql = None,
@@ -133,7 +133,7 @@ def exports_of_dataset(
     """Return the exports of a dataset whose files are kept, the newest first: one's own, and for admins all."""
     return [
         ListedExport(
-            **dict(_shown(record, file.file_name, links, is_local=actor.is_local)), file_name=file.file_name,
+            **dict(_shown(record, file.file_name, links)), file_name=file.file_name,
             size_bytes=size, expires_at=file.expires_at,
         )
         for record, file, size in service.hub.exports.of_dataset(actor, dataset.id)
@@ -152,7 +152,7 @@ def get_export_status(
 ) -> ExportRecord:
     """Return the state of an export; once it is complete, with a URI whose signature is new each time."""
     record, name = service.hub.exports.get(actor, dataset.id, export_task_id)
-    return _shown(record, name, links, is_local=actor.is_local)
+    return _shown(record, name, links)
 
 
 @router.get("/dataset/{dataset_id}/export", response_class=Response)
@@ -179,9 +179,9 @@ def _media_url(dataset_id: str) -> str:
     return f"/api/v1/dataset/{dataset_id}/media/{{media_id}}/file"
 
 
-def _shown(record: ExportRecord, file_name: str, links: Links, *, is_local: bool) -> ExportRecord:
+def _shown(record: ExportRecord, file_name: str, links: Links) -> ExportRecord:
     uri = None
     if record.status is ExportStatus.COMPLETED:
         uri = links.path(f"/cdn/{record.dataset_id}/exports/{record.id}/{file_name}")
-    message = record.result_message if is_local else without_folders(record.result_message)
+    message = without_folders(record.result_message)
     return record.model_copy(update={"download_uri": uri, "result_message": message})

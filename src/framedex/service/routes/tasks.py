@@ -44,7 +44,7 @@ def get_tasks(
         "page_size": page_size,
     }  # fmt: skip
     found = service.hub.tasks.search(actor, **query)
-    return found.model_copy(update={"tasks": [_shown(each, is_local=actor.is_local) for each in found.tasks]})
+    return found.model_copy(update={"tasks": [_shown(each) for each in found.tasks]})
 
 
 @router.get("/tasks/filters")
@@ -58,27 +58,25 @@ def get_task_filters(
 
 @router.post("/tasks/{task_id}/abort")
 @needs(Action.TASK_ABORT)
-def post_task_abort(task_id: str, task: OpenedTask, actor: CurrentActor) -> TaskRecord:
+def post_task_abort(task_id: str, task: OpenedTask) -> TaskRecord:
     """Abort a task, and wait until it has ended."""
-    return _shown(task.abort(), is_local=actor.is_local)
+    return _shown(task.abort())
 
 
 @router.post("/tasks/{task_id}/retry")
 @needs(Action.TASK_RETRY, invalid_status=400)
-def post_task_retry(task_id: str, task: OpenedTask, actor: CurrentActor) -> TaskRecord:
+def post_task_retry(task_id: str, task: OpenedTask) -> TaskRecord:
     """Run a task that failed or was aborted again."""
     try:
         task.retry()
     except NotFound as error:  # the dataset that an enrichment began with
         raise NotRetryable(str(error)) from None
     started = {"status": TaskStatus.INITIALIZING, "status_message": "starting", "error_message": None, "end_time": None}
-    return _shown(task.record.model_copy(update=started), is_local=actor.is_local)
+    return _shown(task.record.model_copy(update=started))
 
 
-def _shown(record: TaskRecord, *, is_local: bool) -> TaskRecord:
-    """Return a record whose messages do not tell users of other machines where files of the server are."""
-    if is_local:
-        return record
+def _shown(record: TaskRecord) -> TaskRecord:
+    """Return a record whose messages do not tell where files of the server are."""
     message, error = without_folders(record.status_message), record.error_message
     changes = {"status_message": message, "error_message": None if error is None else without_folders(error)}
     return record.model_copy(update=changes)

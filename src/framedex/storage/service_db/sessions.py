@@ -196,7 +196,7 @@ def failures(connection: sa.Connection, username_hash: bytes, ip: str) -> tuple[
 
 
 def failures_from(connection: sa.Connection, ip: str, since: datetime) -> tuple[int, datetime | None]:
-    """Return the number of failed log-ins from an address in its present period, and the time when that began.
+    """Return the number of failed log-ins from an address in its present period, and the time of the last one.
 
     Args:
         connection: of the service's database.
@@ -204,7 +204,10 @@ def failures_from(connection: sa.Connection, ip: str, since: datetime) -> tuple[
         since: a period that began before this time is over.
     """
     count, start = failures(connection, _ALL_NAMES, ip)
-    return (count, start) if start is not None and start > since else (0, None)
+    if start is None or start <= since:
+        return 0, None
+    last = sa.select(sa.func.max(login_failures.c.last_at)).where(login_failures.c.ip == ip[:45])
+    return count, connection.execute(last).scalar_one()
 
 
 def add_failure(connection: sa.Connection, username_hash: bytes, ip: str, time: datetime, since: datetime) -> None:
