@@ -321,7 +321,7 @@ def test_truncated__other_formats(file_format: str) -> None:
         (b"", "the file is empty"),
         (bytes(1000), "only zero bytes"),
         (b"These are words, not an image.", "not an image of a supported format"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image of a supported format"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "it is an SVG drawing"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "not an image of a supported format"),
         (b"\xff\xd8", "beginning is damaged"),
         (b"\xff\xd8\xff", "beginning is damaged"),
