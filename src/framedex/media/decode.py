@@ -102,6 +102,12 @@ class PixelBudget:
         self._reserved, self._changed = 0, threading.Condition()
         self._waiting: deque[object] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """The number of images that wait."""
+        with self._changed:
+            return len(self._waiting)
+
     def _is_turn(self, me: object, pixels: int) -> bool:
         is_next = self._waiting[0] is me
         return is_next and (self._reserved == 0 or self._reserved + pixels <= self._limit)
@@ -260,7 +266,7 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
     try:
         with _open(_slimmed(data)[0]) as image:
             check_size(image.width, image.height, max_pixels)
-            is_turned = _orientation(image) >= _TRANSPOSED
+            is_turned = image.format != "TIFF" and _orientation(image) >= _TRANSPOSED  # Pillow has turned those
             return (image.height, image.width) if is_turned else (image.width, image.height)
     except CannotDecode as error:
         if error.fault != "not_supported" or not data.startswith(tiff.SIGNATURES):

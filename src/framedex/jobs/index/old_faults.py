@@ -1,5 +1,6 @@
 """Kinds of the reasons why files are not decoded, for rows of older versions, which stored the reasons alone."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,13 +20,16 @@ from framedex.storage.sql import Sql
 from framedex.storage.table_versions import Table
 
 _STAGE = "reading files that were not decoded"
+_DAMAGE = re.compile("truncated|broken data stream|the file is empty|holds only zero bytes", re.I)
+"""Words of older versions that tell damage."""
 _FAULT = pa.schema([OF_FAULTS.field("fault")])
 
 
 def add_faults(job: JobContext, table: Table, progress: Progress, roots: Sequence[str]) -> Table:
     """Read the files of rows that have an error of no kind, and write the kind; return the table at its new version.
 
-    A file that can be decoded by now counts as not supported by the version that has read it.
+    A file that can be decoded by now counts as not supported by the version that has read it. Of a file that is gone,
+    the reason tells whether it was damaged.
 
     Args:
         job: the context of the job.
@@ -72,5 +76,5 @@ def _fault(job: JobContext, media: Media, row: dict[str, Any]) -> Fault:
     except CannotDecode as error:
         return error.fault
     except (NotFound, Unavailable):
-        return "unreadable"
+        return DAMAGED if _DAMAGE.search(row["error"]) else "unreadable"
     return "not_supported" if image.damage is None else DAMAGED
