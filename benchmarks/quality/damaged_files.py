@@ -3,7 +3,7 @@
 Photos are encoded by each encoder, and cut at several shares of their bytes; the rest is missing, or zeros, as after an
 interrupted copy into a file of the final size. A cut file is silent if it is decoded without a word of damage. Intact
 files are those of all encoders and of the odd ways in which programs write files. Uncompressed files whose end is
-zeros are counted apart: they cannot be told from pictures with a black part.
+zeros are counted apart: they cannot be told from images with a black part.
 """
 
 import io
@@ -82,7 +82,7 @@ def with_thumbnail(image: Image.Image) -> bytes:
 
 
 def with_other(image: Image.Image) -> bytes:
-    """Return an MPO file of two pictures."""
+    """Return an MPO file of two images."""
     file = io.BytesIO()
     image.save(file, "MPO", save_all=True, append_images=[image.resize((64, 48))])
     return file.getvalue()
@@ -105,7 +105,7 @@ INTACT: dict[str, Encode] = {
 
 
 def drawings() -> Iterator[Image.Image]:
-    """Yield pictures whose coded data has long runs of zeros."""
+    """Yield images whose coded data has long runs of zeros."""
     for side in (1, 8, 64, 250, 1000):
         for colour in ("black", "white", "teal"):
             yield Image.new("RGB", (side, side), colour)

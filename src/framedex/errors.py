@@ -224,7 +224,7 @@ class CannotDecode(Error):
         ...     ds.read(ds.media_id("broken.jpg"))
         ... except framedex.CannotDecode as error:
         ...     print(error.fault, error, sep=": ")
-        damaged: '.../broken.jpg' cannot be shown: it ends early: ... % of the picture is there
+        damaged: '.../broken.jpg' cannot be shown: it ends early: ... % of the image is there
     """
 
     def __init__(self, reason: str, fault: Fault = "damaged") -> None:

@@ -134,7 +134,7 @@ def test_jpeg__intact(name: str, change: Callable[[bytes], bytes]) -> None:
 
 @pytest.mark.parametrize("side", [8, 64, 512])
 def test_jpeg__uniform_without_its_end_marker(side: int) -> None:
-    """A uniform picture needs the zeros at the end of its data."""
+    """A uniform image needs the zeros at the end of its data."""
     data = encode(flat((255, 255, 255), width=side, height=side), "JPEG", optimize=True)
     assert fault_of(data[:-2]) is None
     assert fault_of(encode(flat((0, 0, 0), width=side, height=side), "WEBP")) is None
@@ -183,11 +183,11 @@ def test_tiff__missing_strips() -> None:
         filled[offsets[number] : offsets[number] + sizes[number]] = bytes(sizes[number])
     assert fault_of(data) is None
     assert fault_of(bytes(filled)) == (
-        "damaged", "2 of 10 strips are missing or incomplete: 80 % of the picture is there"
+        "damaged", "2 of 10 strips are missing or incomplete: 80 % of the image is there"
     )  # fmt: skip
     without = data.replace(struct.pack("<10I", *offsets), struct.pack("<10I", *offsets[:5], *[0] * 5))
     assert fault_of(without) == (
-        "damaged", "5 of 10 strips are missing or incomplete: 50 % of the picture is there"
+        "damaged", "5 of 10 strips are missing or incomplete: 50 % of the image is there"
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from framedex import Dataset
-from framedex.issue_types import built_in_types
+from framedex.issue_types import FAULTS, built_in_types
 from framedex.media.decode import shared_budget
 from framedex.records import DUPLICATE_LEVELS
 from framedex.service.settings import ServiceSettings
@@ -191,8 +191,9 @@ def test_explore__vql_that_is_refused(
 
 def test_explore__issues_of_the_interface(served: Serving, dataset: Dataset) -> None:
     """Each issue type has its name on the wire, and is a value of the filter."""
-    assert {issue.name for issue in built_in_types()} == set(ISSUES.split())
-    for name in ISSUES.split():
+    ours = {issue.name for issue in FAULTS.values()}
+    assert {issue.name for issue in built_in_types()} == set(ISSUES.split()) | ours
+    for name in {*ISSUES.split(), *ours}:
         element = {"issues": {"op": "issue", "value": name, "mode": "in"}}
         assert filtered(served, dataset, element).status_code == 200, name
     assert DUPLICATE_LEVELS == (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)

@@ -26,7 +26,7 @@ from framedex.core.forks import cached_property, renew_after_forks
 from framedex.errors import CannotDecode
 from framedex.media import jpeg, jpeg_ends, png, tiff
 from framedex.media.file_ends import check_end, check_strips
-from framedex.media.file_kinds import name_of
+from framedex.media.file_kinds import file_kind
 
 _GIF_PIXELS_PER_BYTE = 2731
 _SAMPLE = 100
@@ -469,7 +469,7 @@ def _decode_tiff(data: bytes, max_pixels: int, detail: int | None, budget: Budge
     directory = tiff.read_directory(data)
     check_size(directory.width, directory.height, max_pixels)
     with reserve_pixels(budget, directory.width * directory.height):
-        values = tiff.read_values(data, directory)
+        values = tiff.decode_values(data, directory)
         pixels = _upright(_scaled(values), directory.orientation)
         small, sample = reduced(pixels, detail), subsample(pixels)
         larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
@@ -571,7 +571,7 @@ def _unidentified(data: bytes, refusal: Exception | None) -> CannotDecode:
         return CannotDecode("HEIC needs the extra: pip install 'framedex[heif]'", "not_supported")
     if not data.strip(b"\0"):
         return CannotDecode("the file holds only zero bytes")
-    if (name := name_of(data)) is not None:
+    if (name := file_kind(data)) is not None:
         return CannotDecode(f"it is {name}", "not_supported")
     if refusal is not None and (error := _error_of(refusal)).fault == "not_supported":
         return error

@@ -1,4 +1,4 @@
-"""Checks that files of formats other than JPEG and PNG hold all data of their picture.
+"""Checks that files of formats other than JPEG and PNG hold all data of their image.
 
 A copy that was interrupted leaves a file that ends early, or whose end has zeros. The coders of WebP, AVIF, HEIC and
 JPEG 2000 have no checksum, so decoders take zeros for pixels. The coded data of an image does not end with many zeros.
@@ -29,7 +29,7 @@ class _Part(NamedTuple):
 
 
 def check_end(data: bytes) -> None:
-    """Check that a WebP, AVIF, HEIC or JPEG 2000 file has all coded data of its picture, and a TIFF file its directory.
+    """Check that a WebP, AVIF, HEIC or JPEG 2000 file has all coded data of its image, and a TIFF file its directory.
 
     Raises:
         CannotDecode: the file ends early, or its end is filled with zeros.
@@ -76,7 +76,7 @@ def check_strips(tags: Mapping[int, Any], data: bytes) -> None:
         unit = "strips" if names[0] == _OFFSETS[0] else "tiles"
         raise CannotDecode(
             f"{missing:,} of {len(parts):,} {unit} are missing or incomplete: "
-            f"{100 * sum(there) / len(there):.0f} % of the picture is there"
+            f"{100 * sum(there) / len(there):.0f} % of the image is there"
         )
 
 

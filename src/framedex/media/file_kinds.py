@@ -37,7 +37,7 @@ _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\d\]])")
 _HEAD = 1024
 
 
-def name_of(data: bytes) -> str | None:
+def file_kind(data: bytes) -> str | None:
     """Return what a file is, for the sentence "it is …"; None if it is not known."""
     head = data[:_HEAD]
     for start, name in _STARTS:

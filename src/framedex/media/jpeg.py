@@ -79,7 +79,7 @@ class Header:
 
     @property
     def is_rare(self) -> bool:
-        """Whether the coding is one that most decoders do not know."""
+        """True if the coding is one that most decoders do not know."""
         return self.process not in _COMMON or self.precision != _PRECISION
 
     @property

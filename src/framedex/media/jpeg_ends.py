@@ -50,12 +50,12 @@ def ends_early(data: bytes, header: Header) -> bool:
 
 
 def how_early(data: bytes, header: Header) -> str:
-    """Return in words how much of the picture is there in a JPEG that ends early."""
+    """Return in words how much of the image is there in a JPEG that ends early."""
     coded = data.rstrip(b"\0") if trailing_zeros(data) >= MIN_ZEROS else data
     scans = sum(marker == _SCAN for marker, _ in _markers(coded, header.end))
     if scans > 1:
         return f"it ends early, in scan {scans}: 100 % of the rows are there, with less detail"
-    return f"it ends early: {100 * _share(coded, header):.0f} % of the picture is there"
+    return f"it ends early: {100 * _share(coded, header):.0f} % of the image is there"
 
 
 def _share(coded: bytes, header: Header) -> float:

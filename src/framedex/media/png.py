@@ -1,6 +1,6 @@
 """PNG files without what pixels do not need, and the check that all rows are there (PNG specification, third edition).
 
-Chunks for information may be too large for a reader, or have a wrong checksum, while the picture is in order.
+Chunks for information may be too large for a reader, or have a wrong checksum, while the image is in order.
 """
 
 import struct
@@ -42,7 +42,7 @@ class _Chunk:
 
     @property
     def is_right(self) -> bool:
-        """Whether the checksum is right."""
+        """True if the checksum is right."""
         return self.is_whole and zlib.crc32(self.content, zlib.crc32(self.name)) == int.from_bytes(self.checksum, "big")
 
 
@@ -50,7 +50,7 @@ def readable(data: bytes) -> bytes:
     """Return a PNG file that has the pixels of another one, and whose chunks can all be read; mostly the same file.
 
     Raises:
-        CannotDecode: rows of the picture are missing or wrong.
+        CannotDecode: rows of the image are missing or wrong.
     """
     chunks = list(_chunks(data))
     header = next((each for each in chunks if each.name == b"IHDR"), None)
@@ -122,8 +122,8 @@ def _check_rows(pixels: list[_Chunk], header: memoryview) -> None:
             [*before, replace(wrong, content=memoryview(content.rstrip(b"\0")))] if filled else before, needed
         )
         if not filled:
-            raise CannotDecode(f"its data is damaged: the first {_percent(done, needed)} of the picture is in order")
-    raise CannotDecode(f"it ends early: {_percent(done, needed)} of the picture is there")
+            raise CannotDecode(f"its data is damaged: the first {_percent(done, needed)} of the image is in order")
+    raise CannotDecode(f"it ends early: {_percent(done, needed)} of the image is there")
 
 
 def _percent(done: int, needed: int) -> str:

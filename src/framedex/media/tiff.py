@@ -69,7 +69,7 @@ def _values(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def read_values(data: bytes, directory: Directory) -> npt.NDArray[Any]:
+def decode_values(data: bytes, directory: Directory) -> npt.NDArray[Any]:
     """Return the values of the first image as stored: shape (H, W), or (H, W, 3) in the order RGB.
 
     Raises:

@@ -19,7 +19,7 @@ from framedex.encoders.copy_descriptor import DIMENSION, describe, prepare_panel
 from framedex.issue_types import measure_columns
 from framedex.issue_types.size import ODD_ASPECT_RATIO
 from framedex.jobs.context import JobContext
-from framedex.jobs.index.old_faults import add_faults
+from framedex.jobs.index.old_faults import name_faults
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.jobs.ingest.rows import lists_to_arrow, vectors_to_arrow
@@ -112,7 +112,7 @@ def complete_rows(
         roots: source roots by number; by default those of the job.
         unread: also read images that were never read, and write their width, height, format and size.
     """
-    table = add_faults(job, add_measure_columns(table), progress, job.roots if roots is None else roots)
+    table = name_faults(job, add_measure_columns(table), progress, job.roots if roots is None else roots)
     gaps = _Gaps.of(table, unread=unread)
     if not gaps.rows.any():
         return Completed(table)

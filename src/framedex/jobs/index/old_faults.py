@@ -25,7 +25,7 @@ _DAMAGE = re.compile("truncated|broken data stream|the file is empty|holds only 
 _FAULT = pa.schema([OF_FAULTS.field("fault")])
 
 
-def add_faults(job: JobContext, table: Table, progress: Progress, roots: Sequence[str]) -> Table:
+def name_faults(job: JobContext, table: Table, progress: Progress, roots: Sequence[str]) -> Table:
     """Read the files of rows that have an error of no kind, and write the kind; return the table at its new version.
 
     A file that can be decoded by now counts as not supported by the version that has read it. Of a file that is gone,
