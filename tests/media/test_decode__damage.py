@@ -4,6 +4,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import cv2
 import numpy as np
@@ -17,7 +18,7 @@ from tests.laws import rest_slow
 from tests.tuning import Tuning
 
 PHOTO = photo(3, width=320, height=240)
-CODED = {
+CODED: dict[str, tuple[str, dict[str, Any]]] = {
     "baseline": ("JPEG", {"quality": 95, "subsampling": 0}),
     "subsampled": ("JPEG", {"quality": 90}),
     "progressive": ("JPEG", {"quality": 90, "progressive": True}),
