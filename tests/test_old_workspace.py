@@ -17,14 +17,15 @@ import pyarrow as pa
 import pytest
 
 from framedex import Dataset, Workspace
+from framedex.errors import Conflict
 from framedex.records import TaskStatus
 from framedex.storage import datasets, tables
-from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
+from framedex.storage.media_rows import COPY_DESCRIPTOR, OF_FAULTS, PANEL_DESCRIPTORS
 from framedex.storage.table_versions import Table
 from framedex.vql import issues, tags
 from tests.failures import failing
 from tests.gallery import VERIFYING
-from tests.image_files import detailed, photo, write
+from tests.image_files import detailed, encode, photo, write
 from tests.inside import catalog_of, context_of, layout_of
 
 ARCHIVE = Path(__file__).parent / "workspaces" / "aefb06e.tar.xz"
@@ -337,3 +338,39 @@ def test_reindex__images_that_are_gone_have_no_copies(home: Path, old: Workspace
     assert dataset.reindex().record.status_message == "done"
     assert undescribed(dataset) == ["broken.jpg"]
     assert [sorted(group) for group in copies_of(dataset)] == [["00.png", "11.png"]]
+
+
+@pytest.mark.slow
+def test_old_workspace__files_that_were_not_decoded(home: Path, old: Workspace) -> None:
+    """Rows of a time without kinds of faults count as damaged, and no clean-up removes them before a reindex."""
+    dataset, images = old.dataset("old"), home / "images"
+    (images / "page.png").write_text("<!DOCTYPE html><html></html>")
+    (images / "cut.jpg").write_bytes(encode(photo(5), "JPEG")[:2000])
+    png = encode(photo(78))
+    write(images / "new.png", photo(77))
+    dataset.add_media(images, auto_reindex=True)
+    without_faults(dataset)
+    assert sorted(dataset.issues("corrupted")["path"].to_pylist()) == ["broken.jpg", "cut.jpg"]
+    assert dataset.media_item(dataset.media_id("page.png")).fault is None
+    (images / "cut.jpg").write_bytes(png)  # as if this version could decode it
+    with pytest.raises(Conflict, match="an older version could not decode 3 files"):
+        dataset.plan_cleanup(issues=["corrupted"])
+    dataset.reindex(thresholds=THRESHOLDS)
+    assert sorted(dataset.issues("not_supported")["path"].to_pylist()) == ["cut.jpg", "page.png"]
+    assert dataset.plan_cleanup(issues=["corrupted"]).removed_ids() == [dataset.media_id("broken.jpg")]
+
+
+def without_faults(dataset: Dataset) -> None:
+    """Make the dataset one of a time when rows had no kind of fault."""
+    head, context = head_of(dataset), context_of(dataset)
+    table = Table(context.layout.table(dataset.id, "media"), head.tables["media"])
+    versions = head.tables | {"media": tables.drop_columns(table, OF_FAULTS.names)}
+    with context.catalog.write() as connection:
+        datasets.commit_generation(
+            connection,
+            dataset.id,
+            tables=versions,
+            n_images=head.n_images,
+            config=dataset.embedding_config,
+            summary=head.summary,
+        )

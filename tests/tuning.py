@@ -130,6 +130,10 @@ class Tuning:
     """The most characters of an item of JSON."""
     table_row = _Constant("core.table_rows.MAX_ROW")
     """The maximum size of a row of CSV or Parquet."""
+    large_image_pixels = _Constant("media.decode._LARGE")
+    """Pixels of an image from which it is reduced in bands."""
+    band_pixels = _Constant("media.decode._BAND")
+    """Pixels of a band."""
     near_frames_s = _Constant("media.video._NEAR_S")
     """Seconds up to which frames are decoded to reach a later one."""
 

@@ -27,7 +27,14 @@ EmptyResultWarning (UserWarning)    a result is empty; the message says why
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
+
+Fault = Literal["damaged", "not_supported", "over_limit", "unreadable"]
+"""The kind of reason why a file is not shown, or not wholly.
+
+``damaged``: a part of its content is missing or wrong. ``not_supported``: its content is of a kind that is not decoded.
+``over_limit``: a limit forbids to decode it. ``unreadable``: its content could not be read, so it may be in order.
+"""
 
 
 class Error(Exception):
@@ -211,12 +218,20 @@ class TooManyAttempts(Error):
 class CannotDecode(Error):
     """Bytes that cannot be decoded as an image; the message is the reason.
 
+    Attributes:
+        fault: the kind of reason: ``damaged``, ``not_supported``, ``over_limit`` or ``unreadable``.
+
     Examples:
-        >>> ds.read(ds.media_id("broken.jpg"))
-        Traceback (most recent call last):
-            ...
-        framedex.errors.CannotDecode: '.../broken.jpg' cannot be shown: image file is truncated ...
+        >>> try:
+        ...     ds.read(ds.media_id("broken.jpg"))
+        ... except framedex.CannotDecode as error:
+        ...     print(error.fault, error, sep=": ")
+        damaged: '.../broken.jpg' cannot be shown: it ends early: ... % of the image is there
     """
+
+    def __init__(self, reason: str, fault: Fault = "damaged") -> None:
+        super().__init__(reason)
+        self.fault: Fault = fault
 
 
 class WorkspaceError(Error, OSError):

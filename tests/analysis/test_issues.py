@@ -1,5 +1,7 @@
 """Confidences of issues."""
 
+from typing import get_args
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -7,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.issues import issue_confidence
-from framedex.issue_types import JudgedBy, issue_types
+from framedex.errors import Fault
+from framedex.issue_types import FAULTS, JudgedBy, issue_types
 from tests.laws import examples
 
 TYPES = {name: each for name, each in issue_types().items() if each.column is not None}
@@ -20,10 +23,11 @@ def values_of(*values: float) -> npt.NDArray[np.float32]:
     return np.array(values, dtype=np.float32)
 
 
-def test_issue_types__all_but_corrupted_have_a_value() -> None:
-    """All issues except the decoding error have a value and its description."""
-    assert [each.name for each in issue_types().values() if not each.has_value] == ["corrupted"]
-    assert issue_types()["corrupted"].judged_by is JudgedBy.ERROR
+def test_issue_types__all_but_those_of_files_have_a_value() -> None:
+    """All issues except those of files that are not decoded have a value and its description."""
+    assert [each for each in issue_types().values() if not each.has_value] == list(FAULTS.values())
+    assert {each.judged_by for each in FAULTS.values()} == {JudgedBy.ERROR}
+    assert list(FAULTS) == list(get_args(Fault))
     assert all(each.meaning for each in issue_types().values())
 
 

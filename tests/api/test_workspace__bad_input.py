@@ -202,7 +202,8 @@ def test_create_dataset__only_broken_files(workspace: Workspace, tmp_path: Path)
         (tmp_path / f"{number}.png").write_bytes(content)
     dataset = workspace.create_dataset("broken", tmp_path)
     assert dataset.info.status_new == "READY"
-    assert len(dataset.issues("corrupted")) == dataset.count() == 4
+    counts = {each.issue_type: each.count for each in dataset.view.issue_summaries() if each.count}
+    assert (counts, dataset.count()) == ({"corrupted": 3, "over_limit": 1}, 4)
     assert [cluster.n_images for cluster in dataset.explore(level=4).clusters] == [4]
     assert dataset.embeddings()[1].shape == (0, dataset.embedding_config.dimension)
     assert dataset.duplicates() == []

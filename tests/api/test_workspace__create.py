@@ -74,18 +74,18 @@ def test_create_dataset__list(
 
 
 def test_create_dataset__list_with_missing_paths(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
-    """A path of a list that leads nowhere becomes a corrupted media item with the reason, and the others are kept."""
+    """A path of a list that leads nowhere becomes an unreadable media item with the reason, and the others are kept."""
     source = text_list(tmp_path, [folder / "000.png", folder / "gone.png", folder / "001.png"])
     dataset = workspace.create_dataset("listed", source)
     assert dataset.count() == 3
-    assert [(row["file_name"], row["issue_type"]) for row in dataset.issues("corrupted").to_pylist()] == [
-        ("gone.png", "corrupted")
+    assert [(row["file_name"], row["issue_type"]) for row in dataset.issues("unreadable").to_pylist()] == [
+        ("gone.png", "unreadable")
     ]
-    assert "No such file" in dataset.issues("corrupted")["reason"][0].as_py()
+    assert "No such file" in dataset.issues("unreadable")["reason"][0].as_py()
 
 
 def test_create_dataset__list_of_missing_paths_only(workspace: Workspace, tmp_path: Path) -> None:
-    """A list of which no path leads anywhere is a dataset of corrupted media: nothing is hidden."""
+    """A list of which no path leads anywhere is a dataset of unreadable media: nothing is hidden."""
     dataset = workspace.create_dataset("listed", text_list(tmp_path, [tmp_path / "a.png", tmp_path / "b.png"]))
     assert [(cluster.n_images, cluster.formed_by) for cluster in dataset.explore().clusters] == [(2, "CORRUPTED")]
 

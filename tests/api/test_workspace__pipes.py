@@ -85,8 +85,8 @@ def test_pipe__given_by_its_path(workspace: Workspace, tmp_path: Path) -> None:
         raised = ends(lambda call=call, name=name: call(tmp_path / name))  # type: ignore[misc]
         if raised is None:
             assert name == "image.jpg"
-    (corrupted,) = workspace.dataset("pets").issues("corrupted").to_pylist()
-    assert "not a regular file" in str(corrupted)
+    (unreadable,) = workspace.dataset("pets").issues("unreadable").to_pylist()
+    assert "not a regular file" in str(unreadable)
 
 
 def test_pipe__as_the_list_of_models(workspace: Workspace, tmp_path: Path) -> None:

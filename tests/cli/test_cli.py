@@ -350,7 +350,10 @@ def test_create_and_add__say_what_is_corrupted(run: Run, tmp_path: Path) -> None
     assert "corrupted" not in run("add", "my pets", str(more))[1]
     for name in ("one.jpg", "two.jpg"):
         (more / name).write_bytes(b"no image either")
-    assert said.replace("1 of them is", "2 of them are") in run("add", "my pets", str(more))[1]
+    (more / "page.jpg").write_text("<html></html>")
+    out = run("add", "my pets", str(more))[1]
+    assert said.replace("1 of them is", "2 of them are") in out
+    assert "1 of them is not supported; `framedex issues 'my pets' --type not_supported` says why" in out
     assert run("rm", "my pets", "--yes")[0] == 0
 
 

@@ -32,6 +32,7 @@ from tests.image_files import (
     quadrants,
 )
 from tests.laws import rest_slow
+from tests.pauses import wait_until
 
 MAX_PIXELS = 10_000_000
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "duplicates"
@@ -321,7 +322,7 @@ def test_truncated__other_formats(file_format: str) -> None:
         (b"", "the file is empty"),
         (bytes(1000), "only zero bytes"),
         (b"These are words, not an image.", "not an image of a supported format"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image of a supported format"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "it is an SVG drawing"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "not an image of a supported format"),
         (b"\xff\xd8", "beginning is damaged"),
         (b"\xff\xd8\xff", "beginning is damaged"),
@@ -440,6 +441,30 @@ def test_budget__bounds_what_is_held_together() -> None:
     assert second_in.wait(10)
     for thread in threads:
         thread.join(10)
+
+
+def test_budget__in_the_order_of_requests() -> None:
+    """A large image is not overtaken by small ones that would fit, so it does not wait for ever."""
+    budget, order = PixelBudget(100), list[str]()
+    asked = threading.Barrier(2)
+
+    def ask(name: str, pixels: int) -> None:
+        asked.wait(10)
+        with budget.hold(pixels):
+            order.append(name)
+
+    threads = []
+    with budget.hold(60):
+        for name, pixels in (("large", 1000), ("small", 30), ("other", 30)):
+            threads.append(threading.Thread(target=ask, args=(name, pixels)))
+            threads[-1].start()
+            asked.wait(10)
+            wait_until(lambda: budget.waiting == len(threads))
+        assert order == []
+    for thread in threads:
+        thread.join(10)
+    assert order[0] == "large"
+    assert sorted(order) == ["large", "other", "small"]
 
 
 def test_budget__a_larger_image_is_taken_alone() -> None:

@@ -199,7 +199,9 @@ def test_manifest__too_large(service: Service) -> None:
     service.put("large/list.txt", b"a.jpg\n" * 100)
     with pytest.raises(InvalidInput) as raised:
         opened(service, "s3://large/list.txt", max_bytes=599)
-    assert raised.value.__notes__ == ["'s3://large/list.txt' the object has 600 bytes, more than 599"]
+    assert raised.value.__notes__ == [
+        "'s3://large/list.txt' the object has 600 bytes, more than 599 (FRAMEDEX_MAX_FILE_BYTES raises the limit)"
+    ]
 
 
 def test_manifest__leaves_no_files(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,22 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from framedex import Dataset
-from framedex.issue_types import built_in_types
+from framedex.issue_types import FAULTS, built_in_types
+from framedex.media.decode import shared_budget
 from framedex.records import DUPLICATE_LEVELS
 from framedex.service.settings import ServiceSettings
 from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, TOWNS, embedded, make_gallery
 from tests.image_files import encode, photo, png_claiming
+from tests.inside import context_of
 from tests.objects import scenes
+from tests.pauses import wait_until
 from tests.service.client import OWN
 from tests.service.serving import Serving, serving
 from tests.videos import numbered, write_video
@@ -187,8 +191,9 @@ def test_explore__vql_that_is_refused(
 
 def test_explore__issues_of_the_interface(served: Serving, dataset: Dataset) -> None:
     """Each issue type has its name on the wire, and is a value of the filter."""
-    assert {issue.name for issue in built_in_types()} == set(ISSUES.split())
-    for name in ISSUES.split():
+    ours = {issue.name for issue in FAULTS.values()}
+    assert {issue.name for issue in built_in_types()} == set(ISSUES.split()) | ours
+    for name in {*ISSUES.split(), *ours}:
         element = {"issues": {"op": "issue", "value": name, "mode": "in"}}
         assert filtered(served, dataset, element).status_code == 200, name
     assert DUPLICATE_LEVELS == (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
@@ -335,18 +340,34 @@ def test_search__by_no_part(served: Serving, dataset: Dataset, box: str) -> None
     assert answer.status_code == 422, answer.text
 
 
+@pytest.mark.parametrize("box", [None, "0,0,80,120"])
+def test_search__counts_in_the_limit_of_pixels(served: Serving, dataset: Dataset, box: str | None) -> None:
+    """An image waits while others take the pixels that may be decoded at a time."""
+    limit = context_of(dataset).settings.pixels_in_flight
+    budget, params = shared_budget(limit), {} if box is None else {"bounding_box": box}
+    content = encode(photo(5, width=1200, height=1000))
+    with ThreadPoolExecutor(1) as pool:
+        with budget.hold(limit):
+            answer = pool.submit(search, served, dataset, content, **params)
+            wait_until(lambda: budget.waiting == 1)
+            assert not answer.done()
+        assert answer.result().status_code == 200
+
+
 def test_search__by_no_image(served: Serving, dataset: Dataset) -> None:
     """No file, no image, and a file over the limit are refused."""
     path = f"/api/v1/dataset/{dataset.id}/search-image-similarity"
     missing = served.vic.post(path, headers=OWN)
     assert (missing.status_code, missing.json()["detail"]) == (422, "Field 'file' is required")
-    assert search(served, dataset, b"no image").status_code == 422
+    refused = search(served, dataset, b"no image")
+    assert (refused.status_code, refused.json()["code"], refused.json()["fault"]) == (422, "cannot_decode", "damaged")
     assert search(served, dataset, b"").status_code == 422
     assert search(served, dataset, b"x" * (LIMIT + 1)).status_code == 413
     for box in (None, "0,0,9,9"):
         bomb = search(served, dataset, png_claiming(50_000, 50_000), **({} if box is None else {"bounding_box": box}))
         assert bomb.status_code == 422
         assert "50000×50000 is more than" in bomb.json()["detail"]
+        assert bomb.json()["fault"] == "over_limit"
     assert search(served, dataset, encode(photo(5)), threshold=5).status_code == 422
     assert search(served, dataset, encode(photo(5)), entity_type="FRAMES").status_code == 422
 

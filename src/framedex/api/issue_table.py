@@ -61,8 +61,8 @@ class IssueTable:
 
         Examples:
             >>> ds.issues("corrupted").to_pandas()[["path", "reason"]]
-                     path                                            reason
-            0  broken.jpg  image file is truncated (28 bytes not processed)
+                     path                                    reason
+            0  broken.jpg  it ends early: 0 % of the image is there
         """
         return as_pandas(self._table)
 

@@ -91,8 +91,9 @@ def issues(
         ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason, suggested_label``.
         ``percentile`` is the rank of the value among all media of the dataset with that measure, regardless of the
         condition: 100 is the worst in the direction of the issue, 0 the best; see
-        :func:`framedex.analysis.ranks.percentiles`. Value, threshold and percentile are null for ``corrupted``, which
-        has a reason instead. Only mislabelled media have a suggested label.
+        :func:`framedex.analysis.ranks.percentiles`. Value, threshold and percentile are null for ``corrupted``,
+        ``not_supported``, ``over_limit`` and ``unreadable``, which have a reason instead. Only mislabelled media have a
+        suggested label.
 
     Raises:
         InvalidInput: an issue of that name does not exist, or the limit is not a count.
@@ -115,22 +116,24 @@ def check_limit(limit: int | None) -> None:
 
 
 def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int | None) -> pa.Table:
-    is_corrupted = issue.judged_by is JudgedBy.ERROR
+    is_fault = issue.judged_by is JudgedBy.ERROR
     value = issue.column if issue.has_value else None
     column, present = issue.confidence_column, set(media.table.schema.names)
     if column not in present or (value is not None and value not in present):
         return ISSUE_COLUMNS.empty_table()
     details = [name for name in issue.details if name in present]
+    reasons = [name for name in ("error", "gaps") if name in present]
+    reason = f"COALESCE({', '.join(reasons)}, {_DAMAGED!r})"
     # Ties in confidence are ordered by value, which still differs where the confidence is capped.
     order = "" if value is None else f", {value} {'DESC' if issue.above else 'ASC'}"
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
         f"SELECT media_id, path AS file_name, path, {value or 'NULL'}::FLOAT AS value, {column} AS confidence, "
-        f"{f'COALESCE(error, {_DAMAGED!r})' if is_corrupted else 'NULL::VARCHAR'} AS reason, "
+        f"{reason if is_fault else 'NULL::VARCHAR'} AS reason, "
         f"{'suggested_label' if 'suggested_label' in details else 'NULL::VARCHAR'} AS suggested_label "
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
-    columns = ["media_id", "path", column, value or "error", *details]
+    columns = ["media_id", "path", column, *([value] if value else reasons), *details]
     rows = media.query(text, condition, columns)
     threshold = media.generation.summary.limit(issue.name)
     arrays = {

@@ -11,9 +11,9 @@ from framedex.issue_types import issue_types
 from framedex.records import FieldValue, MediaIssue, MediaItem
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
-from framedex.storage.media_rows import CLUSTERS
+from framedex.storage.media_rows import CLUSTERS, OF_FAULTS
 
-_FURTHER = ("size_bytes", "error", TAGS, "parent_id", *CLUSTERS)
+_FURTHER = ("size_bytes", "error", *OF_FAULTS.names, TAGS, "parent_id", *CLUSTERS)
 
 
 def media_item(media: Media, media_id: str, *, field_values: Sequence[FieldValue], uris: MediaUris) -> MediaItem:
@@ -40,6 +40,8 @@ def media_item(media: Media, media_id: str, *, field_values: Sequence[FieldValue
         file_size=row["size_bytes"],
         cluster_ids=_cluster_ids(media, row),
         error=row["error"],
+        fault=row.get("fault"),
+        gaps=row.get("gaps"),
     )
 
 

@@ -17,8 +17,9 @@ from framedex.browse.equal_files import exact_key, read_files
 from framedex.browse.preferences import LARGEST, LAST_WINS, OLDEST, PREFERENCES, Preference
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.checks import check_fraction
-from framedex.errors import InvalidInput
-from framedex.issue_types import DUPLICATES, find_issue_type
+from framedex.core.counts import counted
+from framedex.errors import Conflict, InvalidInput
+from framedex.issue_types import CORRUPTED, DUPLICATES, FAULTS, find_issue_type
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.media_rows import STANDING
@@ -29,6 +30,8 @@ EXACT = "exact"
 """The value that selects files of equal content instead of a similarity."""
 _MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
 _NONE = -1
+_UNDECIDED = frozenset(each.name for each in FAULTS.values()) - {CORRUPTED.name}
+"""Issues of files that are not decoded and may be in order."""
 
 Numbers = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
@@ -103,6 +106,11 @@ def _min_confidences(issues: Any) -> dict[str, float]:
                 "the issue 'duplicates' includes all members of each group, so that none of them would stay; "
                 "use duplicates=0.96, or another similarity, instead"
             )
+        if name in _UNDECIDED:
+            raise InvalidInput(
+                f"files with the issue {name!r} may be in order, so no clean-up removes them; delete_media(ds.where("
+                f"vql.issues({name!r}))) takes them out of the dataset, and leaves the files"
+            )
         check_fraction(f"issues[{name!r}]", minimum, "a confidence")
     return {name: float(minimum) for name, minimum in minima.items()}
 
@@ -131,7 +139,13 @@ class CandidateRows:
 
     @classmethod
     def read(cls, media: Media, condition: Condition, request: CleanupRequest) -> "CandidateRows":
-        """Return the rows that meet a condition and have a requested issue, or share a group with another such row."""
+        """Return the rows that meet a condition and have a requested issue, or share a group with another such row.
+
+        Raises:
+            Conflict: damage is requested, and an older version did not tell it from contents that it could not read.
+        """
+        if CORRUPTED.name in request.issues:
+            _check_faults(media, condition)
         # A dataset that was indexed before an issue type was added has no column for it.
         issues = tuple(issue for issue in request.issues if f"issue_{issue}" in media.table.schema.names)
         confidences, (group, group_columns) = [f"issue_{issue}" for issue in issues], _group_key(media, request)
@@ -150,6 +164,22 @@ class CandidateRows:
         unknown = np.full(len(rows), np.nan)
         measures = {name: _floats(rows[name]) if name in stored else unknown for name in _MEASURES}
         return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures, partial(read_files, media))
+
+
+def _check_faults(media: Media, condition: Condition) -> None:
+    """Check that all rows with an error say whether their file is damaged.
+
+    Raises:
+        Conflict: an older version wrote some, which did not tell damage from contents that it could not read.
+    """
+    columns = [name for name in ("error", "fault") if name in media.table.schema.names]
+    unnamed = "fault IS NULL" if "fault" in columns else "TRUE"
+    text = f"SELECT count(*) AS count FROM chosen WHERE error IS NOT NULL AND {unnamed}"
+    if count := media.query(text, condition, columns)["count"][0].as_py():
+        raise Conflict(
+            f"an older version could not decode {counted(count, 'files')}, and did not tell damage from formats that "
+            "it did not know: reindex first, which reads them again"
+        )
 
 
 def _group_key(media: Media, request: CleanupRequest) -> tuple[str | None, tuple[str, ...]]:

@@ -19,14 +19,14 @@ from framedex.core.regular_files import opener
 from framedex.errors import Forbidden
 from framedex.media.remote import is_remote
 from framedex.storage.media import LOCATION, Media
-from framedex.storage.media_rows import text_of_path
+from framedex.storage.media_rows import DAMAGED, text_of_path
 from framedex.storage.schema import BLOBS_ROOT
 
 _BLOCK = 4096
 _BATCH = 64  # files that are deleted under one guard
 _MAX_LINKS = 40  # in a chain; the limit of Linux
 _MAX_FAILURES = 1000
-_COLUMNS = [*LOCATION, "size_bytes"]
+_COLUMNS = [*LOCATION, "size_bytes", "error", "fault"]  # older tables lack the last one
 _CHANGED, _OUTSIDE = "it has changed since it was read", "it lies outside of its source folder"
 # URIs have many spellings of a name, so all URIs are checked, and all names that are not valid text.
 _SAME_NAMES = """
@@ -78,8 +78,8 @@ def delete_files(
     """Delete the files of removed rows.
 
     A file is deleted if it is below a local source root (not behind a link to a folder elsewhere), has the size and
-    content that were ingested, and no other media use it, directly or through a link. If a path is a link to a file,
-    the link is deleted, and its target stays.
+    content that were ingested, was decoded or is damaged, and no other media use it, directly or through a link. If a
+    path is a link to a file, the link is deleted, and its target stays.
 
     Args:
         media: a state with the rows.
@@ -130,7 +130,7 @@ def _texts(block: pa.Table) -> list[str | None]:
 
 
 def _rows(media: Media, row_ids: RowIds) -> Iterator[dict[str, Any]]:
-    for block in media.blocks(row_ids, _COLUMNS):
+    for block in media.blocks(row_ids, [name for name in _COLUMNS if name in media.table.schema.names]):
         yield from block.to_pylist()
 
 
@@ -227,6 +227,8 @@ def _refusal(media: Media, row: dict[str, Any]) -> str | None:
         return "it is not on this machine"
     if row["content_hash"] is None or row["size_bytes"] is None:
         return "its content was never read"
+    if row["error"] is not None and row.get("fault") != DAMAGED:
+        return f"it may be in order, but was not decoded: {row['error']}"
     path = str(media.file_of(row))
     if _is_within(str(media.table.path.parents[1]), path):
         return "it belongs to the workspace"

@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,7 +82,7 @@ def create(
         info, config = dataset.info, dataset.embedding_config
         say(f"{info.display_name}: {counted(dataset.count(), _kind(info))}{_objects(dataset)} in {seconds:.1f} s")
         say(f"encoder {config.encoder} ({config.reason})")
-        _say_corrupted(dataset, _n_corrupted(dataset))
+        _say_faults(dataset, _faults(dataset))
         _say_left_out(dataset)
 
 
@@ -99,10 +100,12 @@ def _left_out(dataset: "framedex.Dataset") -> dict[str, Any]:
     }
 
 
-def _n_corrupted(dataset: "framedex.Dataset") -> int:
+def _faults(dataset: "framedex.Dataset") -> Counter[str]:
+    """Return the numbers of files that are not decoded, or not wholly, by issue type."""
     from framedex import vql
+    from framedex.issue_types import FAULTS
 
-    return dataset.where(vql.issues("corrupted")).count()
+    return Counter({each.name: dataset.where(vql.issues(each.name)).count() for each in FAULTS.values()})
 
 
 def _n_missing(dataset: "framedex.Dataset") -> int:
@@ -111,10 +114,11 @@ def _n_missing(dataset: "framedex.Dataset") -> int:
     return dataset.where(vql.missing()).count()
 
 
-def _say_corrupted(dataset: "framedex.Dataset", count: int) -> None:
-    if count > 0:
-        command = f"framedex issues {shlex.quote(dataset.name)} --type corrupted"
-        say(f"{count:,} of them {'is' if count == 1 else 'are'} corrupted; `{command}` says why")
+def _say_faults(dataset: "framedex.Dataset", counts: Counter[str]) -> None:
+    for name, count in counts.items():
+        if count > 0:
+            command = f"framedex issues {shlex.quote(dataset.name)} --type {name}"
+            say(f"{count:,} of them {'is' if count == 1 else 'are'} {name.replace('_', ' ')}; `{command}` says why")
 
 
 def _say_left_out(dataset: "framedex.Dataset") -> None:
@@ -160,7 +164,7 @@ def add(
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
-        before, n_corrupted = dataset.count(), _n_corrupted(dataset)
+        before, faults = dataset.count(), _faults(dataset)
         dataset.add_media(
             source,
             archive=archive,
@@ -178,7 +182,7 @@ def add(
             print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
             return
         say(f"{info.display_name}: {counted(added, _kind(info))} added in {seconds:.1f} s, {count:,} in all")
-        _say_corrupted(dataset, _n_corrupted(dataset) - n_corrupted)
+        _say_faults(dataset, _faults(dataset) - faults)
         _say_left_out(dataset)
         if info.status_new == "PARTIAL INDEX":
             state = "added to existing clusters" if added else "the index is partial"

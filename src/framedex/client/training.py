@@ -99,7 +99,7 @@ class ServedImages:
         try:
             return decode_pixels(self.data(index), max_pixels=self._max_pixels)
         except CannotDecode as error:
-            raise CannotDecode(f"image {self._ids[index]} cannot be read: {error}") from error
+            raise CannotDecode(f"image {self._ids[index]} cannot be read: {error}", error.fault) from error
 
     def data(self, index: int) -> bytes:
         """Return the content of an image; errors as of :meth:`read`."""

@@ -24,7 +24,7 @@ from framedex.export.image_names import Names
 from framedex.export.links import LeftOut, check_inside
 from framedex.export.locations import display_path
 from framedex.export.zip_writer import ZipWriter
-from framedex.media.decode import decode_pixels
+from framedex.media.decode import decode_pixels, shared_budget
 from framedex.media.files import Reader
 from framedex.media.metadata_removal import without_metadata
 from framedex.media.remote import is_remote
@@ -239,7 +239,11 @@ class _Sources:
                 with self._reader(image).open(image.location) as (_, content):
                     self._check(image, content)
                     data = content.read(self._settings.max_file_bytes + 1)
-                pixels = decode_pixels(data, max_pixels=self._settings.max_pixels)
+                pixels = decode_pixels(
+                    data,
+                    max_pixels=self._settings.max_pixels,
+                    budget=shared_budget(self._settings.pixels_in_flight),
+                )
             self._kept = key, pixels
         assert self._kept[1] is not None, "pixels were read"
         return self._kept[1]

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from framedex.core.ids import is_id
 from framedex.errors import CannotDecode, NotFound
-from framedex.media.decode import DecodedImage
+from framedex.media.decode import Budget, DecodedImage, shared_budget
 from framedex.media.files import Reader
 from framedex.media.row_images import read_row
 from framedex.settings import Settings
@@ -25,7 +25,9 @@ def check_media_id(media_id: Any) -> None:
         raise NotFound(f"no media {media_id!r:.80} in this dataset")
 
 
-def read_image(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> DecodedImage:
+def read_image(
+    media: Media, media_id: str, settings: Settings, *, detail: int | None = None, budget: Budget | None = None
+) -> DecodedImage:
     """Return the image of a media item.
 
     Args:
@@ -33,6 +35,7 @@ def read_image(media: Media, media_id: str, settings: Settings, *, detail: int |
         media_id: the item.
         settings: limits.
         detail: minimum length of the shorter side in pixels; None for full size.
+        budget: a limit to wait for before decoding; by default that of the process, until the image is decoded.
 
     Raises:
         NotFound: the dataset has no such item, or the file is missing.
@@ -48,9 +51,10 @@ def read_image(media: Media, media_id: str, settings: Settings, *, detail: int |
     if location is None:
         raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")
     try:
-        return read_row(row, location, Reader(settings, media.role_of(row)), settings, detail)
+        budget = budget or shared_budget(settings.pixels_in_flight)
+        return read_row(row, location, Reader(settings, media.role_of(row)), settings, detail, budget)
     except CannotDecode as error:
-        raise CannotDecode(f"{media.shown_path(row)!r} cannot be shown: {error}") from error
+        raise CannotDecode(f"{media.shown_path(row)!r} cannot be shown: {error}", error.fault) from error
 
 
 def read_media_pixels(media: Media, media_id: str, settings: Settings) -> npt.NDArray[np.uint8]:

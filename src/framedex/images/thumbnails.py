@@ -16,7 +16,7 @@ from framedex.core.ids import is_id
 from framedex.core.regular_files import read_bytes
 from framedex.errors import CannotDecode, NotFound
 from framedex.images.reading import check_media_id, read_image
-from framedex.media.decode import decode
+from framedex.media.decode import HeldOn, decode, shared_budget
 from framedex.settings import Settings
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media, file_uri
@@ -120,8 +120,9 @@ def read_thumbnail(
     if (cached := cached_thumbnail(folder, media_id, size)) is not None:
         return cached
     path = thumbnail_path(folder, media_id, size)
-    image = read_image(media, media_id, settings, detail=size)
-    data = thumbnail(image.pixels, size=size)
+    with HeldOn(shared_budget(settings.pixels_in_flight)) as budget:
+        image = read_image(media, media_id, settings, detail=size, budget=budget)
+        data = thumbnail(image.pixels, size=size)
     if keep:
         with suppress(OSError):  # without a writable cache, thumbnails are made each time
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from framedex.issue_types.limits import ValuedIssueName, check_issue_limit, find
 from framedex.issue_types.registry import (
     CORRUPTED,
     DUPLICATES,
+    FAULTS,
     OUTLIERS,
     built_in_types,
     by_gravity,
@@ -19,6 +20,7 @@ from framedex.issue_types.registry import (
 __all__ = [
     "CORRUPTED",
     "DUPLICATES",
+    "FAULTS",
     "LABEL_OUTLIER",
     "MISLABELS",
     "OUTLIERS",

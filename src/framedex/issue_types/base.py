@@ -32,7 +32,7 @@ class JudgedBy(Enum):
     LIMIT = auto()  # the value lies beyond the limit
     LABELS = auto()  # the labels of the nearest images
     GROUP = auto()  # the row is in a group of near-duplicates
-    ERROR = auto()  # the image cannot be decoded
+    ERROR = auto()  # the file is not decoded, or not wholly
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ and empty images, and call a fifth of an ordinary folder odd in size.
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeVar
 
-from framedex.errors import InvalidInput
+from framedex.errors import Fault, InvalidInput
 from framedex.issue_types.base import IssueType, JudgedBy
 from framedex.issue_types.blur import BLUR
 from framedex.issue_types.brightness import BRIGHT, DARK
@@ -26,6 +26,21 @@ CORRUPTED = IssueType(
     column="damage",
     judged_by=JudgedBy.ERROR,
 )
+UNREADABLE = IssueType(
+    "unreadable", "1 for a file that could not be read, so that it may be in order", judged_by=JudgedBy.ERROR
+)
+NOT_SUPPORTED = IssueType(
+    "not_supported",
+    "1 for a file of a kind that is not decoded, in order or not",
+    judged_by=JudgedBy.ERROR,
+)
+OVER_LIMIT = IssueType(
+    "over_limit", "1 for a file that a limit forbids to decode, in order or not", judged_by=JudgedBy.ERROR
+)
+FAULTS: Mapping[Fault, IssueType] = {
+    "damaged": CORRUPTED, "not_supported": NOT_SUPPORTED, "over_limit": OVER_LIMIT, "unreadable": UNREADABLE
+}  # fmt: skip
+"""The issue type for each kind of reason why a file is not decoded, or not wholly."""
 DUPLICATES = IssueType(
     "duplicates",
     "cosine similarity to the most similar image",
@@ -46,7 +61,7 @@ _BUILT_IN = {
         ODD_SIZE,
         LOW_INFORMATION,
         GRAYSCALE,
-        CORRUPTED,
+        *FAULTS.values(),
         DUPLICATES,
         OUTLIERS,
         MISLABELS,
@@ -54,8 +69,8 @@ _BUILT_IN = {
     )
 }
 _GRAVITY = (
-    CORRUPTED, DUPLICATES, MISLABELS, BLUR, DARK, BRIGHT, LOW_INFORMATION, OUTLIERS, LABEL_OUTLIER, ODD_SIZE,
-    ODD_ASPECT_RATIO, GRAYSCALE,
+    CORRUPTED, UNREADABLE, NOT_SUPPORTED, OVER_LIMIT, DUPLICATES, MISLABELS, BLUR, DARK, BRIGHT, LOW_INFORMATION,
+    OUTLIERS, LABEL_OUTLIER, ODD_SIZE, ODD_ASPECT_RATIO, GRAYSCALE,
 )  # fmt: skip
 """The built-in types, the gravest first."""
 

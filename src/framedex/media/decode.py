@@ -1,9 +1,11 @@
 """Decoding of images: bytes to upright RGB pixels, with limits."""
 
 import io
+import re
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -20,9 +22,11 @@ from framedex.core.arrays import Pixels
 from framedex.core.borders import BorderedImage
 from framedex.core.counts import counted
 from framedex.core.file_locks import locked
-from framedex.core.forks import cached_property
+from framedex.core.forks import cached_property, renew_after_forks
 from framedex.errors import CannotDecode
-from framedex.media import jpeg
+from framedex.media import jpeg, jpeg_ends, png, tiff
+from framedex.media.file_ends import check_end, check_strips
+from framedex.media.file_kinds import file_kind
 
 _GIF_PIXELS_PER_BYTE = 2731
 _SAMPLE = 100
@@ -33,8 +37,13 @@ _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AV
 _DECODED_BY_LIBRARY = frozenset(("AVIF", "HEIF", "WEBP"))
 _LOSSY = frozenset(("AVIF", "HEIF", "JPEG2000", "WEBP"))
 _SMALL = 1_000_000
+_LARGE, _BAND = 16_000_000, 2_000_000  # pixels of an image that is reduced in bands, and of a band
+_ORIENTATION_TAG, _TRANSPOSED = 0x0112, 5  # orientations from 5 on exchange width and height
+_NEAREST = 0  # Pillow's number of a method
+Span = tuple[float, float]
+_NOT_SUPPORTED = re.compile(r"unsupported|not supported|not implemented|unknown|no codec|unable to determine", re.I)
+"""Words of decoders about a content that they do not know, whether it is in order or not."""
 _METADATA = frozenset(("exif", "xmp", "icc_profile"))
-_END_OF_IMAGE = b"\xff\xd9"
 
 
 @dataclass(frozen=True)
@@ -81,25 +90,54 @@ class Budget(Protocol):
 class PixelBudget:
     """A limit for the number of pixels that all threads decode at the same time, which bounds their memory.
 
-    An image larger than the whole budget is decoded alone.
+    An image larger than the whole budget is decoded alone. Threads get their pixels in the order in which they ask.
     """
 
     def __init__(self, pixels: int) -> None:
-        self._limit, self._reserved = pixels, 0
-        self._changed = threading.Condition()
+        self._limit = pixels
+        self.renew()
+
+    def renew(self) -> None:
+        """Release all pixels, in the child of a fork."""
+        self._reserved, self._changed = 0, threading.Condition()
+        self._waiting: deque[object] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """The number of images that wait."""
+        with self._changed:
+            return len(self._waiting)
+
+    def _is_turn(self, me: object, pixels: int) -> bool:
+        is_next = self._waiting[0] is me
+        return is_next and (self._reserved == 0 or self._reserved + pixels <= self._limit)
 
     @contextmanager
     def hold(self, pixels: int) -> Iterator[None]:
         """Wait until the pixels fit into the budget, and reserve them for the duration of the block."""
+        me = object()
         with self._changed:
-            self._changed.wait_for(lambda: self._reserved == 0 or self._reserved + pixels <= self._limit)
-            self._reserved += pixels
+            self._waiting.append(me)
+            try:
+                self._changed.wait_for(lambda: self._is_turn(me, pixels))
+                self._reserved += pixels
+            finally:
+                self._waiting.remove(me)
+                self._changed.notify_all()
         try:
             yield
         finally:
             with self._changed:
                 self._reserved -= pixels
                 self._changed.notify_all()
+
+
+@cache
+def shared_budget(pixels: int) -> PixelBudget:
+    """Return the limit for images that a process decodes on request, such as queries and thumbnails."""
+    budget = PixelBudget(pixels)
+    renew_after_forks(budget)
+    return budget
 
 
 class PartOfBudget(PixelBudget):
@@ -167,22 +205,77 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
                 return DecodedImage(
                     small, sample, header.components, width, height, "jpeg", damage, header.traits, larger
                 )
-    return _decode_other(jpeg.slimmed(data) if data[:3] == b"\xff\xd8\xff" else data, max_pixels, detail, budget)
+    try:
+        return _decode_other(*_slimmed(data), max_pixels, detail, budget)
+    except CannotDecode as error:
+        if error.fault == "not_supported" and data.startswith(tiff.SIGNATURES):
+            return _decode_tiff(data, max_pixels, detail, budget)
+        if error.fault == "damaged" and (header := jpeg.read_header(data)) is not None and header.is_rare:
+            raise CannotDecode(f"{header.words} is not supported", "not_supported") from None
+        raise
 
 
-def decode_pixels(data: bytes, *, max_pixels: int) -> Pixels:
+def _slimmed(data: bytes) -> tuple[bytes, str | None]:
+    """Return the content of a file without parts that its pixels do not need, and a description of damage.
+
+    Raises:
+        CannotDecode: the file ends early.
+    """
+    if data[:3] == b"\xff\xd8\xff":
+        damage, header, end = None, jpeg.read_header(data), b""
+        if header is not None:
+            if header.is_rare:
+                return jpeg.slimmed(data), None
+            end = _checked_end(data, header)
+            damage = jpeg_ends.warning_of(data, header)
+        return jpeg.slimmed(data) + end, damage
+    if data.startswith(png.SIGNATURE):
+        return png.readable(data), None
+    check_end(data)
+    return data, None
+
+
+def decode_pixels(data: bytes, *, max_pixels: int, budget: Budget | None = None) -> Pixels:
     """Return the pixels of the image in *data* as :func:`decode` does, without what measuring needs beside them.
 
     Args:
         data: the content of the file.
         max_pixels: the maximum number of pixels; larger images are refused before decoding.
+        budget: a limit to wait for before decoding.
 
     Raises:
         CannotDecode: as :func:`decode` raises it.
     """
     header = _plain_jpeg(data, max_pixels)
-    image = None if header is None else _decode_jpeg(data, header, 1)
-    return decode(data, max_pixels=max_pixels).pixels if image is None else image[0]
+    if header is not None:
+        with reserve_pixels(budget, header.width * header.height):
+            if (image := _decode_jpeg(data, header, 1)) is not None:
+                return image[0]
+    return decode(data, max_pixels=max_pixels, budget=budget).pixels
+
+
+def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
+    """Return the displayed width and height of the image in *data*, which is not decoded.
+
+    Raises:
+        CannotDecode: it has more than *max_pixels*, or is not an image of a supported format.
+    """
+    header = _plain_jpeg(data, max_pixels)
+    if header is not None:
+        return header.displayed_size
+    try:
+        with _open(_slimmed(data)[0]) as image:
+            check_size(image.width, image.height, max_pixels)
+            is_turned = image.format != "TIFF" and _orientation(image) >= _TRANSPOSED  # Pillow has turned those
+            return (image.height, image.width) if is_turned else (image.width, image.height)
+    except CannotDecode as error:
+        if error.fault != "not_supported" or not data.startswith(tiff.SIGNATURES):
+            raise
+        directory = tiff.read_directory(data)
+    except Exception as error:  # readers raise errors of every kind on damaged data
+        raise _error_of(error) from None
+    check_size(directory.width, directory.height, max_pixels)
+    return directory.displayed_size
 
 
 def _plain_jpeg(data: bytes, max_pixels: int) -> jpeg.Header | None:
@@ -243,21 +336,35 @@ def reduced(pixels: Pixels, detail: int | None) -> Pixels:
 def _decode_jpeg(data: bytes, header: jpeg.Header, reduction: int) -> tuple[Pixels, str | None] | None:
     """Return upright RGB pixels of a JPEG and a description of its damage; None if it needs another decoder.
 
-    libjpeg repairs most damage with a warning, which simplejpeg reports as an error. A file that lacks only its end
-    marker is intact. One that ends early is left to Pillow, which refuses it.
+    libjpeg repairs most damage with a warning, which simplejpeg raises as an error. A file that lacks only its end
+    marker is intact.
+
+    Raises:
+        CannotDecode: the file ends early, or its end is filled with zeros.
     """
     size = {"min_height": -(-header.height // reduction), "min_width": -(-header.width // reduction)}
     try:
         return _upright(simplejpeg.decode_jpeg(data, "RGB", **size), header.orientation), None
-    except ValueError as error:
-        damage = str(error)
-    has_end = data.find(_END_OF_IMAGE, header.end) >= 0
+    except ValueError:
+        end = _checked_end(data, header)
     try:
-        if has_end:
-            return _upright(simplejpeg.decode_jpeg(data, "RGB", strict=False, **size), header.orientation), damage
-        return _upright(simplejpeg.decode_jpeg(data + _END_OF_IMAGE, "RGB", **size), header.orientation), None
+        pixels = _upright(simplejpeg.decode_jpeg(data + end, "RGB", strict=False, **size), header.orientation)
     except ValueError:
         return None
+    return pixels, jpeg_ends.warning_of(data, header)
+
+
+def _checked_end(data: bytes, header: jpeg.Header) -> bytes:
+    """Return the end marker if a JPEG lacks it, else nothing.
+
+    Raises:
+        CannotDecode: the JPEG lacks more than that.
+    """
+    if data.find(jpeg_ends.END_OF_IMAGE, header.end) >= 0:
+        return b""
+    if not header.is_rare and jpeg_ends.ends_early(data, header):
+        raise CannotDecode(jpeg_ends.how_early(data, header))
+    return jpeg_ends.END_OF_IMAGE
 
 
 def _larger_jpeg(data: bytes, header: jpeg.Header, detail: int, small: Pixels) -> Pixels:
@@ -285,7 +392,8 @@ def check_size(width: int, height: int, max_pixels: int) -> None:
     if width * height > max_pixels:
         raise CannotDecode(
             f"{width}×{height} is more than {max_pixels:,} pixels: possibly a decompression bomb "
-            "(FRAMEDEX_MAX_PIXELS raises the limit)"
+            "(FRAMEDEX_MAX_PIXELS raises the limit)",
+            "over_limit",
         )
     if width < 1 or height < 1:
         raise CannotDecode(f"the size {width}×{height} has no pixels")
@@ -314,31 +422,66 @@ def begins_like_image(head: bytes) -> bool:
     )
 
 
-def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> DecodedImage:
-    from PIL import Image, ImageOps
+def _decode_other(
+    data: bytes, damage: str | None, max_pixels: int, detail: int | None, budget: Budget | None
+) -> DecodedImage:
+    from PIL import Image
 
     try:
         with _open(data) as image:
             check_size(image.width, image.height, max_pixels)
+            if image.format == "TIFF":
+                check_strips(image.tag_v2, data)
             _check_filled(image, len(data))
+            width, height = image.size
+            if detail is not None and width * height >= _LARGE:
+                factor = _reduction(min(width, height), 2 * detail)
+                image.draft(None, (width // factor, height // factor))  # JPEGs only
             with reserve_pixels(budget, image.width * image.height):
                 image.load()
-                ImageOps.exif_transpose(image, in_place=True)
-                pixels = _to_rgb(image)
-                small, sample = reduced(pixels, detail), subsample(pixels)
-                larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
+                orientation = _orientation(image)
+                if width * height >= _LARGE:
+                    small = _upright(_reduced_rgb(image, detail), orientation)
+                    large = small if detail is None else _upright(_reduced_rgb(image, 2 * detail), orientation)
+                    sample = _sampled(image)
+                else:
+                    pixels = _upright(_to_rgb(image), orientation)
+                    small, sample, large = reduced(pixels, detail), subsample(pixels), reduced(pixels, _double(detail))
+                image.close()  # its memory, which is reserved
+            larger = None if detail is None else partial(_same, large)
+            if orientation >= _TRANSPOSED:
+                width, height = height, width
             traits = _traits(image, data)
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise CannotDecode(f"possibly a decompression bomb: {error}") from None
+        raise CannotDecode(f"possibly a decompression bomb: {error}", "over_limit") from None
+    except MemoryError:
+        raise CannotDecode("there is not enough memory to decode it", "over_limit") from None
     except Exception as error:  # decoders raise errors of every kind on damaged data
-        reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        raise CannotDecode(reason) from None
-    return DecodedImage(
-        small, sample, bands, pixels.shape[1], pixels.shape[0], file_format, traits=traits, larger=larger
-    )
+        raise _error_of(error) from None
+    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger)
+
+
+def _decode_tiff(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> DecodedImage:
+    """Return the image in a TIFF file that Pillow does not read."""
+    directory = tiff.read_directory(data)
+    check_size(directory.width, directory.height, max_pixels)
+    with reserve_pixels(budget, directory.width * directory.height):
+        values = tiff.decode_values(data, directory)
+        pixels = _upright(_scaled(values), directory.orientation)
+        small, sample = reduced(pixels, detail), subsample(pixels)
+        larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
+    height, width = pixels.shape[:2]
+    return DecodedImage(small, sample, 1 if values.ndim == 2 else 3, width, height, "tiff", larger=larger)
+
+
+def _error_of(error: Exception) -> CannotDecode:
+    """Return the error of a decoder as ours, with the kind of reason as far as its message tells it."""
+    reason = str(error) if isinstance(error, OSError | SyntaxError) else f"{type(error).__name__}: {error}"
+    is_known = isinstance(error, NotImplementedError) or _NOT_SUPPORTED.search(reason) is not None
+    return CannotDecode(reason, "not_supported" if is_known else "damaged")
 
 
 def _traits(image: Any, data: bytes) -> jpeg.Traits:
@@ -346,6 +489,10 @@ def _traits(image: Any, data: bytes) -> jpeg.Traits:
     is_lossy = image.format in _LOSSY and not (image.format == "WEBP" and b"VP8L" in data)
     has_metadata = not _METADATA.isdisjoint(image.info)
     return jpeg.Traits(colour_share=0.25 if is_lossy else 1.0, has_metadata=has_metadata, is_lossy=is_lossy)
+
+
+def _double(detail: int | None) -> int | None:
+    return None if detail is None else 2 * detail
 
 
 def _same(pixels: Pixels) -> Pixels:
@@ -398,30 +545,105 @@ def _open(data: bytes) -> Any:
     from PIL import Image
 
     _register_readers()
+    refusal = None
     for factory, accept in (Image.OPEN[name] for name in _FORMATS if name in Image.OPEN):
         try:
             accepted = accept is None or accept(data[:16])
             if accepted and not isinstance(accepted, str):  # a text names a missing feature of the reader
                 return factory(io.BytesIO(data), "")
-        except (SyntaxError, IndexError, TypeError, struct.error):  # raised by Pillow's readers for other formats
-            continue
-    raise CannotDecode(_unidentified(data))
+        except (SyntaxError, IndexError, TypeError, struct.error) as error:  # raised by readers for other formats
+            refusal = refusal or error
+    raise _unidentified(data, refusal)
 
 
-def _unidentified(data: bytes) -> str:
+def _unidentified(data: bytes, refusal: Exception | None) -> CannotDecode:
+    """Return the error for a content that no reader accepts.
+
+    Args:
+        data: the content.
+        refusal: the error of a reader that knows the first bytes.
+    """
+    from PIL import Image
+
     if data[4:12] in (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypheif", b"ftyphevc"):
-        return "HEIC needs the extra: pip install 'framedex[heif]'"
+        if "HEIF" in Image.OPEN:
+            return CannotDecode("its beginning is damaged")
+        return CannotDecode("HEIC needs the extra: pip install 'framedex[heif]'", "not_supported")
     if not data.strip(b"\0"):
-        return "the file holds only zero bytes"
-    return "not an image of a supported format, or its beginning is damaged"
+        return CannotDecode("the file holds only zero bytes")
+    if (name := file_kind(data)) is not None:
+        return CannotDecode(f"it is {name}", "not_supported")
+    if refusal is not None and (error := _error_of(refusal)).fault == "not_supported":
+        return error
+    return CannotDecode("not an image of a supported format, or its beginning is damaged")
 
 
-def _to_rgb(image: Any) -> Pixels:
-    """Return the RGB pixels of a loaded Pillow image of any mode."""
+def _orientation(image: Any) -> int:
+    """Return the Exif orientation of a Pillow image, 1 to 8; 1 if its Exif data is damaged."""
+    try:
+        value = image.getexif().get(_ORIENTATION_TAG, 1)
+    except Exception:  # values of every kind
+        return 1
+    return value if value in range(1, 9) else 1
+
+
+def _bands(image: Any, rows: int) -> Iterator[Any]:
+    """Yield the parts of a Pillow image of a number of rows each, from the top."""
+    for top in range(0, image.height, rows):
+        yield image.crop((0, top, image.width, min(top + rows, image.height)))
+
+
+def _reduced_rgb(image: Any, detail: int | None) -> Pixels:
+    """Return RGB pixels as :func:`reduced` does, without a further copy of the whole image."""
+    factor = 1 if detail is None else max(1, min(image.size) // detail)
+    rows = factor * max(1, _BAND // (image.width * factor))
+    span, done = _span(image), 0
+    pixels = np.empty((-(-image.height // factor), -(-image.width // factor), 3), dtype=np.uint8)
+    for band in _bands(image, rows):
+        part = _to_rgb(band, span)
+        if factor > 1:
+            size = (pixels.shape[1], -(-band.height // factor))
+            part = np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+        pixels[done : done + len(part)] = part
+        done += len(part)
+    return pixels
+
+
+def _sampled(image: Any) -> Pixels:
+    """Return pixels as :func:`subsample` does, without a copy of the whole image."""
+    width, height = image.size
+    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
+    return _to_rgb(image.resize(size, _NEAREST), _span(image))
+
+
+def _span(image: Any) -> Span | None:
+    """Return the range of floats that is shown; None for an image of integers."""
+    if image.mode != "F":
+        return None
+    return _joined(_span_of(np.asarray(band)) for band in _bands(image, max(1, _BAND // image.width)))
+
+
+def _span_of(values: npt.NDArray[Any]) -> Span:
+    finite = np.nan_to_num(values, posinf=0.0, neginf=0.0)
+    return float(finite.min()), float(finite.max())
+
+
+def _joined(spans: Iterable[Span]) -> Span:
+    low, high = zip(*spans, strict=True)
+    return (0.0, 1.0) if min(low) >= 0 and max(high) <= 1 else (min(low), max(high))
+
+
+def _to_rgb(image: Any, span: Span | None = None) -> Pixels:
+    """Return the RGB pixels of a loaded Pillow image of any mode.
+
+    Args:
+        image: the image.
+        span: the range of floats that is shown; by default from those of the image.
+    """
     from PIL import Image
 
     if image.mode.startswith("I") or image.mode == "F":
-        return _grey_to_rgb(np.asarray(image))
+        return _scaled(np.asarray(image), span)
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         rgba = image if image.mode == "RGBA" else image.convert("RGBA")
         image = Image.new("RGB", rgba.size, "white")
@@ -429,12 +651,13 @@ def _to_rgb(image: Any) -> Pixels:
     return np.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
-def _grey_to_rgb(values: npt.NDArray[Any]) -> Pixels:
-    """Scale grey values of more than 8 bits to 0–255: integers from 16 bits, floats from their own range."""
+def _scaled(values: npt.NDArray[Any], span: Span | None = None) -> Pixels:
+    """Return RGB from grey or RGB values: 16 bits and more scaled to 0–255, floats from their own range."""
     if values.dtype.kind == "f":
+        low, high = span or _joined([_span_of(values)])
         finite = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
-        low, high = (0.0, 1.0) if finite.min() >= 0 and finite.max() <= 1 else (finite.min(), finite.max())
-        grey = (finite - low) * (255 / max(high - low, 1e-12))
+        scaled = (finite - low) * (255 / max(high - low, 1e-12))
     else:
-        grey = np.clip(values, 0, 65535) / 257
-    return np.repeat(np.rint(grey).astype(np.uint8)[..., None], 3, axis=2)
+        scaled = np.clip(values, 0, 65535) / (1 if values.dtype == np.uint8 else 257)
+    grey = np.rint(scaled).astype(np.uint8)
+    return np.repeat(grey[..., None], 3, axis=2) if grey.ndim == 2 else np.ascontiguousarray(grey)

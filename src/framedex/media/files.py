@@ -12,6 +12,7 @@ from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
 from framedex.core.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
 from framedex.errors import CannotDecode, Forbidden, Unavailable
+from framedex.media.limits import RAISE_BYTES
 from framedex.media.remote import SCHEME, ObjectStore, is_remote
 from framedex.media.s3 import BucketAccess
 from framedex.settings import Settings
@@ -140,7 +141,7 @@ def _restricted(allowed: AllowedFolders | None) -> Iterator[None]:
         with within(allowed):
             yield
     except Forbidden:
-        raise CannotDecode(f"cannot be read: {OUTSIDE}") from None
+        raise CannotDecode(f"cannot be read: {OUTSIDE}", "unreadable") from None
 
 
 def read_file(path: str, max_bytes: int, allowed: AllowedFolders | None = None) -> tuple[os.stat_result, bytes]:
@@ -158,7 +159,8 @@ def read_file(path: str, max_bytes: int, allowed: AllowedFolders | None = None) 
         with _restricted(allowed), open(path, "rb", buffering=0, opener=opener) as file:
             status = os.fstat(file.fileno())
             if status.st_size > max_bytes:
-                raise CannotDecode(f"the file has {counted(status.st_size, 'bytes')}, more than {max_bytes:,}")
+                size = counted(status.st_size, "bytes")
+                raise CannotDecode(f"the file has {size}, more than {max_bytes:,} {RAISE_BYTES}", "over_limit")
             return status, read_at_most(file, max_bytes)
     except (OSError, ValueError) as error:
         raise _cannot_decode(error) from None
@@ -166,5 +168,6 @@ def read_file(path: str, max_bytes: int, allowed: AllowedFolders | None = None) 
 
 def _cannot_decode(error: OSError | ValueError) -> CannotDecode:
     reason = getattr(error, "strerror", None) or str(error)
-    is_own = isinstance(error, TooLarge) or reason == NOT_REGULAR
-    return CannotDecode(reason if is_own else f"cannot be read: {reason}")
+    if isinstance(error, TooLarge):
+        return CannotDecode(f"{reason} {RAISE_BYTES}", "over_limit")
+    return CannotDecode(reason if reason == NOT_REGULAR else f"cannot be read: {reason}", "unreadable")

@@ -13,7 +13,10 @@ from framedex.errors import CannotDecode
 
 _START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE = frozenset((0xC2, 0xC6, 0xCA, 0xCE))
+_COMMON = frozenset((0xC0, 0xC1, 0xC2, 0xC9, 0xCA))  # baseline, extended, progressive; by Huffman or arithmetic codes
+_LOSSLESS = frozenset((0xC3, 0xC7, 0xCB, 0xCF))
 _WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
+_PRECISION = 8  # bits
 _SCAN, _END, _TABLES = 0xDA, 0xD9, 0xDB
 _IGNORED = frozenset((0xFE, *range(0xE1, 0xEE), 0xEF))  # comments, and application data except JFIF's and Adobe's
 _EXIF, _XMP = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
@@ -58,6 +61,8 @@ class Header:
         components: colour components; 4 means CMYK or YCCK.
         orientation: Exif orientation, 1 to 8; 1 is upright.
         progressive: whether each scan adds detail to the whole image.
+        process: the kind of coding, the second byte of the frame marker (T.81, table B.1).
+        precision: bits of a value.
         end: the position of the first byte after the frame header.
         traits: what else the header says.
     """
@@ -67,8 +72,21 @@ class Header:
     components: int
     orientation: int
     progressive: bool = field(default=False, compare=False)
+    process: int = field(default=0xC0, compare=False)
+    precision: int = field(default=8, compare=False)
     end: int = field(default=0, compare=False)
     traits: Traits = field(default=Traits(), compare=False)
+
+    @property
+    def is_rare(self) -> bool:
+        """True if the coding is one that most decoders do not know."""
+        return self.process not in _COMMON or self.precision != _PRECISION
+
+    @property
+    def words(self) -> str:
+        """The kind of a rare coding, in words."""
+        kind = "lossless" if self.process in _LOSSLESS else "hierarchical" if self.process not in _COMMON else ""
+        return f"{kind} JPEG of {self.precision} bits".strip()
 
     @property
     def displayed_size(self) -> tuple[int, int]:
@@ -93,7 +111,10 @@ def read_header(data: bytes) -> Header | None:
             height, width, components = struct.unpack_from(">HHB", data, at + 5)
             steps = tuple(table[place] for place in _ZIGZAG) if table else ()
             traits = Traits(steps, _colour_share(data[at + 10 : end]), has_metadata)
-            return Header(width, height, components, orientation, marker in _PROGRESSIVE, end, traits)
+            precision = data[at + 4]
+            return Header(
+                width, height, components, orientation, marker in _PROGRESSIVE, marker, precision, end, traits
+            )
         if marker in (_SCAN, _END):
             return None
         has_metadata |= marker in _METADATA
@@ -122,6 +143,12 @@ def _colour_share(components: bytes) -> float:
     return samples[1] / samples[0] if len(samples) > 1 and samples[0] >= samples[1] > 0 else 1.0
 
 
+def without_application_data(data: bytes, header: Header) -> bytes:
+    """Return a JPEG without comments and application data before its frame header, JFIF's and Adobe's included."""
+    parts = [data[begin:end] for marker, begin, end in _segments(data, 2) if end <= header.end and marker < 0xE0]
+    return b"".join([data[:2], *parts, data[header.end :]])
+
+
 @dataclass
 class _SkippedParts:
     """Numbers of skipped segments and fill bytes.
@@ -145,11 +172,11 @@ class _SkippedParts:
         self.segments, self.filled = self.segments + segments, self.filled + filled
         self.stray += stray
         if self.stray > _MAX_STRAY:
-            raise CannotDecode(f"more than {_MAX_STRAY:,} bytes between the segments of its header")
+            raise CannotDecode(f"more than {_MAX_STRAY:,} bytes between the segments of its header", "over_limit")
         if self.filled > _MAX_FILL:
-            raise CannotDecode(f"more than {_MAX_FILL:,} fill bytes in its header")
+            raise CannotDecode(f"more than {_MAX_FILL:,} fill bytes in its header", "over_limit")
         if self.segments > _MAX_SEGMENTS:
-            raise CannotDecode(f"more than {_MAX_SEGMENTS:,} segments in its header")
+            raise CannotDecode(f"more than {_MAX_SEGMENTS:,} segments in its header", "over_limit")
 
 
 def _segments(data: bytes, at: int, skipped: _SkippedParts | None = None) -> Iterator[tuple[int, int, int]]:
@@ -185,7 +212,9 @@ def check_scans(data: bytes, header: Header) -> None:
     max_scans = min(_MAX_SCANS, max(1, _MAX_SCANNED_PIXELS // max(1, header.width * header.height)))
     # This fast count may be too large: it includes bytes after the image and within segments.
     if data.count(b"\xff\xda", start) > max_scans and (scans := _count_scans(data, start, max_scans)) > max_scans:
-        raise CannotDecode(f"at least {scans} scans of {header.width}×{header.height} pixels, more than {max_scans}")
+        raise CannotDecode(
+            f"at least {scans} scans of {header.width}×{header.height} pixels, more than {max_scans}", "over_limit"
+        )
 
 
 def _count_scans(data: bytes, at: int, max_scans: int) -> int:
@@ -198,7 +227,7 @@ def _count_scans(data: bytes, at: int, max_scans: int) -> int:
         scans += marker == _SCAN
         segments += 1
         if segments > _MAX_SEGMENTS:
-            raise CannotDecode(f"more than {_MAX_SEGMENTS:,} segments between its scans")
+            raise CannotDecode(f"more than {_MAX_SEGMENTS:,} segments between its scans", "over_limit")
         at += 2 + (0 if marker in _WITHOUT_LENGTH else int.from_bytes(data[at + 2 : at + 4], "big"))
     return scans
 

@@ -93,13 +93,13 @@ class ObjectStore:
     def _reading(self, uri: str) -> Iterator[None]:
         """Convert the errors of a request for an object, and count it."""
         if not self._is_allowed(uri):
-            raise CannotDecode(f"cannot be read: {OUTSIDE_BUCKETS}")
+            raise CannotDecode(f"cannot be read: {OUTSIDE_BUCKETS}", "unreadable")
         if _ODD_KEY.search(uri.removeprefix(SCHEME)):
-            raise CannotDecode("cannot be requested: its key has parts that are empty, '.' or '..'")
+            raise CannotDecode("cannot be requested: its key has parts that are empty, '.' or '..'", "unreadable")
         try:
             yield
         except s3.Missing:
-            raise CannotDecode("cannot be read: there is no such object") from None
+            raise CannotDecode("cannot be read: there is no such object", "unreadable") from None
         except s3.BadCredentials as error:
             raise Unavailable(f"cannot read {uri!r}: {error}") from None
         except (s3.Refused, s3.Unreachable) as error:
@@ -174,7 +174,7 @@ class ObjectStore:
             Forbidden: they may not.
         """
         if not self._is_allowed(uri):
-            raise Forbidden(f"{uri!r} cannot be read: {OUTSIDE_BUCKETS}")
+            raise Forbidden(f"{uri!r} cannot be read: {OUTSIDE_BUCKETS}", "unreadable")
 
     def _is_allowed(self, uri: str) -> bool:
         place = uri.removeprefix(SCHEME).rstrip("/")

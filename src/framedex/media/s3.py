@@ -22,6 +22,7 @@ from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
 from framedex.core.lru_cache import LruCache
 from framedex.errors import CannotDecode, InvalidInput
+from framedex.media.limits import RAISE_BYTES
 from framedex.settings import Settings
 
 _REASON_CHARACTERS = 300
@@ -196,10 +197,11 @@ class S3Client:
 def _content(body: Any, size: int | None, max_bytes: int) -> bytes:
     """Return the content of an answer; memory is bounded even if the service names no size."""
     if size is not None and size > max_bytes:
-        raise CannotDecode(f"the object has {counted(size, 'bytes')}, more than {max_bytes:,}")
+        too_many = f"the object has {counted(size, 'bytes')}, more than {max_bytes:,}"
+        raise CannotDecode(f"{too_many} {RAISE_BYTES}", "over_limit")
     data = bytes(body.read() if size is not None else body.read(max_bytes + 1))
     if len(data) > max_bytes:
-        raise CannotDecode(f"the object has more than {counted(max_bytes, 'bytes')}")
+        raise CannotDecode(f"the object has more than {counted(max_bytes, 'bytes')} {RAISE_BYTES}", "over_limit")
     return data
 
 

@@ -12,6 +12,7 @@ from framedex.core.progress import Progress
 from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_image
+from framedex.media.decode import HeldOn, shared_budget
 from framedex.operations.context import Context, check_indexed
 from framedex.operations.maps import rows_inside
 from framedex.search.conditions import condition_of
@@ -143,9 +144,13 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
             return searcher.vector_of(query)
         encoder = encoder_of(searcher.embedding)
         media = media_containing(searcher.media, query)
-        return encode_image(crop(read_image(media, query, context.settings).pixels, box), encoder)
+        with HeldOn(shared_budget(context.settings.pixels_in_flight)) as budget:
+            pixels = read_image(media, query, context.settings, budget=budget).pixels
+            return encode_image(crop(pixels, box), encoder)
     encoder = encoder_of(searcher.embedding)
-    return encode_image(read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder)), encoder)
+    with HeldOn(shared_budget(context.settings.pixels_in_flight)) as budget:
+        pixels = read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder), budget=budget)
+        return encode_image(pixels, encoder)
 
 
 def _is_path(query: str) -> bool:

@@ -54,7 +54,9 @@ class MediaItem(Preview):
     """All that is known of one media item or object.
 
     ``cluster_ids`` are those of the levels, the finest first; empty before the first index. ``error`` says why the file
-    could not be decoded. ``file_size`` is in bytes, that of the video for a frame.
+    could not be decoded, and ``gaps`` what is damaged if it was decoded nevertheless. ``fault`` is the kind of these
+    reasons: ``damaged``, ``not_supported``, ``over_limit`` or ``unreadable``; None for a sound file, and for one that
+    an older version could not decode. ``file_size`` is in bytes, that of the video for a frame.
     """
 
     issues: list[MediaIssue]
@@ -62,6 +64,8 @@ class MediaItem(Preview):
     file_size: int | None
     cluster_ids: list[str]
     error: str | None
+    fault: str | None = None
+    gaps: str | None = None
 
 
 class Cluster(Record):

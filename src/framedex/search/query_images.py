@@ -11,7 +11,7 @@ from framedex.core.arrays import Pixels, Vectors
 from framedex.core.checks import is_number
 from framedex.encoders import Encoder, check_weights, choose_encoder, decode_side_px
 from framedex.errors import CannotDecode, InvalidInput, NotIndexed
-from framedex.media.decode import decode, reduced
+from framedex.media.decode import Budget, decode, reduced
 from framedex.media.files import Reader
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
@@ -84,7 +84,9 @@ def as_vector(query: Any, config: EmbeddingConfig | None) -> Vectors | None:
     return unit(query)
 
 
-def read_pixels(query: Any, settings: Settings, *, box: Box | None = None, detail: int | None = None) -> Pixels:
+def read_pixels(
+    query: Any, settings: Settings, *, box: Box | None = None, detail: int | None = None, budget: Budget | None = None
+) -> Pixels:
     """Return the pixels of a query image: uint8, shape (H, W, 3), RGB, upright.
 
     Args:
@@ -92,6 +94,7 @@ def read_pixels(query: Any, settings: Settings, *, box: Box | None = None, detai
         settings: limits on the image's size.
         box: the part to use.
         detail: minimum pixels of the shorter side; None for full resolution.
+        budget: a limit to wait for before decoding.
 
     Raises:
         InvalidInput: the query is not an image, or the box lies outside of it.
@@ -99,20 +102,20 @@ def read_pixels(query: Any, settings: Settings, *, box: Box | None = None, detai
     """
     whole = None if box is not None else detail
     if isinstance(query, bytes | bytearray | memoryview):
-        pixels = decode(bytes(query), max_pixels=settings.max_pixels, detail=whole).pixels
+        pixels = decode(bytes(query), max_pixels=settings.max_pixels, detail=whole, budget=budget).pixels
     elif isinstance(query, str | os.PathLike):
-        pixels = _of_file(str(user_path(query)), settings, whole)
+        pixels = _of_file(str(user_path(query)), settings, whole, budget)
     else:
         pixels = _of_array(_as_array(query), settings)
     return pixels if box is None else crop(pixels, box)
 
 
-def _of_file(path: str, settings: Settings, detail: int | None) -> Pixels:
+def _of_file(path: str, settings: Settings, detail: int | None, budget: Budget | None) -> Pixels:
     try:
         _, data = Reader(settings).read(path)
-        return decode(data, max_pixels=settings.max_pixels, detail=detail).pixels
+        return decode(data, max_pixels=settings.max_pixels, detail=detail, budget=budget).pixels
     except CannotDecode as error:
-        raise CannotDecode(f"{path!r}: {error}") from None
+        raise CannotDecode(f"{path!r}: {error}", error.fault) from None
 
 
 def _as_array(query: Any) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from framedex.errors import CODES, Error, NotAuthenticated, TooManyAttempts, WorkspaceError
+from framedex.errors import CODES, CannotDecode, Error, Fault, NotAuthenticated, TooManyAttempts, WorkspaceError
 
 logger = logging.getLogger("framedex.service")
 
@@ -47,7 +47,8 @@ _CODES = {
 class ErrorBody(BaseModel):
     """An error: ``detail`` and ``message`` are the same sentence, ``code`` a short name for programs.
 
-    ``request_id`` stands in the log, too. ``errors`` lists each problem of a request that is not valid.
+    ``request_id`` stands in the log, too. ``errors`` lists each problem of a request that is not valid. ``fault`` is
+    the kind of the reason why an image cannot be decoded.
     """
 
     detail: str
@@ -55,6 +56,7 @@ class ErrorBody(BaseModel):
     code: str
     request_id: str
     errors: list[dict[str, Any]] | None = None
+    fault: Fault | None = None
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -114,7 +116,8 @@ async def _of_library(request: Request, error: Exception) -> JSONResponse:
         sentence = _NOT_WRITABLE  # the error names paths of the server
     if code == "invalid":
         status = getattr(request.state, "invalid_status", status)
-    return error_response(request, status, sentence, code, headers=headers)
+    more = {"fault": error.fault} if isinstance(error, CannotDecode) else {}
+    return error_response(request, status, sentence, code, headers=headers, **more)
 
 
 async def _of_refusal(request: Request, error: Exception) -> JSONResponse:

@@ -7,7 +7,7 @@ from fastapi import UploadFile
 
 from framedex.api.dataset import Dataset
 from framedex.errors import InvalidInput
-from framedex.media.decode import decode
+from framedex.media.decode import read_size
 from framedex.search.query_images import PRECOMPUTED
 from framedex.service.errors import Refusal
 from framedex.settings import Settings
@@ -70,8 +70,8 @@ def pixel_box(text: str | None, data: bytes, settings: Settings) -> tuple[float,
         return x, y, width, height
     if not all(0 <= each <= 1 for each in numbers):
         raise InvalidInput(f"{_FORM}, not {text!r}")
-    image = decode(data, max_pixels=settings.max_pixels, detail=1)
-    return x * image.width, y * image.height, width * image.width, height * image.height
+    across, down = read_size(data, max_pixels=settings.max_pixels)
+    return x * across, y * down, width * across, height * down
 
 
 def _shares(value: dict[str, Any]) -> list[Any]:

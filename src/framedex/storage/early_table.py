@@ -8,17 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.core.forks import cached_property
-from framedex.issue_types import CORRUPTED
+from framedex.issue_types import FAULTS
 from framedex.storage.media_rows import CLUSTERS, NO_EMBEDDING, index_schema
 from framedex.storage.table_versions import ROW_ID, Table
 
-_SOURCE = "error"
+_SOURCE, _FAULT = "error", "fault"
 
 
 class EarlyTable(Table):
     """A media table at a version without an index, with the columns of one in which all rows form one cluster.
 
-    Media that could not be read are in no cluster and have the issue of unreadable files. All other index columns are
+    Media that could not be decoded are in no cluster and have the issue that says why. All other index columns are
     null. The columns are made when they are read; nothing is written.
     """
 
@@ -37,7 +37,7 @@ class EarlyTable(Table):
         if not computed:
             return super()._stored(columns, row_ids=row_ids)
         stored = [name for name in columns if name not in computed]
-        reader = super()._stored(list(dict.fromkeys([*stored, _SOURCE])), row_ids=row_ids)
+        reader = super()._stored(list(dict.fromkeys([*stored, *self._sources])), row_ids=row_ids)
         fields = [self.schema.field(name) for name in columns]
         schema = pa.schema([*fields, pa.field(ROW_ID, pa.uint64())] if row_ids else fields)
         batches = (
@@ -51,7 +51,7 @@ class EarlyTable(Table):
         if not computed:
             return super()._take_ids(row_ids, columns)
         stored = [name for name in columns if name not in computed]
-        rows = super()._take_ids(row_ids, list(dict.fromkeys([*stored, _SOURCE]))).combine_chunks()
+        rows = super()._take_ids(row_ids, list(dict.fromkeys([*stored, *self._sources]))).combine_chunks()
         (batch,) = rows.to_batches()
         schema = pa.schema([self.schema.field(name) for name in columns])
         return pa.table([self._column(batch, name) for name in columns], schema=schema)
@@ -63,14 +63,25 @@ class EarlyTable(Table):
     def _index_names(self) -> frozenset[str]:
         return frozenset(self.schema.names) - frozenset(self._schema().names)
 
+    @cached_property
+    def _sources(self) -> list[str]:
+        return [name for name in (_SOURCE, _FAULT) if name in self._schema().names]
+
+    @cached_property
+    def _faults(self) -> dict[str, str]:
+        return {issue.confidence_column: fault for fault, issue in FAULTS.items()}
+
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """Return a column of a batch that has the stored ones and the column of errors."""
+        """Return a column of a batch that has the stored ones and those of errors and faults."""
         if name not in self._index_names:
             return batch.column(name)
         kind = self.schema.field(name).type
         if name in CLUSTERS:
             clusters = np.where(pc.is_valid(batch.column(_SOURCE)), NO_EMBEDDING, NO_EMBEDDING + 1)
             return pa.array(clusters.astype(np.int32))
-        if name == CORRUPTED.confidence_column:
-            return pc.if_else(pc.is_valid(batch.column(_SOURCE)), pa.scalar(1, kind), pa.scalar(None, kind))
+        if (fault := self._faults.get(name)) is not None:
+            if _FAULT not in self._sources:  # an older version began the creation
+                return pa.nulls(batch.num_rows, kind)
+            has_fault = pc.fill_null(pc.equal(batch.column(_FAULT), fault), False)
+            return pc.if_else(has_fault, pa.scalar(1, kind), pa.scalar(None, kind))
         return pa.nulls(batch.num_rows, kind)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
+from framedex.errors import Fault
 from framedex.issue_types import issue_types, measure_columns
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
 
@@ -31,6 +32,14 @@ OF_VIDEOS = pa.schema(
 
 ``frame_number`` counts from 0 in the order of presentation, ``frame_time_s`` is the presentation time in seconds from
 the start. The path, size, time and hash of a frame are those of its video.
+"""
+DAMAGED: Fault = "damaged"
+"""The value of ``fault`` for files whose content is damaged."""
+OF_FAULTS = pa.schema([pa.field("fault", pa.string()), pa.field("gaps", pa.string())])
+"""Columns about files that are not shown, or not wholly; tables of older versions lack them.
+
+``fault`` is the kind of the reason, a :data:`framedex.errors.Fault`; null for a sound file. ``gaps`` is the description
+of damage of a file that was decoded nevertheless; of others, ``error`` has the reason.
 """
 MODEL_CAPTION = pa.field("model_caption", pa.string())
 """The caption written by a model, null for none; only captioned tables have the column.
@@ -126,6 +135,7 @@ def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema
             pa.field("labels", pa.list_(pa.string())),
             pa.field("caption", pa.string()),
             pa.field("error", pa.string()),
+            *OF_FAULTS,
             *(pa.field(name, pa.float32()) for name in measure_columns()),
             *(OF_VIDEOS if of_videos else ()),
             *(of_copies or ()),

@@ -130,7 +130,7 @@ class StoredImages:
             x, y, width, height = self._boxes[index].tolist()
             return cut_out(pixels, x, y, width, height)
         except CannotDecode as error:
-            raise CannotDecode(f"{path!r} cannot be read: {error}") from error
+            raise CannotDecode(f"{path!r} cannot be read: {error}", error.fault) from error
 
     def data(self, index: int) -> bytes:
         """Return the content of the file of an image.

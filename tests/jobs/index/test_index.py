@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import Aborted
-from framedex.issue_types import issue_types
+from framedex.issue_types import FAULTS, issue_types
 from framedex.jobs.index.index import index
 from framedex.jobs.ingest.rows import rows_to_batch
 from framedex.records import DUPLICATE_LEVELS
@@ -151,7 +151,7 @@ def test_index__issues_by_the_rules(path: Path) -> None:
         assert [value is not None for value in found] == [other == place for other in range(count)], issue
         assert 0.5 < found[place] <= 1
         assert limits[issue] == issue_types()[issue].threshold
-    assert set(limits) == set(issue_types()) - {"corrupted"}
+    assert set(limits) == set(issue_types()) - {each.name for each in FAULTS.values()}
 
 
 def test_index__of_a_table_without_a_measure(path: Path) -> None:

@@ -117,7 +117,7 @@ def test_rows__of_broken_files(folder: Path, table: Path) -> None:
         "empty.jpg": (b"", "the file is empty"),
         "zeros.png": (bytes(500), "only zero bytes"),
         "text.jpg": (b"hello", "not an image"),
-        "cut.jpg": (jpeg[: len(jpeg) // 2], "truncated"),
+        "cut.jpg": (jpeg[: len(jpeg) // 2], "it ends early: "),
         "bomb.png": (png_claiming(60_000, 60_000), "possibly a decompression bomb"),
     }
     for name, (data, _) in contents.items():

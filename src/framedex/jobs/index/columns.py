@@ -20,6 +20,7 @@ from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.core.arrays import Floats, Mask, Vectors
 from framedex.issue_types import (
     CORRUPTED,
+    FAULTS,
     LABEL_OUTLIER,
     MISLABELS,
     IssueType,
@@ -31,7 +32,15 @@ from framedex.issue_types import (
 from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.label_decisions import LabelDecisions
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, STANDING, index_schema, judged_columns
+from framedex.storage.media_rows import (
+    CLUSTERS,
+    DAMAGED,
+    DUPLICATES,
+    NEIGHBOURS,
+    STANDING,
+    index_schema,
+    judged_columns,
+)
 from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.table_versions import Table
 
@@ -68,7 +77,8 @@ def issue_columns(
     types = issue_types().values()
     inputs = {name for each in types for name in (each.derived.inputs if each.derived else (each.column or "",))}
     stored = sorted((inputs & set(table.schema.names)) - columns.keys() - set(index_schema().names))
-    rows_read = table.scan([*stored, "error"]).read_all()
+    of_faults = [name for name in ("error", "fault") if name in table.schema.names]
+    rows_read = table.scan([*stored, *of_faults]).read_all()
     values = {name: rows_read.column(name).to_numpy().astype(np.float32) for name in stored} | columns
     missing = np.full(len(rows_read), np.nan, dtype=np.float32)
     results: Columns = {}
@@ -82,9 +92,22 @@ def issue_columns(
             if issue.judged_by in BY_LIMIT:
                 limit = limits.get(issue.name, default)
                 results[issue.confidence_column] = limited_confidence(issue, values, limit, missing)
-    is_corrupted = rows_read.column("error").is_valid().to_numpy() | (values.get(str(CORRUPTED.column), missing) > 0)
-    results[CORRUPTED.confidence_column] = np.where(is_corrupted, 1, np.nan).astype(np.float32)
-    return results
+    return results | _faults(rows_read, values.get(str(CORRUPTED.column), missing))
+
+
+def _faults(rows_read: pa.Table, damage: Floats) -> Columns:
+    """Return the confidences of the issues about files that are not decoded, or not wholly.
+
+    A file that an older version could not decode counts as damaged until a reindex has read it.
+    """
+    failed, names = rows_read.column("error").is_valid(), rows_read.column_names
+    fault = rows_read.column("fault") if "fault" in names else pa.chunked_array([pa.nulls(len(rows_read), pa.string())])
+    fault = pc.if_else(pc.and_(failed, pc.is_null(fault)), DAMAGED, fault)
+    masks = {kind: pc.fill_null(pc.equal(fault, kind), False).to_numpy() for kind in FAULTS}
+    masks[DAMAGED] = masks[DAMAGED] | (damage > 0)
+    return {
+        issue.confidence_column: np.where(masks[kind], 1, np.nan).astype(np.float32) for kind, issue in FAULTS.items()
+    }
 
 
 def limited_confidence(issue: IssueType, values: Mapping[str, Any], limit: float, missing: Floats) -> Floats:

@@ -19,13 +19,14 @@ from framedex.encoders.copy_descriptor import DIMENSION, describe, prepare_panel
 from framedex.issue_types import measure_columns
 from framedex.issue_types.size import ODD_ASPECT_RATIO
 from framedex.jobs.context import JobContext
+from framedex.jobs.index.old_faults import name_faults
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.jobs.ingest.rows import lists_to_arrow, vectors_to_arrow
 from framedex.media.decode import DecodedImage
 from framedex.storage import tables
 from framedex.storage.media import Media
-from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
+from framedex.storage.media_rows import COPY_DESCRIPTOR, OF_FAULTS, PANEL_DESCRIPTORS, copy_schema
 from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
 from framedex.storage.table_versions import Table
@@ -78,13 +79,14 @@ _UNREAD = _Values(np.empty(0, np.float32))
 
 
 def add_measure_columns(table: Table) -> Table:
-    """Add missing columns of measures, without values; return the table at its new version.
+    """Add missing columns of measures and faults, without values; return the table at its new version.
 
     Args:
         table: the table of media or objects, at its newest version.
     """
     existing = set(table.schema.names)
-    if not (missing := [pa.field(name, pa.float32()) for name in measure_columns() if name not in existing]):
+    fields = [*(pa.field(name, pa.float32()) for name in measure_columns()), *OF_FAULTS]
+    if not (missing := [field for field in fields if field.name not in existing]):
         return table
     return Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
 
@@ -110,7 +112,7 @@ def complete_rows(
         roots: source roots by number; by default those of the job.
         unread: also read images that were never read, and write their width, height, format and size.
     """
-    table = add_measure_columns(table)
+    table = name_faults(job, add_measure_columns(table), progress, job.roots if roots is None else roots)
     gaps = _Gaps.of(table, unread=unread)
     if not gaps.rows.any():
         return Completed(table)

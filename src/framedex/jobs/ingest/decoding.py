@@ -16,7 +16,7 @@ from framedex.core.borders import BorderedImage
 from framedex.core.suffixes import is_video
 from framedex.encoders import Preparation
 from framedex.encoders.copy_descriptor import describe, is_copy_descriptor, prepare_panels, prepare_whole
-from framedex.errors import CannotDecode
+from framedex.errors import CannotDecode, Fault
 from framedex.issue_types import is_built_in, measured_types
 from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_images
 from framedex.jobs.ingest.read_ahead import Stream
@@ -46,6 +46,8 @@ class DecodedFile:
         of_copies: the copy descriptors of the image, if it is no embedding, and of its panels, by column; empty if the
             image cannot be decoded.
         error: reason why it cannot be decoded.
+        fault: the kind of that reason.
+        gaps: the decoder's description of damage; the pixels have gaps then.
         frame_number, frame_time_s: of a frame; None for an image file.
         share: share of the file that is decoded so far, 0 to 1.
     """
@@ -62,6 +64,8 @@ class DecodedFile:
     vector: Vectors | None = None
     of_copies: Mapping[str, Vectors | None] = field(default_factory=dict)
     error: str | None = None
+    fault: Fault | None = None
+    gaps: str | None = None
     frame_number: int | None = None
     frame_time_s: float | None = None
     share: float = 1.0
@@ -175,25 +179,25 @@ class FileDecoder:
         try:
             return file, decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
         except CannotDecode as error:
-            return replace(file, error=str(error)), None
+            return _refused(file, error), None
 
     def _identified(self, item: Item) -> tuple[DecodedFile, bytes | None]:
         """Return a file with its size, time and hash, and its content; None if it cannot be read."""
         try:
             modified_ns, data = self.reader.read(self.places.location(item))
         except CannotDecode as error:
-            return DecodedFile(item, error=str(error)), None
+            return _refused(DecodedFile(item), error), None
         modified_ns = modified_ns if item.modified_ns is None else item.modified_ns
         return DecodedFile(item, len(data), modified_ns, hashlib.blake2b(data, digest_size=16).digest()), data
 
     def broken(self, item: Item, error: str) -> DecodedFile:
-        """Return a file that cannot be decoded, for a reason."""
-        return replace(self._identified(item)[0], error=error)
+        """Return a file whose decoding fails for a reason that does not tell whether it is in order."""
+        return replace(self._identified(item)[0], error=error, fault="not_supported")
 
     def _measured(self, group: Sequence[tuple[DecodedFile, DecodedImage | None]]) -> list[Decoded]:
         """Return files with the measures of their images."""
         measured = iter(self._measure([image for _, image in group if image is not None]))
-        return [file if image is None else replace(file, **next(measured)) for file, image in group]
+        return [file if image is None else replace(file, gaps=image.damage, **next(measured)) for file, image in group]
 
     def decode_video(self, item: Item, stream: Stream[Decoded]) -> None:
         """Put the kept frames of a video into a stream, followed by the properties of the video."""
@@ -204,7 +208,7 @@ class FileDecoder:
                 with Video(content, max_pixels=self.settings.max_pixels, threads=self.settings.threads) as video:
                     stream.put(self._frames(file, video, stream))
         except CannotDecode as error:
-            stream.put(DecodedVideo(replace(file, error=str(error))))
+            stream.put(DecodedVideo(_refused(file, error)))
 
     def _hash_file(self, item: Item, modified_s: float | None, content: Any, stream: Stream[Decoded]) -> DecodedFile:
         digest, size = hashlib.blake2b(digest_size=16), 0
@@ -215,7 +219,7 @@ class FileDecoder:
                 size += len(part)
                 stream.check()
         except OSError as error:
-            raise CannotDecode(f"cannot be read: {error.strerror or error}") from None
+            raise CannotDecode(f"cannot be read: {error.strerror or error}", "unreadable") from None
         return DecodedFile(item, size, modified_ns, digest.digest())
 
     def _frames(self, file: DecodedFile, video: Video, stream: Stream[Decoded]) -> DecodedVideo:
@@ -293,6 +297,10 @@ class FileDecoder:
         parts = iter(np.split(described, np.cumsum([len(each) for each in given])))
         vectors = [None if each is None else next(parts) for each in inputs]
         return [None if each is None else each[0] for each in vectors[: len(images)]], vectors[len(images) :]
+
+
+def _refused(file: DecodedFile, error: CannotDecode) -> DecodedFile:
+    return replace(file, error=str(error), fault=error.fault)
 
 
 def _modified_ns(content: Any, modified_s: float | None) -> int | None:

@@ -14,6 +14,7 @@ from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.sources import Item
 from framedex.storage.media_rows import (
     COPY_DESCRIPTOR,
+    DAMAGED,
     PANEL_DESCRIPTORS,
     VIDEO,
     VIDEO_FRAME,
@@ -58,6 +59,8 @@ class IngestedRows:
             "labels": list(dict.fromkeys(item.labels)) or None,
             "caption": item.caption or None,
             "error": decoded.error,
+            "fault": decoded.fault if decoded.gaps is None else DAMAGED,
+            "gaps": decoded.gaps,
             **(decoded.measures or dict.fromkeys(measure_columns())),
             "kind": kind,
             "video_id": None if kind is None else self.id_of(item),

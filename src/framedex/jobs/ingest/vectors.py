@@ -24,7 +24,7 @@ from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, Sav
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.storage import tables
 from framedex.storage.id_index import GrowingIds, IdIndex
-from framedex.storage.media_rows import is_relative, media_schema
+from framedex.storage.media_rows import DAMAGED, is_relative, media_schema
 
 _Cells = dict[str, list[Any]]  # the values of columns
 _ROWS = 8192
@@ -258,6 +258,7 @@ def _to_rows(
         "labels": [list(parse_labels(label)) or None for label in cells.get("label", cells.get("labels", missing))],
         "caption": [None if caption is None else str(caption) for caption in cells.get("caption", missing)],
         "error": errors,
+        "fault": [None if error is None else DAMAGED for error in errors],
     }
     unusable = pa.array([error is not None for error in errors])
     columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension, mask=unusable)

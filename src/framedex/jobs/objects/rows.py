@@ -26,7 +26,7 @@ from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
-from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, object_schema
+from framedex.storage.media_rows import BOX, DAMAGED, LOCATION_OF_OBJECTS, object_schema
 
 _COMMITTED = 8192  # rows per table version
 
@@ -177,6 +177,8 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
         "labels": [box.label],
         "caption": None,
         "error": crop.error,
+        "fault": None if crop.error is None else row.get("fault") or DAMAGED,
+        "gaps": None,
         **(crop.measures or dict.fromkeys(measure_columns())),
         "embedding": vector,
         "parent_id": row["media_id"],
@@ -203,5 +205,5 @@ def _box_key(box: Box, model: str | None) -> str:
 def columns_of(media: Media) -> list[str]:
     """Return the columns of media that :meth:`ObjectRows.write` needs."""
     is_existing = set(media.table.schema.names)
-    names = dict.fromkeys(["media_id", "width", "height", "error", *LOCATION_OF_OBJECTS, *media.location])
+    names = dict.fromkeys(["media_id", "width", "height", "error", "fault", *LOCATION_OF_OBJECTS, *media.location])
     return [name for name in names if name in is_existing]

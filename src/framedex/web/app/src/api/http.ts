@@ -32,6 +32,8 @@ export class ApiError extends Error {
     readonly status: number,
     detail: string,
     readonly code = "",
+    /** The kind of the reason why an image cannot be decoded. */
+    readonly fault = "",
   ) {
     super(detail);
   }
@@ -100,15 +102,17 @@ export const post = <T>(path: string, json: unknown = {}, query: Record<string, 
 export async function problem(response: Response): Promise<ApiError> {
   let detail = `The server answered ${response.status}`;
   let code = "";
+  let fault = "";
   try {
-    const body = (await response.json()) as { detail?: unknown; code?: unknown };
+    const body = (await response.json()) as { detail?: unknown; code?: unknown; fault?: unknown };
     if (typeof body.detail === "string") detail = body.detail;
     if (typeof body.code === "string") code = body.code;
+    if (typeof body.fault === "string") fault = body.fault;
   } catch {
     // not JSON: a proxy answered
   }
   if (response.status === 401) onUnauthorized.current();
-  const error = new ApiError(response.status, detail, code);
+  const error = new ApiError(response.status, detail, code, fault);
   if (response.status === 403 || response.status === 404) onRefused.current(error);
   return error;
 }

@@ -95,6 +95,9 @@ export interface Row {
   issues: IssueOfRow[] | null;
   in_basket?: boolean;
   is_corrupted_issue?: boolean | null;
+  is_not_supported_issue?: boolean | null;
+  is_over_limit_issue?: boolean | null;
+  is_unreadable_issue?: boolean | null;
   frame_timestamp: number | null;
   [column: string]: unknown;
 }

@@ -4,6 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { call } from "../api/http";
 import type { DatasetStatus, Entity, Field, Snapshot, Task } from "../api/types";
 import { Button } from "../parts/Button";
+import { ISSUES_OF_FILES } from "../parts/faults";
 import { Skeleton } from "../parts/Skeleton";
 import { pathOf, query, setQuery } from "../router";
 import { addressOf, stats } from "../state/datasets";
@@ -19,7 +20,6 @@ import type { Point } from "./polygon";
 import { Surface } from "./Surface";
 
 const LEVELS = [4, 3, 2, 1, 0] as const;
-const WITHOUT_VALUES = ["corrupted"];
 
 export interface StageProps {
   dataset: DatasetStatus;
@@ -151,7 +151,7 @@ function Choices({ dataset: of, column, entity, onEntity }: ChoiceProps) {
       })
       .catch(() => {});
   }, [of.id]);
-  const issues = (stats.value?.issues ?? []).map((each) => each.issue_type).filter((e) => !WITHOUT_VALUES.includes(e));
+  const issues = (stats.value?.issues ?? []).map((each) => each.issue_type).filter((e) => !ISSUES_OF_FILES.includes(e));
   const isOfImages = entity === "IMAGES"; // objects have no tags, fields and states of their own
   const others = ["labels", "uniqueness_score", ...(isOfImages ? ["in_basket"] : ["confidence", "source"])];
   const ownFields = isOfImages ? fields.value : [];

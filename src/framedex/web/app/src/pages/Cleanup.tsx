@@ -8,6 +8,7 @@ import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
 import { Confirm } from "../parts/Confirm";
 import { datasetPage } from "../parts/DatasetPage";
+import { MAY_BE_IN_ORDER } from "../parts/faults";
 import { useResource } from "../parts/Resource";
 import { StateBar } from "../parts/StateBar";
 import { pathOf } from "../router";
@@ -137,7 +138,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
         <fieldset>
           <legend>{t.cleanup.issues}</legend>
           {(stats.value?.issues ?? [])
-            .filter((each) => each.issue_type !== "duplicates")
+            .filter((each) => each.issue_type !== "duplicates" && !MAY_BE_IN_ORDER.includes(each.issue_type))
             .map((each) => (
               <label key={each.issue_type} class="check-line">
                 <input

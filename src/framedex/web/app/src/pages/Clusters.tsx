@@ -220,8 +220,8 @@ function Card({ dataset: of, cluster, index, isFocused, onOpen }: CardProps) {
                 ...each,
                 image_filename: each.file_name,
                 v: null,
-                is_corrupted_issue: isOfUnread(cluster) && each.width === null,
               }}
+              why={isOfUnread(cluster) && each.width === null ? t.pictures.notDecoded : null}
               size={128}
             />
           ))}

@@ -10,6 +10,7 @@ import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
 import { datasetPage } from "../parts/DatasetPage";
+import { wordsOfRow } from "../parts/faults";
 import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
 import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
@@ -124,7 +125,7 @@ function membersOf(of: DatasetStatus, group: DuplicateGroup): Promise<Row[]> {
   if (known) return known;
   const rows = rowsOfIds(of.id, shownMembers(group), MEMBER_COLUMNS).then((found) => {
     for (const row of found.slice(0, THUMBS_AHEAD)) {
-      if (row.is_corrupted_issue) continue;
+      if (wordsOfRow(row) !== null) continue;
       loadAhead(thumbnail(of.id, row.media_id, row.v, MEMBER_PX));
     }
     return found;

@@ -6,11 +6,12 @@ import { useKeys } from "../keys/dispatcher";
 import { count, number } from "../lib/format";
 import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
+import { FAULT_COLUMNS, ISSUES_OF_FILES } from "../parts/faults";
 import { Histogram } from "../parts/Histogram";
 import { useResource } from "../parts/Resource";
 import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
-import { THUMB_COLUMNS, Thumb } from "../parts/Thumb";
+import { THUMB_COLUMNS, Thumb, type ThumbRow } from "../parts/Thumb";
 import { useIdleQueueKeys } from "../parts/useIdleKeys";
 import { navigate, pathOf, route } from "../router";
 import { addressOf, loadStats, stats } from "../state/datasets";
@@ -23,11 +24,7 @@ import { t } from "../texts";
 
 const PART = 60;
 
-interface Finding {
-  media_id: string;
-  image_filename: string;
-  v: string | null;
-  is_corrupted_issue: boolean;
+interface Finding extends ThumbRow {
   value: number;
 }
 
@@ -138,7 +135,7 @@ function reader(of: DatasetStatus, type: string) {
     const known = await get<{ name: string }[]>(`/dataset/${of.id}/tags`);
     const ok = t.issues.okTag(type);
     if (known.some((tag) => tag.name === ok)) vql.push({ not: { tags: { op: "is", value: ok } } });
-    const hasValues = type !== "corrupted";
+    const hasValues = !ISSUES_OF_FILES.includes(type);
     const above = stats.peek()?.issues.find((each) => each.issue_type === type);
     const columns = [...THUMB_COLUMNS, ...(hasValues ? [type] : [])];
     const sort = hasValues ? { column: type, descending: await isAbove(of, above?.issue_type ?? type) } : null;
@@ -148,7 +145,7 @@ function reader(of: DatasetStatus, type: string) {
       media_id: row.media_id,
       image_filename: row.image_filename,
       v: row.v,
-      is_corrupted_issue: row.is_corrupted_issue === true,
+      ...Object.fromEntries(FAULT_COLUMNS.map((name) => [name, row[name] === true])),
       value: hasValues ? Number(row[type] ?? 0) : 1,
     }));
     return { items, hasMore: info.count > offset + PART };

@@ -20,6 +20,9 @@ const MOST_LABELS = 20;
 /** Issue types by how much they matter; those that are not named come last. */
 const GRAVITY = [
   "corrupted",
+  "unreadable",
+  "not_supported",
+  "over_limit",
   "duplicates",
   "mislabels",
   "blur",

@@ -135,11 +135,7 @@ function Rows({ dataset: of, before, after, change }: Between & { dataset: Datas
           <tbody>
             {rows.map((row) => (
               <tr key={row.media_id}>
-                <td>
-                  {change !== "removed" && (
-                    <Thumb datasetId={of.id} row={{ ...row, v: null, is_corrupted_issue: false }} size={64} />
-                  )}
-                </td>
+                <td>{change !== "removed" && <Thumb datasetId={of.id} row={{ ...row, v: null }} size={64} />}</td>
                 <th scope="row">
                   {change === "removed" ? (
                     row.image_filename

@@ -19,6 +19,8 @@ export interface MediaItem {
   field_values: { field_name: string; field_type: string; value: unknown }[];
   cluster_ids: string[];
   error: string | null;
+  fault: string | null;
+  gaps: string | null;
   /** The time within the video in seconds; null for an image. */
   frame_timestamp: number | null;
 }
@@ -60,7 +62,11 @@ export function Details({ item }: { item: MediaItem }) {
     <dl class="details">
       <dt>{t.inspector.file}</dt>
       <dd class="path">{item.original_uri}</dd>
-      {item.error && <dd class="problem">{item.error}</dd>}
+      {(item.error ?? item.gaps) && (
+        <dd class="problem">
+          {[t.pictures.faults[item.fault ?? ""], item.error ?? item.gaps].filter(Boolean).join(": ")}
+        </dd>
+      )}
       <dt>{t.inspector.pixels}</dt>
       <dd>
         {[

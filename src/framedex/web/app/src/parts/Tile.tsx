@@ -5,6 +5,7 @@ import { time } from "../lib/format";
 import { boxesOf } from "../state/boxes";
 import { showsBoxes } from "../state/preferences";
 import { t } from "../texts";
+import { wordsOfIssues } from "./faults";
 import { thumbnail, whyNotShown } from "./thumbnail";
 
 interface Props {
@@ -35,8 +36,8 @@ export function Tile({ datasetId, row, size, fills, loads, isFirst }: Props) {
   // Which address was shown, or could not be: another one is waited for.
   const last = useSignal<{ source: string; reason: string | null }>({ source: "", reason: null });
   const issues = row.issues ?? [];
-  const isCorrupted = issues.some((issue) => issue.issue_type === "corrupted");
-  const reason = isCorrupted ? t.pictures.corrupted : last.value.source === present ? last.value.reason : null;
+  const fault = wordsOfIssues(issues.map((issue) => issue.issue_type));
+  const reason = fault ?? (last.value.source === present ? last.value.reason : null);
   const state = reason !== null ? "failed" : last.value.source === present ? "shown" : "waiting";
   const source = loads || state !== "waiting" ? present : undefined;
   return (

@@ -29,10 +29,9 @@ export async function whyNotShown(source: string): Promise<Reason> {
   try {
     const response = await request(source, { credentials: "same-origin" });
     if (response.ok) return other;
-    const { status, message } = await problem(response);
+    const { status, message, fault } = await problem(response);
     if (status === 404) return { words: t.pictures.missing, sentence: message, isGone: true };
-    const isDamaged = status === 415 || status === 422;
-    return { words: isDamaged ? t.pictures.corrupted : t.pictures.notShown, sentence: message, isGone: false };
+    return { words: t.pictures.faults[fault] ?? t.pictures.notShown, sentence: message, isGone: false };
   } catch {
     return other;
   }
