@@ -203,9 +203,7 @@ def _plain_jpeg(data: bytes, max_pixels: int) -> jpeg.Header | None:
     return header
 
 
-def decoded(
-    pixels: Pixels, *, detail: int | None, file_format: str, damage: str | None = None
-) -> DecodedImage:
+def decoded(pixels: Pixels, *, detail: int | None, file_format: str, damage: str | None = None) -> DecodedImage:
     """Return decoded pixels, such as a video frame, in the form of the results of :func:`decode`."""
     height, width = pixels.shape[:2]
     larger = None if detail is None else partial(reduced, pixels, 2 * detail)

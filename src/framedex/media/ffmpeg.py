@@ -16,20 +16,21 @@ from ctypes.util import find_library
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from framedex.errors import CannotDecode
 
 _MAJORS = {"avutil": 60, "avcodec": 62, "avformat": 62, "swscale": 9}
-_FOLDERS = ("opencv_python*.libs", "cv2/.dylibs", "av.libs", "av/.dylibs")  # in the order of preference
+_FOLDERS = ("opencv*.libs", "cv2/.dylibs", "av.libs", "av/.dylibs")  # in the order of preference
 _QUIET = -8
 
 NO_TIME = -(2**63)
 END_OF_FILE = -int.from_bytes(b"EOF ", "little")
 IO_ERROR = -5
-VIDEO, DISCARD_ALL, ATTACHED_PICTURE, SEEK_BACKWARD = 0, 48, 0x400, 1
+VIDEO, ATTACHED_PICTURE, SEEK_BACKWARD, SEEK_ANY = 0, 0x400, 1, 4
 SEEK_SIZE, SEEK_FORCE = 0x10000, 0x20000
-PACKET_CORRUPT, PACKET_DISCARD = 2, 4
+PACKET_KEY, PACKET_CORRUPT, PACKET_DISCARD = 1, 2, 4
 FRAME_CORRUPT, FRAME_KEY = 1, 2
 RGB24, FULL_RANGE, BICUBIC = 2, 2, 4
 MATRIX_OF_STREAM, MATRIX_OF_FRAME = 5, 6  # kinds of side data: how a picture is turned and mirrored
@@ -90,8 +91,14 @@ class Packet(Structure):
     )  # fmt: skip
 
 
+class IndexEntry(Structure):
+    """``AVIndexEntry``: the place and the time of a packet."""
+
+    _fields_ = (("pos", c_int64), ("timestamp", c_int64), ("flags_size", c_int), ("min_distance", c_int))
+
+
 class SideData(Structure):
-    """``AVPacketSideData``, and the beginning of ``AVFrameSideData`` without its kind."""
+    """``AVPacketSideData``."""
 
     _fields_ = (("data", POINTER(c_int32)), ("size", c_size_t))
 
@@ -159,7 +166,8 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, ...]]] = {  # the type of the result,
         "avformat_close_input": (None, _POINTER),
         "avformat_find_stream_info": (_INT, POINTER(Input), _POINTER),
         "avformat_get_riff_video_tags": (_POINTER,),
-        "avformat_index_get_entries_count": (_INT, POINTER(Stream)),
+        "avformat_index_get_entry": (POINTER(IndexEntry), POINTER(Stream), _INT),
+        "av_index_search_timestamp": (_INT, POINTER(Stream), _LONG, _INT),
         "avformat_new_stream": (POINTER(Stream), POINTER(Input), _POINTER),
         "avformat_open_input": (_INT, _POINTER, _TEXT, _POINTER, _POINTER),
         "avio_alloc_context": (_POINTER, _POINTER, _INT, _INT, _POINTER, READ, _POINTER, SEEK),
@@ -175,45 +183,48 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, ...]]] = {  # the type of the result,
 }
 
 
-@cache
-def library() -> Any:
-    """Return an object with the functions of FFmpeg's libraries. They print nothing about damaged files.
+def libraries() -> Iterator[Any]:
+    """Yield objects with the functions of FFmpeg's libraries: of OpenCV, and where they are installed, of PyAV.
+
+    PyAV has decoders that OpenCV lacks, for example of AV1. The libraries print nothing about damaged files.
 
     Raises:
         CannotDecode: this installation has no libraries of FFmpeg 8.
     """
-    for found in _places():
-        functions = _loaded(found)
-        if functions is not None:
-            functions.av_log_set_level(_QUIET)
-            return functions
-    raise CannotDecode(
-        "videos need the libraries of FFmpeg 8, which this installation of OpenCV lacks: "
-        "pip install opencv-python-headless, or PyAV (pip install av)"
-    )
+    loaded = (_loaded(*files) for files in _places())
+    is_empty = True
+    for functions in filter(None, loaded):
+        is_empty = False
+        yield functions
+    if is_empty:
+        raise CannotDecode(
+            "videos need the libraries of FFmpeg 8, which this installation of OpenCV lacks: "
+            "pip install opencv-python-headless, or PyAV (pip install av)"
+        )
 
 
-def _places() -> Iterator[dict[str, str]]:
-    """Yield the files of the libraries: those of OpenCV, of PyAV and of the system."""
+@cache
+def _places() -> tuple[tuple[str, ...], ...]:
+    """Return the files of each set of libraries, in the order of :data:`_MAJORS`: those of OpenCV, PyAV, the system."""
     spec = find_spec("cv2")
     root = Path(spec.origin).parent.parent if spec is not None and spec.origin else Path()
-    for folder in (each for pattern in _FOLDERS for each in sorted(root.glob(pattern))):
-        yield {name: str(path) for name in _MAJORS for path in sorted(folder.iterdir()) if _is(path.name, name)}
-    yield {name: path for name in _MAJORS if (path := find_library(name)) is not None}
+    folders = [sorted(each.iterdir()) for pattern in _FOLDERS for each in sorted(root.glob(pattern))]
+    places = [
+        tuple(str(path) for name in _MAJORS for path in files if re.match(rf"(lib)?{name}[-.]", path.name))
+        for files in folders
+    ]
+    return *places, tuple(path for name in _MAJORS if (path := find_library(name)) is not None)
 
 
-def _is(file: str, name: str) -> bool:
-    return re.match(rf"(lib)?{name}[-.]", file) is not None
-
-
-def _loaded(files: dict[str, str]) -> Any:
+@cache
+def _loaded(*files: str) -> Any:
     """Return the functions of libraries; None if one is missing, or is of another version."""
-    if files.keys() != _MAJORS.keys():
+    if len(files) != len(_MAJORS):
         return None
     functions = _Functions()
     try:
-        for name, major in _MAJORS.items():
-            library = ctypes.CDLL(files[name])
+        for path, (name, major) in zip(files, _MAJORS.items(), strict=True):
+            library = ctypes.CDLL(path)
             version = getattr(library, f"{name}_version")
             version.restype = c_uint
             if version() >> 16 != major:
@@ -224,10 +235,13 @@ def _loaded(files: dict[str, str]) -> Any:
                 setattr(functions, function, entry)
     except (OSError, AttributeError):
         return None
-    return functions if _has_layout(functions) else None
+    if not _has_layout(functions):
+        return None
+    functions.av_log_set_level(_QUIET)
+    return functions
 
 
-class _Functions:
+class _Functions(SimpleNamespace):
     """The functions of all libraries, as attributes."""
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
+from framedex.media import ffmpeg
 from framedex.media.containers import HEAD, container_of, is_short, reason_closed
 from framedex.media.decode import check_size
 from framedex.media.video_damage import VideoDamage
-from framedex.media.video_stream import Matrix, VideoStream
+from framedex.media.video_stream import Matrix, NoDecoder, VideoStream
 
 _BEFORE_S = 0.5  # a seek aims this much earlier, so that it rarely ends after the requested frame
 _FURTHER = 4.0
@@ -74,7 +75,14 @@ class Video:
     def _opened(self) -> VideoStream:
         """Return the stream at its beginning."""
         self._set_before()
-        return VideoStream(self._file, self.container, max_pixels=self._max_pixels, threads=self._threads)
+        limits = {"max_pixels": self._max_pixels, "threads": self._threads}
+        codec = ""
+        for library in ffmpeg.libraries():
+            try:
+                return VideoStream(library, self._file, self.container, **limits)
+            except NoDecoder as error:
+                codec = str(error)
+        raise CannotDecode(f"OpenCV's FFmpeg has no decoder for {codec}; PyAV's may have one (pip install av)")
 
     def _set_before(self) -> None:
         """Set the state before the first frame, or after a seek."""
@@ -143,7 +151,7 @@ class Video:
             CannotDecode: the frame cannot be converted.
         """
         try:
-            rgb = _upright(self._stream.pixels(), self._stream.matrix)
+            rgb: Any = _upright(self._stream.pixels(), self._stream.matrix)
         except CannotDecode as error:
             raise CannotDecode(f"frame at {self.time_s:.3f} s: {error}") from None
         if self._stretch != (1.0, 1.0):

@@ -29,6 +29,14 @@ _FROM_ZERO = ("mkv", "webm")
 _UNREAD = 512
 _MOST_UNREAD = {"mp4": 1 << 62, "mov": 1 << 62, "es": 1 << 62, "wmv": 4096, "ts": 4096, "mpg": 4096, "ogg": 4096}
 """The most bytes between the data of two packets; packets of MP4 are found by an index, in any order."""
+_NEED_HARDWARE = (b"av1",)  # decoders that only pass packets to hardware
+_HOLE = bytes(512)
+_AFTER_ZEROS = {"h264": (b"", b"\1"), "hevc": (b"", b"\1"), "vp8": (b"",), "vp9": (b"",), "dvvideo": (b"",)}
+"""The bytes before which packets of some codecs may have a run of zeros: filling at the end, or before a start code.
+
+They have no other runs: by their escapes, by arithmetic coding, or because each 80 bytes have a header.
+"""
+_AVI_HEAD = 8  # bytes before the data of a packet
 _PROBED = 1 << 26  # pixels of a frame that may be decoded to find its size, whatever the limit is
 _MOST_DELAY = 64  # frames that a decoder shows after an error before the lost frame is passed
 _LAST = 2**63 - 1
@@ -36,10 +44,15 @@ Matrix = tuple[tuple[int, int], tuple[int, int]]
 _UPRIGHT: Matrix = ((1, 0), (0, 1))
 
 
+class NoDecoder(CannotDecode):
+    """The libraries lack a decoder for the codec of a video, which is the only argument."""
+
+
 class VideoStream:
     """The best video stream of a file, decoded frame by frame.
 
     Args:
+        library: the functions of FFmpeg's libraries.
         file: the video file; read as needed.
         container: its container format.
         max_pixels: the maximum number of pixels of a frame.
@@ -55,21 +68,26 @@ class VideoStream:
         delay_s: the time in seconds by which the stream begins after the file, for example after its sound.
         time_s: the presentation time of the current frame in seconds from the start of the file; None if it has none.
         is_key: whether the current frame can be decoded without others.
-        is_damaged: whether the decoder found the current frame damaged.
+        is_damaged: whether the current frame is damaged, or was decoded after one that is.
         lost_s: the presentation times of the frames before the current one, or before the end, that could not be
             decoded.
         is_after_gap: whether the current frame is near bytes of the file in which no packet was found.
         is_cut_off: whether the file ended within a packet of the stream.
 
     Raises:
+        NoDecoder: the libraries have no decoder for its codec.
         CannotDecode: the file cannot be decoded as a video; the message has the reason.
     """
 
-    def __init__(self, file: BinaryIO, container: str, *, max_pixels: int, threads: int) -> None:
-        self._library, self._file, self._max_pixels = ffmpeg.library(), file, max_pixels
+    def __init__(self, library: Any, file: BinaryIO, container: str, *, max_pixels: int, threads: int) -> None:
+        self._library, self._file, self._max_pixels = library, file, max_pixels
+        self._threads = threads
+        self._container = container
         self._failure: BaseException | None = None
         self._source: Any = None
-        self._io = self._decoder = self._scaler = None
+        self._io: Any = None
+        self._decoder: Any = None
+        self._scaler: Any = None
         self._frame, self._packet = self._library.av_frame_alloc(), self._library.av_packet_alloc()
         self._scaling: tuple[int, ...] = ()
         # FFmpeg calls these; they must live as long as it has them.
@@ -79,7 +97,7 @@ class VideoStream:
         self._reset()
         try:
             self._open(container)
-            self._open_decoder(threads)
+            self._open_decoder()
         except BaseException:
             self.close()
             raise
@@ -106,10 +124,6 @@ class VideoStream:
         if stream.disposition & ffmpeg.ATTACHED_PICTURE:
             raise CannotDecode(reason_closed(self._file, container))
         self._set_header(source, stream)
-        if container in _FROM_ZERO and not stream.duration > 0:
-            self.duration_s = max(self.duration_s - self._start * self._unit_s + self.delay_s, 0.0)
-        if container == "avi" and self.fps:  # FFmpeg shortens the duration of one that is cut off
-            self.duration_s = max(self.duration_s, stream.nb_frames / self.fps)
 
     def _check_sizes(self) -> None:
         """Check the sizes that the container names."""
@@ -127,9 +141,10 @@ class VideoStream:
         for number in range(count):
             place = ctypes.byref(options, number * ctypes.sizeof(ctypes.c_void_p))
             self._library.av_dict_set_int(place, b"max_pixels", max(self._max_pixels, _PROBED), 0)
-        self._check(self._library.avformat_find_stream_info(self._source, options), "its streams cannot be read")
+        code = self._library.avformat_find_stream_info(self._source, options)
         for number in range(count):
             self._library.av_dict_free(ctypes.byref(options, number * ctypes.sizeof(ctypes.c_void_p)))
+        self._check(code, "its streams cannot be read")
 
     def _set_header(self, source: ffmpeg.Input, stream: ffmpeg.Stream) -> None:
         library = self._library
@@ -152,24 +167,31 @@ class VideoStream:
         delay_s = self._start * self._unit_s - begin_s
         self.delay_s = delay_s if abs(delay_s) > _ROUNDED_S else 0.0
         whole_s = source.duration / _MICROSECONDS if source.duration > 0 else 0.0
+        if self._container in _FROM_ZERO:
+            whole_s = max(whole_s - begin_s, 0.0)
         self.duration_s = stream.duration * self._unit_s if stream.duration > 0 else whole_s
+        if self._container == "avi" and self.fps:  # FFmpeg shortens the duration of one that is cut off
+            self.duration_s = max(self.duration_s, stream.nb_frames / self.fps)
 
     def _codec_of(self, parameters: ffmpeg.Parameters) -> str:
-        name = self._library.avcodec_get_name(parameters.codec_id).decode()
+        name: str = self._library.avcodec_get_name(parameters.codec_id).decode()
+        self._after_zeros = _AFTER_ZEROS.get(name)
         if tag := codec_name(parameters.codec_tag):
             return tag
         tables = (ctypes.c_void_p * 2)(self._library.avformat_get_riff_video_tags(), None)
-        return name if len(name) == 4 else codec_name(self._library.av_codec_get_tag(tables, parameters.codec_id)) or name
+        return (
+            name if len(name) == 4 else codec_name(self._library.av_codec_get_tag(tables, parameters.codec_id)) or name
+        )
 
-    def _open_decoder(self, threads: int) -> None:
+    def _open_decoder(self) -> None:
         library = self._library
         parameters = ctypes.cast(self._stream.contents.codecpar, ctypes.POINTER(ffmpeg.Parameters))
         codec = library.avcodec_find_decoder(parameters.contents.codec_id)
-        if not codec:
-            raise CannotDecode(f"no decoder for the codec {self.codec!r}")
+        if not codec or ctypes.cast(codec, ctypes.POINTER(ctypes.c_char_p))[0] in _NEED_HARDWARE:
+            raise NoDecoder(self.codec)
         self._decoder = ctypes.c_void_p(library.avcodec_alloc_context3(codec))
         library.avcodec_parameters_to_context(self._decoder, parameters)
-        library.av_opt_set_int(self._decoder, b"threads", threads, 0)
+        library.av_opt_set_int(self._decoder, b"threads", self._threads, 0)
         library.av_opt_set_int(self._decoder, b"max_pixels", self._max_pixels, 0)
         self._check(library.avcodec_open2(self._decoder, codec, None), f"the codec {self.codec!r} cannot be opened")
 
@@ -209,11 +231,13 @@ class VideoStream:
         self.time_s: float | None = None
         self.is_key = self.is_damaged = self.is_after_gap = False
         self.lost_s: list[float] = []
-        self._before = -_LAST  # time of the last packet
+        self._before, self._shift = -_LAST, 0  # time of the last packet; what is added to the times of packets
         self._end, self._shown = -1, 0  # where the last packet ends in the file; the number of frames shown
         self._errors = deque[int]()  # for each packet that could not be decoded, the number of frames shown before
         self._waiting: list[int] = []  # a heap of the times of packets whose frames did not come yet
-        self._cut: set[int] = set()  # times of packets that lack a part
+        self._sent, self._places = 0, dict[int, int]()  # the number of packets sent; the place of those in the heap
+        self._suspect: set[int] = set()  # times of packets that are damaged, or decoded after damage
+        self._is_broken = self._is_sent_broken = False  # whether there was damage since the last key frame: shown, sent
         self._gap: tuple[int, int] | None = None  # times of the packets around bytes without one
 
     def next(self) -> bool:
@@ -232,7 +256,17 @@ class VideoStream:
             if code == -errno.EAGAIN:
                 self._send()
             else:
-                self._errors.append(self._shown)
+                self._note_error()
+
+    def _note_error(self) -> None:
+        """Note that a packet could not be decoded: one of the last ones, as each thread decodes another."""
+        self._errors.append(self._shown)
+        self._note_damage(self._sent - self._threads)
+
+    def _note_damage(self, place: int) -> None:
+        """Note damage of the packet at a place: all that are decoded after it, up to a key frame, are suspect."""
+        self._suspect.update(stamp for stamp, other in self._places.items() if other > place)
+        self._is_sent_broken = True
 
     def _send(self) -> None:
         """Send the next packet of the stream to the decoder; after the last one, its end."""
@@ -244,29 +278,63 @@ class VideoStream:
             if sent.stream_index != self._number or sent.size == 0:  # a packet without data repeats a frame
                 library.av_packet_unref(packet)
                 continue
+            is_gap = self._most_unread < unread < sent.pos
+            if is_gap and self._container == "avi":
+                self._shift += self._late_by(sent)
+            sent.pts, sent.dts = (each + self._shift * (each != ffmpeg.NO_TIME) for each in (sent.pts, sent.dts))
+            before, self._before = self._before, _time_of(sent)
+            if is_gap:
+                self._gap = before, self._before
+            self._sent += 1
             if sent.pts != ffmpeg.NO_TIME and not sent.flags & ffmpeg.PACKET_DISCARD:
                 heappush(self._waiting, sent.pts)
-            before, self._before = self._before, _time_of(sent)
-            if self._most_unread < unread < sent.pos:
-                self._gap = before, self._before
+                self._places[sent.pts] = self._sent
             self.is_cut_off = bool(sent.flags & ffmpeg.PACKET_CORRUPT)
-            if self.is_cut_off:
-                self._cut.add(_time_of(sent))
+            self._is_sent_broken &= not sent.flags & ffmpeg.PACKET_KEY
+            self._is_sent_broken |= self.is_cut_off or self._has_hole(sent)
+            if self._is_sent_broken:
+                self._suspect.add(self._before)
             if library.avcodec_send_packet(self._decoder, packet) < 0:
-                self._errors.append(self._shown)
+                self._note_error()
             library.av_packet_unref(packet)
             return
         self._check(0, "")
         self.is_cut_off |= code != ffmpeg.END_OF_FILE
         library.avcodec_send_packet(self._decoder, None)
 
+    def _has_hole(self, packet: ffmpeg.Packet) -> bool:
+        """Return whether a packet has zeros where its codec allows none."""
+        if self._after_zeros is None:
+            return False
+        data = ctypes.string_at(packet.data, packet.size)
+        place = data.find(_HOLE)
+        return place >= 0 and data[place:].lstrip(b"\0")[:1] not in self._after_zeros
+
+    def _late_by(self, packet: ffmpeg.Packet) -> int:
+        """Return by how much a packet after lost ones is later than FFmpeg, which counts packets of AVI, says.
+
+        The index has its time; a seek uses that.
+        """
+        library, stamp = self._library, _time_of(packet) + self._shift
+        number = library.av_index_search_timestamp(self._stream, stamp, ffmpeg.SEEK_ANY)
+        while number >= 0 and (entry := library.avformat_index_get_entry(self._stream, number)):
+            if entry.contents.pos + _AVI_HEAD >= packet.pos:
+                return max(int(entry.contents.timestamp) - stamp, 0)
+            number += 1
+        return 0
+
     def _set_frame(self) -> None:
         frame = self._frame.contents
         stamp = frame.best_effort_timestamp
         self.time_s = None if stamp == ffmpeg.NO_TIME else self._seconds(stamp)
         self.is_key = bool(frame.flags & ffmpeg.FRAME_KEY)
-        self.is_damaged = bool(frame.flags & ffmpeg.FRAME_CORRUPT or frame.decode_error_flags or stamp in self._cut)
+        has_errors = bool(frame.flags & ffmpeg.FRAME_CORRUPT or frame.decode_error_flags)
+        self.is_damaged = has_errors or stamp in self._suspect
+        self._suspect.discard(stamp)
+        if has_errors:
+            self._note_damage(self._places.get(stamp, 0))
         self._set_lost(stamp)
+        self._is_broken = self.is_damaged or (self._is_broken and not self.is_key)
         self.is_after_gap = self._gap is not None and self._gap[0] <= stamp <= self._gap[1]
         if self._gap is not None and stamp >= self._gap[1]:
             self._gap = None
@@ -274,8 +342,8 @@ class VideoStream:
     def _set_lost(self, stamp: int) -> None:
         """Note which packets before a time gave no frame.
 
-        Some packets give none because their frame is hidden, or is the second field of one. So at most as many are lost
-        as could not be decoded shortly before.
+        Some packets give none because their frame is hidden, or is the second field of one. So none is lost unless
+        packets could not be decoded shortly before. Of the packets after those, a decoder may skip some.
         """
         self._shown += 1
         while self._errors and self._shown - self._errors[0] > _MOST_DELAY:
@@ -285,8 +353,11 @@ class VideoStream:
             missing.append(heappop(self._waiting))
         while self._waiting and self._waiting[0] == stamp:
             heappop(self._waiting)
-        self.lost_s = [self._seconds(each) for each in missing[: len(self._errors)]]
-        for _ in self.lost_s:
+        for passed in (*missing, stamp):
+            self._places.pop(passed, None)
+        self._is_broken |= bool(missing and self._errors)
+        self.lost_s = [self._seconds(each) for each in missing] if self._is_broken else []
+        for _ in self.lost_s[: len(self._errors)]:
             self._errors.popleft()
 
     def _seconds(self, stamp: int) -> float:
