@@ -122,6 +122,7 @@ class Video:
         if gap is None or not self._stream.is_after_gap:
             return False
         self.damage.add_gap(*gap)
+        self.damage.add_wrong(self.number - 1, before_s)  # its data may end in the bytes without a frame
         self._gap = None
         return True
 

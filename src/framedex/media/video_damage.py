@@ -59,6 +59,8 @@ class VideoDamage:
 
 
 def _extend(runs: list[_Run], number: int, time_s: float) -> None:
+    if runs and runs[-1].last == number:
+        return
     if runs and runs[-1].last == number - 1:
         runs[-1].last, runs[-1].end_s = number, time_s
     else:

@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import os
 from collections import deque
 from heapq import heappop, heappush
 from typing import Any, BinaryIO
@@ -80,6 +81,7 @@ class VideoStream:
     """
 
     def __init__(self, library: Any, file: BinaryIO, container: str, *, max_pixels: int, threads: int) -> None:
+        self._process = os.getpid()
         self._library, self._file, self._max_pixels = library, file, max_pixels
         self._threads = threads
         self._container = container
@@ -407,6 +409,11 @@ class VideoStream:
             raise CannotDecode(f"its pixels in format {frame.format} cannot be converted")
         table = library.sws_getCoefficients(frame.colorspace)
         library.sws_setColorspaceDetails(self._scaler, table, is_full, table, 1, 0, 1 << 16, 1 << 16)
+
+    def __del__(self) -> None:
+        """Release a decoder that was not closed. In the child of a fork it lacks its threads, and stays."""
+        if self._process == os.getpid():
+            self.close()
 
     def close(self) -> None:
         """Release the decoder; the file stays open."""
