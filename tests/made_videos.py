@@ -110,7 +110,7 @@ def make_videos(archive: Path) -> None:
 def _encoded(name: str, options: str, folder: Path) -> bytes:
     frames = made_frames("" if name == "h264-odd.mkv" else name)
     if name == DV:
-        frames = [cv2.resize(each, (_DV_STORED, each.shape[0]), interpolation=cv2.INTER_AREA) for each in frames]
+        frames = [np.asarray(cv2.resize(each, (_DV_STORED, 576)), dtype=np.uint8) for each in frames]
     height, width = frames[0].shape[:2]
     rate = "25" if name == DV else f"{FPS:g}"
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", rate, "-i", "-"]

@@ -173,7 +173,7 @@ class TestDamage:
         """The issue says which frames are lost, and those that are kept after the hole are there."""
         error, of_video = damaged_video(holed)
         assert "cannot be decoded" in error
-        with pytest.raises(CannotDecode, match="the video 'clip.mp4' is damaged: frame"):
+        with pytest.raises(CannotDecode, match=r"clip\.mp4' is damaged: frame"):
             holed.read(of_video)
         numbers = frames_of(holed, "clip.mp4")
         assert (numbers[0], numbers[-1]) == (0, LONG_COUNT - 1)
