@@ -191,12 +191,13 @@ def libraries() -> Iterator[Any]:
     Raises:
         CannotDecode: this installation has no libraries of FFmpeg 8.
     """
-    loaded = (_loaded(*files) for files in _places())
     is_empty = True
-    for functions in filter(None, loaded):
+    for functions in filter(None, (_loaded(*files) for files in _beside_opencv())):
         is_empty = False
         yield functions
-    if is_empty:
+    if is_empty and (functions := _loaded(*_of_system())) is not None:
+        yield functions
+    elif is_empty:
         raise CannotDecode(
             "videos need the libraries of FFmpeg 8, which this installation of OpenCV lacks: "
             "pip install opencv-python-headless, or PyAV (pip install av)"
@@ -204,16 +205,21 @@ def libraries() -> Iterator[Any]:
 
 
 @cache
-def _places() -> tuple[tuple[str, ...], ...]:
-    """Return the files of each set of libraries, in the order of :data:`_MAJORS`: those of OpenCV, PyAV, the system."""
+def _beside_opencv() -> tuple[tuple[str, ...], ...]:
+    """Return the files of the libraries of OpenCV and of PyAV, each in the order of :data:`_MAJORS`."""
     spec = find_spec("cv2")
     root = Path(spec.origin).parent.parent if spec is not None and spec.origin else Path()
     folders = [sorted(each.iterdir()) for pattern in _FOLDERS for each in sorted(root.glob(pattern))]
-    places = [
+    return tuple(
         tuple(str(path) for name in _MAJORS for path in files if re.match(rf"(lib)?{name}[-.]", path.name))
         for files in folders
-    ]
-    return *places, tuple(path for name in _MAJORS if (path := find_library(name)) is not None)
+    )
+
+
+@cache
+def _of_system() -> tuple[str, ...]:
+    """Return the files of the system's libraries. The search starts other programs."""
+    return tuple(path for name in _MAJORS if (path := find_library(name)) is not None)
 
 
 @cache

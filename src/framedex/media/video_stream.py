@@ -32,11 +32,9 @@ _MOST_UNREAD = {"mp4": 1 << 62, "mov": 1 << 62, "es": 1 << 62, "wmv": 4096, "ts"
 """The most bytes between the data of two packets; packets of MP4 are found by an index, in any order."""
 _NEED_HARDWARE = (b"av1",)  # decoders that only pass packets to hardware
 _HOLE = bytes(512)
-_AFTER_ZEROS = {"h264": (b"", b"\1"), "hevc": (b"", b"\1"), "vp8": (b"",), "vp9": (b"",), "dvvideo": (b"",)}
-"""The bytes before which packets of some codecs may have a run of zeros: filling at the end, or before a start code.
-
-They have no other runs: by their escapes, by arithmetic coding, or because each 80 bytes have a header.
-"""
+_OF_UNITS, _LENGTHS = ("h264", "hevc"), b"\1"  # codecs of units; how the header begins if their lengths are given
+_DENSE = (*_OF_UNITS, "vp8", "vp9", "dvvideo")
+"""Codecs whose data has no runs of zeros: by their escapes, by arithmetic coding, or by headers each 80 bytes."""
 _AVI_HEAD = 8  # bytes before the data of a packet
 _PROBED = 1 << 26  # pixels of a frame that may be decoded to find its size, whatever the limit is
 _MOST_DELAY = 64  # frames that a decoder shows after an error before the lost frame is passed
@@ -177,7 +175,9 @@ class VideoStream:
 
     def _codec_of(self, parameters: ffmpeg.Parameters) -> str:
         name: str = self._library.avcodec_get_name(parameters.codec_id).decode()
-        self._after_zeros = _AFTER_ZEROS.get(name)
+        self._is_dense = name in _DENSE
+        head = ctypes.string_at(parameters.extradata, 1) if parameters.extradata_size else b""
+        self._has_start_codes = name in _OF_UNITS and head != _LENGTHS
         if tag := codec_name(parameters.codec_tag):
             return tag
         tables = (ctypes.c_void_p * 2)(self._library.avformat_get_riff_video_tags(), None)
@@ -306,11 +306,12 @@ class VideoStream:
 
     def _has_hole(self, packet: ffmpeg.Packet) -> bool:
         """Return whether a packet has zeros where its codec allows none."""
-        if self._after_zeros is None:
+        if not self._is_dense:
             return False
         data = ctypes.string_at(packet.data, packet.size)
         place = data.find(_HOLE)
-        return place >= 0 and data[place:].lstrip(b"\0")[:1] not in self._after_zeros
+        # Between units with start codes, and after the last one, there may be any number of zeros.
+        return place >= 0 and not (self._has_start_codes and data[place:].lstrip(b"\0")[:1] in (b"", b"\1"))
 
     def _late_by(self, packet: ffmpeg.Packet) -> int:
         """Return by how much a packet after lost ones is later than FFmpeg, which counts packets of AVI, says.
