@@ -222,6 +222,16 @@ def _of_system() -> tuple[str, ...]:
     return tuple(path for name in _MAJORS if (path := find_library(name)) is not None)
 
 
+_LONG = frozenset((
+    "av_seek_frame", "avcodec_flush_buffers", "avcodec_free_context", "avcodec_open2", "avcodec_send_packet",
+    "avformat_find_stream_info", "avformat_open_input", "sws_scale",
+))  # fmt: skip
+"""The functions that release the interpreter lock: those that may take long. Packets are decoded when they are sent.
+
+To release it for each short call costs more than the call where other threads wait for the lock.
+"""
+
+
 @cache
 def _loaded(*files: str) -> Any:
     """Return the functions of libraries; None if one is missing, or is of another version."""
@@ -230,13 +240,13 @@ def _loaded(*files: str) -> Any:
     functions = _Functions()
     try:
         for path, (name, major) in zip(files, _MAJORS.items(), strict=True):
-            library = ctypes.CDLL(path)
+            library, short = ctypes.CDLL(path), ctypes.PyDLL(path)
             version = getattr(library, f"{name}_version")
             version.restype = c_uint
             if version() >> 16 != major:
                 return None
             for function, (result, *arguments) in _FUNCTIONS[name].items():
-                entry = getattr(library, function)
+                entry = getattr(library if function in _LONG else short, function)
                 entry.restype, entry.argtypes = result, arguments
                 setattr(functions, function, entry)
     except (OSError, AttributeError):
