@@ -1,9 +1,9 @@
-"""Videos of 24 kinds, beside FFmpeg: which frames are right, which are said to be undecodable or damaged, which are wrong.
+"""Videos of 24 kinds beside FFmpeg: which frames are right, which are said to be undecodable, which are wrong.
 
 The files are made by the program ffmpeg, which is the oracle, too: each of its frames, with its time. A frame is right
-if one of ours has its time and a mean difference of at most 2 of 255. It is *said* to be undecodable if we have none, or
-mark ours as damaged and it differs. All others are wrong, also one at a time at which ffmpeg has none. OpenCV alone has
-no marks. It is also measured what decoding of all frames to pixels costs, by each way to decode.
+if one of ours has its time and a mean difference of at most 2 of 255. It is *said* to be undecodable if we have none,
+or mark ours as damaged and it differs. All others are wrong, also one at a time at which ffmpeg has none. OpenCV alone
+has no marks. It is also measured what decoding of all frames to pixels costs, by each way to decode.
 """
 
 import io
@@ -75,7 +75,8 @@ def main() -> None:
     options = parser.parse_args()
     videos = sorted(require(options.data, "").rglob("*.mp4")) if options.decode else []
     if options.decode:
-        return decode(videos, _WAYS[options.decode])
+        decode(videos, _WAYS[options.decode])
+        return
     with tempfile.TemporaryDirectory(prefix="bench-video-files-") as work:
         results = {}
         for kind, (name, how) in _FILES.items():
@@ -164,7 +165,7 @@ def _rates(videos: list[Path], rounds: int) -> list[list[Any]]:
 
 
 def decode(videos: list[Path], way: Callable[[Path], int]) -> None:
-    """Decode all frames of videos; print processor time, time, frames and peak memory in MiB, without that of a program."""
+    """Decode all frames of videos; print processor time, time, frames and peak memory in MiB, without programs."""
     started = time.perf_counter()
     frames = sum(map(way, videos))
     seconds = time.perf_counter() - started

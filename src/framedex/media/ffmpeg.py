@@ -28,12 +28,12 @@ _QUIET = -8
 NO_TIME = -(2**63)
 END_OF_FILE = -int.from_bytes(b"EOF ", "little")
 IO_ERROR = -5
-VIDEO, ATTACHED_PICTURE, SEEK_BACKWARD, SEEK_ANY = 0, 0x400, 1, 4
+VIDEO, COVER_IMAGE, SEEK_BACKWARD, SEEK_ANY = 0, 0x400, 1, 4
 SEEK_SIZE, SEEK_FORCE = 0x10000, 0x20000
 PACKET_KEY, PACKET_CORRUPT, PACKET_DISCARD = 1, 2, 4
 FRAME_CORRUPT, FRAME_KEY = 1, 2
 RGB24, FULL_RANGE, BICUBIC = 2, 2, 4
-MATRIX_OF_STREAM, MATRIX_OF_FRAME = 5, 6  # kinds of side data: how a picture is turned and mirrored
+MATRIX_OF_STREAM = 5  # the kind of side data: how frames are turned and mirrored
 
 READ = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_int)
 SEEK = ctypes.CFUNCTYPE(c_int64, c_void_p, c_int64, c_int)
@@ -60,7 +60,7 @@ class Input(Structure):
     )  # fmt: skip
 
 
-class Stream(Structure):
+class InputStream(Structure):
     """The beginning of ``AVStream``."""
 
     _fields_ = (
@@ -103,12 +103,6 @@ class SideData(Structure):
     _fields_ = (("data", POINTER(c_int32)), ("size", c_size_t))
 
 
-class FrameSideData(Structure):
-    """The beginning of ``AVFrameSideData``."""
-
-    _fields_ = (("type", c_int), ("data", POINTER(c_int32)), ("size", c_size_t))
-
-
 class Frame(Structure):
     """The beginning of ``AVFrame``."""
 
@@ -135,7 +129,6 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, ...]]] = {  # the type of the result,
         "av_dict_free": (None, _POINTER),
         "av_frame_alloc": (POINTER(Frame),),
         "av_frame_free": (None, _POINTER),
-        "av_frame_get_side_data": (POINTER(FrameSideData), POINTER(Frame), _INT),
     },
     "avcodec": {
         "av_packet_alloc": (POINTER(Packet),),
@@ -158,17 +151,17 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, ...]]] = {  # the type of the result,
         "av_codec_get_tag": (c_uint, _POINTER, _INT),
         "av_find_best_stream": (_INT, POINTER(Input), _INT, _INT, _INT, _POINTER, _INT),
         "av_find_input_format": (_POINTER, _TEXT),
-        "av_guess_frame_rate": (Rational, POINTER(Input), POINTER(Stream), _POINTER),
-        "av_guess_sample_aspect_ratio": (Rational, POINTER(Input), POINTER(Stream), _POINTER),
+        "av_guess_frame_rate": (Rational, POINTER(Input), POINTER(InputStream), _POINTER),
+        "av_guess_sample_aspect_ratio": (Rational, POINTER(Input), POINTER(InputStream), _POINTER),
         "av_read_frame": (_INT, POINTER(Input), POINTER(Packet)),
         "av_seek_frame": (_INT, POINTER(Input), _INT, _LONG, _INT),
         "avformat_alloc_context": (POINTER(Input),),
         "avformat_close_input": (None, _POINTER),
         "avformat_find_stream_info": (_INT, POINTER(Input), _POINTER),
         "avformat_get_riff_video_tags": (_POINTER,),
-        "avformat_index_get_entry": (POINTER(IndexEntry), POINTER(Stream), _INT),
-        "av_index_search_timestamp": (_INT, POINTER(Stream), _LONG, _INT),
-        "avformat_new_stream": (POINTER(Stream), POINTER(Input), _POINTER),
+        "avformat_index_get_entry": (POINTER(IndexEntry), POINTER(InputStream), _INT),
+        "av_index_search_timestamp": (_INT, POINTER(InputStream), _LONG, _INT),
+        "avformat_new_stream": (POINTER(InputStream), POINTER(Input), _POINTER),
         "avformat_open_input": (_INT, _POINTER, _TEXT, _POINTER, _POINTER),
         "avio_alloc_context": (_POINTER, _POINTER, _INT, _INT, _POINTER, READ, _POINTER, SEEK),
         "avio_context_free": (None, _POINTER),
@@ -222,7 +215,7 @@ def _of_system() -> tuple[str, ...]:
     return tuple(path for name in _MAJORS if (path := find_library(name)) is not None)
 
 
-_LONG = frozenset((
+_SLOW = frozenset((
     "av_seek_frame", "avcodec_flush_buffers", "avcodec_free_context", "avcodec_open2", "avcodec_send_packet",
     "avformat_find_stream_info", "avformat_open_input", "sws_scale",
 ))  # fmt: skip
@@ -246,7 +239,7 @@ def _loaded(*files: str) -> Any:
             if version() >> 16 != major:
                 return None
             for function, (result, *arguments) in _FUNCTIONS[name].items():
-                entry = getattr(library if function in _LONG else short, function)
+                entry = getattr(library if function in _SLOW else short, function)
                 entry.restype, entry.argtypes = result, arguments
                 setattr(functions, function, entry)
     except (OSError, AttributeError):

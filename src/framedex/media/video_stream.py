@@ -28,8 +28,13 @@ _FORMATS = {
 _FROM_ZERO = ("mkv", "webm")
 """Containers whose duration is the time of their end, whenever they begin."""
 _UNREAD = 512
-_MOST_UNREAD = {"mp4": 1 << 62, "mov": 1 << 62, "es": 1 << 62, "wmv": 4096, "ts": 4096, "mpg": 4096, "ogg": 4096}
-"""The most bytes between the data of two packets; packets of MP4 are found by an index, in any order."""
+_ANY = 1 << 62
+_MOST_UNREAD = {"mp4": _ANY, "mov": _ANY, "es": _ANY, "ts": _ANY, "mpg": _ANY, "ogg": _ANY, "wmv": 1 << 16}
+"""The most bytes between the data of two packets in an intact file.
+
+Packets of MP4 are found by an index, in any order; the places of others are those of larger units, or they have bytes
+of other programs between them.
+"""
 _NEED_HARDWARE = (b"av1",)  # decoders that only pass packets to hardware
 _HOLE = bytes(512)
 _OF_UNITS, _LENGTHS = ("h264", "hevc"), b"\1"  # codecs of units; how the header begins if their lengths are given
@@ -119,9 +124,9 @@ class VideoStream:
         self._check(number, reason_closed(self._file, container) if number < 0 else "")
         self._number = number
         source = self._source.contents
-        self._stream = ctypes.cast(source.streams[number], ctypes.POINTER(ffmpeg.Stream))
+        self._stream = ctypes.cast(source.streams[number], ctypes.POINTER(ffmpeg.InputStream))
         stream = self._stream.contents
-        if stream.disposition & ffmpeg.ATTACHED_PICTURE:
+        if stream.disposition & ffmpeg.COVER_IMAGE:
             raise CannotDecode(reason_closed(self._file, container))
         self._set_header(source, stream)
 
@@ -129,7 +134,7 @@ class VideoStream:
         """Check the sizes that the container names."""
         source = self._source.contents
         for number in range(source.nb_streams):
-            stream = ctypes.cast(source.streams[number], ctypes.POINTER(ffmpeg.Stream)).contents
+            stream = ctypes.cast(source.streams[number], ctypes.POINTER(ffmpeg.InputStream)).contents
             parameters = ctypes.cast(stream.codecpar, ctypes.POINTER(ffmpeg.Parameters)).contents
             if parameters.codec_type == ffmpeg.VIDEO and parameters.width and parameters.height:
                 check_size(parameters.width, parameters.height, self._max_pixels)
@@ -146,7 +151,7 @@ class VideoStream:
             self._library.av_dict_free(ctypes.byref(options, number * ctypes.sizeof(ctypes.c_void_p)))
         self._check(code, "its streams cannot be read")
 
-    def _set_header(self, source: ffmpeg.Input, stream: ffmpeg.Stream) -> None:
+    def _set_header(self, source: ffmpeg.Input, stream: ffmpeg.InputStream) -> None:
         library = self._library
         parameters = ctypes.cast(stream.codecpar, ctypes.POINTER(ffmpeg.Parameters)).contents
         self.codec = self._codec_of(parameters)
