@@ -25,6 +25,7 @@ from tests.buckets import Service
 from tests.gallery import Averages, fill
 from tests.image_files import photo
 from tests.inside import catalog_of, layout_of, stored_media
+from tests.made_videos import FPS, LONG, LONG_COUNT, made_frames, made_times, made_video
 from tests.prepared import prepared
 from tests.tuning import Tuning
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
@@ -130,7 +131,7 @@ class TestIngestion:
         assert workspace.datasets() == []
 
     def test_broken__video_is_one_row_with_the_reason(self, workspace: Workspace, tmp_path: Path) -> None:
-        """A video without frames is a corrupted media item; a truncated one gives the frames that it has."""
+        """A video without frames is a corrupted media item; so is a truncated one, beside the frames that it has."""
         as_sound(write_video(tmp_path / "in" / "sound.mp4", numbered(5)))
         cut = write_video(tmp_path / "in" / "cut.mp4", numbered(40))
         index_first(cut)
@@ -138,14 +139,80 @@ class TestIngestion:
         dataset = workspace.create_dataset("films", tmp_path / "in", "gist")
         errors = {row["path"]: row["error"] for row in videos(dataset)}
         assert "audio only" in errors["sound.mp4"]
-        assert "truncated or damaged" in errors["cut.mp4"]
+        assert "it ends after 2.00 of 4.00 s" in errors["cut.mp4"]
         assert [row["image_filename"] for row in rows(dataset, media={"op": "is", "value": "video_frame"})] == [
             "cut_frame_000000.jpg", "cut_frame_000010.jpg",
         ]  # fmt: skip
-        (broken,) = dataset.issues("corrupted").to_pylist()
+        cut_off, broken = dataset.issues("corrupted").to_pylist()
+        assert (cut_off["path"], cut_off["reason"]) == ("cut.mp4", errors["cut.mp4"])
         assert (broken["path"], dataset.info.n_images, dataset.info.n_videos) == ("sound.mp4", 0, 2)
         with pytest.raises(CannotDecode, match="audio only"):
             dataset.read(broken["media_id"])
+
+
+def damaged_video(dataset: Dataset) -> tuple[str, str]:
+    """Return what is said of the only video, and the id of the media item that says it."""
+    (error,) = (row["error"] for row in videos(dataset))
+    (found,) = (row["media_id"] for row in dataset.issues("corrupted").to_pylist() if row["reason"] == error)
+    return error, found
+
+
+class TestDamage:
+    """A damaged video, whose frames are there."""
+
+    @pytest.fixture
+    def holed(self, workspace: Workspace, tmp_path: Path) -> Dataset:
+        """A dataset of one video with a hole."""
+        content = made_video(LONG)
+        path = tmp_path / "in" / "clip.mp4"
+        path.parent.mkdir()
+        path.write_bytes(content[: len(content) // 2] + bytes(3000) + content[len(content) // 2 + 3000 :])
+        return workspace.create_dataset("films", path.parent, "gist", frames_per_second=FPS)
+
+    def test_issue__names_frames_and_seconds(self, holed: Dataset) -> None:
+        """The issue says which frames are lost, and those that are kept after the hole are there."""
+        error, of_video = damaged_video(holed)
+        assert "cannot be decoded" in error
+        with pytest.raises(CannotDecode, match=r"clip\.mp4' is damaged: frame"):
+            holed.read(of_video)
+        numbers: list[int | None] = [*frames_of(holed, "clip.mp4")]
+        assert numbers.pop() is None
+        assert (numbers[0], numbers[-1]) == (0, LONG_COUNT - 1)
+        assert 40 < len(numbers) < LONG_COUNT
+        damaged = {row["media_id"] for row in holed.issues("corrupted").to_pylist()}
+        frames = rows(holed, media={"op": "is", "value": "video_frame"})
+        truth = dict(zip((round(each, 3) for each in made_times(LONG)), made_frames(LONG), strict=True))
+        for row in (row for row in frames if row["media_id"] not in damaged):
+            pixels = holed.read(row["media_id"]).astype(int)
+            assert np.abs(pixels - truth[round(row["frame_timestamp"], 3)]).mean() < 3
+
+    def test_cleanup__keeps_the_file_of_frames(self, holed: Dataset, tmp_path: Path) -> None:
+        """A clean-up of corrupted media takes the row of the video and its damaged frames, and leaves the file."""
+        result = holed.plan_cleanup(issues=["corrupted"]).apply(delete_files=True)
+        assert isinstance(result, CleanupResult)
+        assert (result.files_deleted, result.files_left) == (0, 1)
+        assert (tmp_path / "in" / "clip.mp4").exists()
+        assert not holed.issues("corrupted").to_pylist()
+        assert holed.count() == len(frames_of(holed, "clip.mp4")) > 30
+
+    def test_repair__takes_the_issue_away(self, holed: Dataset, tmp_path: Path) -> None:
+        """Once the file is whole, its frames are all there, and the row of its damage is gone."""
+        (tmp_path / "in" / "clip.mp4").write_bytes(made_video(LONG))
+        holed.add_media(tmp_path / "in", auto_reindex=True)
+        assert not holed.issues("corrupted").to_pylist()
+        assert (holed.count(), frames_of(holed, "clip.mp4")) == (LONG_COUNT, list(range(LONG_COUNT)))
+
+    def test_clone__has_the_issue(self, holed: Dataset, tmp_path: Path) -> None:
+        """A clone has the row; the same folder adds nothing to it; a removal is undone with it."""
+        holed.snapshot("whole")
+        copy = holed.clone()
+        copy.add_media(tmp_path / "in")
+        before, (_, of_video) = copy.count(), damaged_video(copy)
+        assert before == holed.count()
+        copy.delete_media([of_video])
+        assert copy.count() == before - 1
+        copy.undo()
+        assert damaged_video(copy) == damaged_video(holed)
 
 
 class TestAddition:

@@ -12,6 +12,7 @@ from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.browser.site import Site
 from tests.gallery import SETTINGS
+from tests.made_videos import LONG, made_video
 from tests.objects import SCENE, scenes
 from tests.service.live import live_service
 from tests.videos import numbered, write_video
@@ -29,6 +30,23 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         dataset = workspace.create_dataset("film", home / "images")
         with live_service(workspace, hub, ServiceSettings()) as (url, state):
             yield Site(url, workspace, dataset, home / "images", state)
+
+
+@pytest.mark.slow
+def test_frames__of_a_damaged_video(film: Site, open_page: Open) -> None:
+    """Beside the frames of a damaged video stands what is lost, and its own row is no frame."""
+    content = made_video(LONG)
+    broken = content[: len(content) // 2] + bytes(3000) + content[len(content) // 2 + 3000 :]
+    folder = film.gallery.parent / "broken"
+    folder.mkdir()
+    (folder / "hole.mp4").write_bytes(broken)
+    dataset = film.workspace.create_dataset("broken", folder)
+    frames = list(dataset.where([{"media": {"op": "is", "value": "video_frame"}}]).rows(["media_id"]))
+    page = open_page(film, f"/d/broken/m/{frames[0]['media_id']}")
+    strip = page.get_by_role("region", name="Kept frames of the video")
+    expect(strip.get_by_role("status")).to_have_text(re.compile(rf"Frame 1 of {len(frames)} "))
+    expect(strip.get_by_text(re.compile(r"The video is damaged: frame.* cannot be decoded"))).to_be_visible()
+    expect(strip.get_by_role("listitem")).to_have_count(len(frames))
 
 
 @pytest.mark.slow

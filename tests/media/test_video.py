@@ -99,7 +99,7 @@ def test_frames__of_each_container(suffix: str, tmp_path: Path) -> None:
             assert video.time_s == pytest.approx(place / FPS)
             assert np.array_equal(video.pixels(), frame)
         assert not video.advance()
-        assert video.reason_short() is None
+        assert not str(video.damage)
 
 
 @pytest.mark.parametrize(("suffix", "codec"), [(".ts", "mp4v"), (".mpg", "PIM1"), (".m1v", "PIM1")])
@@ -158,28 +158,20 @@ class TestFind:
             video.find(33, times(clip)[33] + 1e-6)
             assert np.array_equal(video.pixels(), frames[33])
 
-    def test_find__far_ahead_where_nothing_can_be_sought(
-        self, clip: Path, frames: list[Pixels], tuning: Tuning, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """If the header has no number of frames, frames are found by decoding on, each only once."""
-        stamps, grabbed = times(clip), 0
-        grab, get = Video._grab, Video._get
-
-        def counted(video: Video) -> bool:
-            nonlocal grabbed
-            grabbed += 1
-            return grab(video)
-
-        monkeypatch.setattr(Video, "_grab", counted)
-        monkeypatch.setattr(
-            Video, "_get", lambda self, prop: 0.0 if prop == cv2.CAP_PROP_FRAME_COUNT else get(self, prop)
-        )
+    def test_find__far_ahead_where_nothing_can_be_sought(self, tmp_path: Path, tuning: Tuning) -> None:
+        """In a stream without a container, frames are found by decoding on, each only once."""
+        path = tmp_path / "clip.m1v"
+        writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"PIM1"), 25, (160, 120))
+        for frame in numbered(90):
+            writer.write(frame)
+        writer.release()
+        stamps, frames = times(path), decoded(path)
         tuning.near_frames_s = 0.2
-        with opened(clip) as video:
+        with opened(path) as video:
             for number in (5, 40, 80):
                 video.find(number, stamps[number])
                 assert np.array_equal(video.pixels(), frames[number])
-        assert grabbed == 81
+            assert video.decoded_frames == 81
 
     def test_find__a_frame_that_is_gone(self, clip: Path) -> None:
         """A frame beyond the end is an error that says where the end is."""
@@ -269,7 +261,7 @@ class TestBroken:
             while video.advance():
                 pass
             assert 5 < video.number < COUNT - 5
-            assert "of 4.00 s: truncated or damaged" in str(video.reason_short())
+            assert "of 4.00 s: truncated" in str(video.damage)
 
     def test_frames__that_are_too_large(self, tmp_path: Path) -> None:
         """Frames beyond the limit are refused before any is decoded."""

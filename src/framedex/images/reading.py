@@ -46,7 +46,7 @@ def read_image(
     row = media.find(media_id, media.location)
     if row.get("kind") == VIDEO:
         error = media.find(media_id, ["error"])["error"]
-        raise CannotDecode(f"the video {media.shown_path(row)!r} has no frames: {error}")
+        raise CannotDecode(f"the video {media.shown_path(row)!r} is damaged: {error}")
     location = media.location_of(row)
     if location is None:
         raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")

@@ -1,10 +1,15 @@
 """Container formats of video files, and the reasons why a file cannot be opened as a video."""
 
 import struct
+from collections.abc import Iterator
 from typing import BinaryIO
 
 _RIFF, _EBML = b"RIFF", b"\x1a\x45\xdf\xa3"
 _ASF = bytes.fromhex("3026b2758e66cf11")
+_ASF_FILE = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")  # its file properties
+_ASF_BROADCAST = 1
+_SEGMENT = b"\x18\x53\x80\x67"
+_UNKNOWN_RIFF = (0, 0xFFFFFFFF)
 _BOX = 8
 _LARGE_BOX = 16
 _MAX_BOXES = 10_000
@@ -66,21 +71,62 @@ def reason_closed(file: BinaryIO, container: str | None) -> str:
     return f"{container} without a video stream that can be decoded: audio only, damaged, or an unknown codec"
 
 
-def _has_box(file: BinaryIO, box_type: bytes) -> bool:
-    """Return whether an ISO base media file (ISO/IEC 14496-12) has a box of a type at its top level."""
+def is_short(file: BinaryIO, container: str) -> bool:
+    """Return whether a file ends before the end that its header names; False if that names none."""
     end = file.seek(0, 2)
+    file.seek(0)
+    head = file.read(HEAD)
+    match container:
+        case "mp4" | "mov":
+            return any(begin + size > end for begin, _, size in _boxes(file))
+        case "avi":
+            size = int.from_bytes(head[4:8], "little")
+            return size not in _UNKNOWN_RIFF and _BOX + size > end + 1  # some writers leave out the last byte
+        case "mkv" | "webm":
+            return _matroska_end(head) > end
+        case "wmv":
+            place = head.find(_ASF_FILE)
+            size, flags = (int.from_bytes(head[place + at : place + at + 8], "little") for at in (40, 88))
+            return place >= 0 and not flags & _ASF_BROADCAST and size > end
+        case _:
+            return False
+
+
+def _matroska_end(head: bytes) -> int:
+    """Return where the segment of a Matroska file ends (RFC 9559, section 4.5); 0 if that is unknown."""
+    body, size = _element(head, 0)
+    if not head.startswith(_SEGMENT, body + size):
+        return 0
+    body, size = _element(head, body + size)
+    return body + size if size >= 0 else 0
+
+
+def _element(head: bytes, place: int) -> tuple[int, int]:
+    """Return where the content of an EBML element with an id of four bytes begins, and its size; -1 if unknown."""
+    first = head[place + 4] if place + 4 < len(head) else 0
+    width = 9 - first.bit_length()
+    value = int.from_bytes(head[place + 4 : place + 4 + width], "big") & ((1 << 7 * width) - 1)
+    return place + 4 + width, -1 if value == (1 << 7 * width) - 1 else value
+
+
+def _has_box(file: BinaryIO, box_type: bytes) -> bool:
+    """Return whether an ISO base media file has a whole box of a type at its top level."""
+    end = file.seek(0, 2)
+    return any(kind == box_type and begin + size <= end for begin, kind, size in _boxes(file))
+
+
+def _boxes(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
+    """Yield the place, type and size of the boxes at the top level of a file (ISO/IEC 14496-12); 0: to its end."""
     position = 0
     for _ in range(_MAX_BOXES):
         file.seek(position)
         head = file.read(_LARGE_BOX)
         if len(head) < _BOX:
-            return False
+            return
         size, kind = struct.unpack(">I4s", head[:_BOX])
         if size == 1 and len(head) == _LARGE_BOX:
             size = struct.unpack(">Q", head[_BOX:])[0]
-        if kind == box_type:
-            return bool(size == 0 or position + size <= end)
+        yield position, kind, size
         if size < _BOX:
-            return False
+            return
         position += size
-    return False

@@ -19,7 +19,7 @@ NO_EMBEDDING = 0
 
 
 VIDEO_FRAME, VIDEO = "video_frame", "video"
-"""Values of ``kind`` for a frame, and for a video without a decodable frame; null for images."""
+"""Values of ``kind`` for a frame, and for a damaged video, whose ``error`` says what is lost; null for images."""
 OF_VIDEOS = pa.schema(
     [
         pa.field("kind", pa.string()),

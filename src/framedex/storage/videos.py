@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
 
 The first ones are as in the media table. ``duration_s`` is the presentation time of the last frame plus its length,
 ``frames`` is the number of decoded frames, and ``kept_frames`` the number of frames that became media. ``error`` says
-why a video has no frames or too few; null for complete videos.
+what is lost or damaged; null for intact videos. A video with an ``error`` has a row of its own in the media table.
 """
 
 

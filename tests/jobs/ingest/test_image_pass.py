@@ -19,6 +19,7 @@ from framedex.media.decode import DecodedImage
 from framedex.media.files import Reader
 from framedex.media.row_images import read_row
 from framedex.media.video import Video
+from framedex.media.video_stream import VideoStream
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from tests.boxes import SHARED
@@ -105,8 +106,8 @@ class Spy:
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     counts, lock = Spy(), threading.Lock()
 
-    def counting(method: Callable[[Video], Any], name: str) -> Callable[[Video], Any]:
-        def counted(video: Video) -> Any:
+    def counting(method: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+        def counted(video: Any) -> Any:
             with lock:
                 setattr(counts, name, getattr(counts, name) + 1)
             return method(video)
@@ -114,7 +115,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
         return counted
 
     monkeypatch.setattr(Video, "_opened", counting(Video._opened, "opened"))
-    monkeypatch.setattr(Video, "_grab", counting(Video._grab, "grabbed"))
+    monkeypatch.setattr(VideoStream, "next", counting(VideoStream.next, "grabbed"))
     return counts
 
 

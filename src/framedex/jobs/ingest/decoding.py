@@ -240,9 +240,9 @@ class FileDecoder:
                 kept += 1
         except CannotDecode as reason:
             error = str(reason)
-        error = error or video.reason_short()
         if not kept:
-            raise CannotDecode(error or "it has no frames")
+            raise CannotDecode(error or str(video.damage) or "it has no frames that can be decoded")
+        error = "; ".join(filter(None, (error, str(video.damage)))) or None
         return DecodedVideo(
             replace(file, error=error),
             video.container,
@@ -251,13 +251,14 @@ class FileDecoder:
             video.width,
             video.height,
             video.time_s + (1 / video.fps if video.fps else 0.0),
-            video.number + 1,
+            video.decoded_frames,
             kept,
         )
 
     def _frame(self, file: DecodedFile, video: Video) -> DecodedFile:
         with reserve_pixels(self.budget, video.width * video.height):
-            image = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
+            damage = "decoded with gaps" if video.is_damaged else None
+            image = decoded(video.pixels(), detail=self.detail, file_format=video.codec, damage=damage)
         share = min(video.time_s / video.duration_s, 1.0) if video.duration_s else 0.0
         (measured,) = self._measure([image])
         return replace(file, **measured, frame_number=video.number, frame_time_s=video.time_s, share=share)

@@ -149,7 +149,8 @@ def ingest(
             for each, vector in zip(group, vectors, strict=True):
                 writer.add(rows.media(each, vector))
             if video is not None:
-                writer.add_video(rows.video(video), None if video.kept_frames else rows.media(video.file, None))
+                of_damage = None if video.file.error is None else rows.media(video.file, None)
+                writer.add_video(rows.video(video), of_damage)
             if fragment is not None:
                 writer.add_fragment(fragment)
             writer.flush_if_due()
@@ -305,7 +306,7 @@ class _Writer:
             self.flush()
 
     def add_video(self, row: dict[str, Any], of_media: dict[str, Any] | None) -> None:
-        """Add the row of a video after its frames, and the media row that represents a video without frames."""
+        """Add the row of a video after its frames, and the media row with the damage of a video, if it has some."""
         self.pending_videos.append(row)
         if of_media is not None:
             self.add(of_media)

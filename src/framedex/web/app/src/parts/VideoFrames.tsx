@@ -29,6 +29,8 @@ export interface Frames {
   rows: readonly Row[];
   /** The position of the present frame; -1 for an image. */
   index: number;
+  /** The id of the media item that says how the video is damaged; null for an intact one. */
+  damageId: string | null;
   isPlaying: Signal<boolean>;
   /** Whether the file itself is shown. */
   showsFile: Signal<boolean>;
@@ -51,12 +53,14 @@ export function useFrames(of: DatasetStatus, item: MediaItem | null, show: (medi
       if (!item || !isFrame) return [];
       if (isKnown) return known.current;
       const [row] = await rowsOfIds(of.id, [item.media_id], ["media_id", "video_id"]);
-      return readFrames(of, String(row?.video_id), signal);
+      return readVideo(of, String(row?.video_id), signal);
     },
     [of.id, item?.media_id],
   );
   known.current = isFrame ? (found.value ?? []) : known.current;
-  const rows = isFrame ? known.current : [];
+  const all = isFrame ? known.current : [];
+  const rows = all.filter(isOfTime);
+  const damageId = all.find((row) => !isOfTime(row))?.media_id ?? null;
   const index = rows.findIndex((row) => row.media_id === item?.media_id);
   const goTo = (position: number): void => {
     const row = rows[position];
@@ -85,7 +89,16 @@ export function useFrames(of: DatasetStatus, item: MediaItem | null, show: (medi
     if (video) void (video.paused ? video.play().catch(() => {}) : video.pause());
     else isPlaying.value = rows.length > 0 && !isPlaying.peek();
   };
-  return { rows, index, isPlaying, showsFile, step: (by) => goTo(index + by), scene, play };
+  return { rows, index, damageId, isPlaying, showsFile, step: (by) => goTo(index + by), scene, play };
+}
+
+/** Whether a row of a video is a frame; another one says how the video is damaged. */
+const isOfTime = (row: Row): boolean => row.frame_timestamp !== null;
+
+/** How a video is damaged. */
+function Damage({ datasetId, mediaId }: { datasetId: string; mediaId: string }) {
+  const item = useResource((signal) => get<MediaItem>(`/dataset/${datasetId}/media/${mediaId}`, {}, signal), [mediaId]);
+  return item.value?.error ? <p class="problem">{t.videos.damaged(item.value.error)}</p> : null;
 }
 
 /** The strip of the kept frames around the present one, with their times. */
@@ -120,6 +133,7 @@ export function Strip({
           {t.videos.file}
         </Button>
       </p>
+      {frames.damageId && <Damage datasetId={of.id} mediaId={frames.damageId} />}
       <FrameList datasetId={of.id} rows={rows} index={index} show={show} />
     </section>
   );
@@ -228,12 +242,12 @@ interface Copy {
 }
 
 async function readCopy(of: DatasetStatus, videoId: string, signal: AbortSignal): Promise<Copy> {
-  const rows = await readFrames(of, videoId, signal);
+  const rows = (await readVideo(of, videoId, signal)).filter(isOfTime);
   return { videoId, name: String(rows[0]?.video_name ?? ""), rows };
 }
 
-/** Return the kept frames of a video in the order of time. */
-async function readFrames(of: DatasetStatus, videoId: string, signal: AbortSignal): Promise<Row[]> {
+/** Return the kept frames of a video in the order of time, and the row that says how it is damaged. */
+async function readVideo(of: DatasetStatus, videoId: string, signal: AbortSignal): Promise<Row[]> {
   const query = { vql: ofVideo(videoId), sort: { column: "frame_timestamp" } };
   return (await readRows(of.id, query, COLUMNS, MOST_FRAMES, signal)).rows;
 }

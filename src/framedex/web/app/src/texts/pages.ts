@@ -215,6 +215,7 @@ export const pages = {
     file: "Show the file",
     copies: "Duplicates of the video",
     copy: (name: string, at: string | null) => (at === null ? name : `${name}: most like this frame at ${at}`),
+    damaged: (what: string) => `The video is damaged: ${what}`,
     notDecoded: "The browser cannot play this file. Space plays the kept frames.",
   },
   inspector: {
