@@ -193,8 +193,8 @@ def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path
     stays, goes = rows["x.png"], rows["y.png"]
     assert re.fullmatch(r"dark 0\.\d\d; kept of 2 near-duplicates, none without an issue: it .*", stays["reason"])
     assert re.fullmatch(r"dark 0\.\d\d; its group keeps x.png", goes["reason"])
-    assert (stays["issue_type"], stays["protected"]) == (None, True)
-    assert (goes["issue_type"], goes["protected"]) == ("dark", False)
+    assert (stays["issue_type"], stays["protected"]) == (None, "best")
+    assert (goes["issue_type"], goes["protected"]) == ("dark", None)
     assert stays["kept_media_id"] == goes["kept_media_id"] == stays["media_id"]
     alone = dataset.plan_cleanup(issues={"dark": 0.5})
     assert [row["action"] for row in alone.to_arrow().to_pylist()] == ["keep", "remove"]

@@ -16,6 +16,7 @@ from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import ROW_ID
 
 _NONE = -1
+_FEW = 100  # rows in a table for each row that is read by itself
 Key = tuple[str, tuple[str, ...]]
 """An SQL expression that is equal for the members of a group, and the columns that it reads."""
 
@@ -56,9 +57,9 @@ def keep_last_copies(
     lost, survivor = [rows.row_ids[repeated]], [rows.row_ids[decision.kept_index[repeated]]]
     unsettled = np.flatnonzero(decision.removed & (decision.kept_index < 0))
     for key, is_exact in _keys(media):
-        if not len(unsettled):
-            break
-        groups = _Groups.read(media, key, rows, unsettled)
+        if not len(keys := _keys_of(media, key, rows.row_ids[unsettled])):
+            continue
+        groups = _Groups.read(media, key, rows, keys)
         decision = groups.rescue(rows, request, decision, is_exact=is_exact)
         pairs = groups.losses(rows, decision)
         lost.append(pairs.lost)
@@ -100,16 +101,18 @@ class _Groups:
     is_chosen: Mask
 
     @classmethod
-    def read(cls, media: Media, key: Key, rows: CandidateRows, removed: Numbers) -> "_Groups":
-        """Return the members of the groups of removed rows, given by their indices."""
+    def read(cls, media: Media, key: Key, rows: CandidateRows, keys: pa.Array) -> "_Groups":
+        """Return the members of the groups with some keys."""
         marks = [name for name in (IN_BASKET, KEEPER) if name in media.table.schema.names]
-        text = (
-            f", keyed AS MATERIALIZED (SELECT {', '.join([ROW_ID, *marks])}, {key[0]} AS key FROM chosen "
-            f"WHERE {key[0]} IS NOT NULL) SELECT * FROM keyed "
-            f"WHERE key IN (SELECT key FROM keyed WHERE {ROW_ID} IN (SELECT {ROW_ID} FROM gone)) ORDER BY {ROW_ID}"
+        text, columns = key[0], sorted({*key[1], *marks})
+        relations = {"wanted": pa.table({"key": keys})}
+        test = Condition(f"coalesce({text} IN (SELECT key FROM wanted), FALSE)", (), frozenset(columns), (), relations)
+        table = media.query(
+            f"SELECT {', '.join([ROW_ID, *marks])}, {text} AS key FROM chosen ORDER BY {ROW_ID}",
+            test,
+            columns,
+            keep=False,
         )
-        everything = Condition(relations={"gone": pa.table({ROW_ID: rows.row_ids[removed]})})
-        table = media.query(text, everything, sorted({*key[1], *marks}), keep=False)
         row_ids = table[ROW_ID].to_numpy()
         place = np.minimum(np.searchsorted(rows.row_ids, row_ids), max(len(rows.row_ids) - 1, 0))
         index = np.where(rows.row_ids[place] == row_ids, place, _NONE)
@@ -171,6 +174,20 @@ class _Groups:
 
     def _removed(self, decision: CleanupDecision) -> Mask:
         return decision.removed[self.index] & (self.index >= 0)
+
+
+def _keys_of(media: Media, key: Key, row_ids: RowIds) -> pa.Array:
+    """Return the different keys of rows; those of few rows without reading the columns."""
+    text, columns = key
+    if not len(row_ids):
+        return pa.array([])
+    if len(row_ids) * _FEW < media.table.count():
+        rows = media.take(row_ids.tolist(), list(columns))
+        found = media.sql.query(f"SELECT DISTINCT {text} AS key FROM chosen", (), {"chosen": rows})
+    else:
+        only = Condition(f"{ROW_ID} IN (SELECT {ROW_ID} FROM gone)", relations={"gone": pa.table({ROW_ID: row_ids})})
+        found = media.query(f"SELECT DISTINCT {text} AS key FROM chosen", only, list(columns), keep=False)
+    return found["key"].combine_chunks().drop_null()
 
 
 def _is(table: pa.Table, column: str, value: int) -> Mask:

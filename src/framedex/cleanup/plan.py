@@ -98,8 +98,9 @@ class CleanupPlan:
         duplicate group; ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the issue,
         or a similarity: for removed media the similarity to the nearest image, for kept media the minimum of these
         similarities in the group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes of
-        classes, that the image to keep lacks; ``protected``: whether the rules or the basket name the media item and it
-        stays, because a person chose it or none of its copies would stay.
+        classes, that the image to keep lacks;
+        ``protected``: why a media item stays that the plan might remove: ``chosen`` by a person; ``best`` of a group
+        that would lose all members; ``last``, as clean-ups removed its copies; else null.
 
         Examples:
             >>> plan = ds.plan_cleanup(duplicates="exact")
@@ -138,7 +139,7 @@ class CleanupPlan:
             counts={each["issue_type"]: each["issue_type_count"] for each in by_reason},
             sizes={each["issue_type"]: each["size_bytes_sum"] or 0 for each in by_reason},
             warnings=len(removed) - removed["warning"].null_count,
-            protected=pc.sum(self._plan.rows["protected"]).as_py() or 0,
+            protected=pc.count(self._plan.rows["protected"]).as_py(),
         )
 
     @property

@@ -33,7 +33,7 @@ PLAN_SCHEMA = pa.schema(
         pa.field("confidence", pa.float32()),
         pa.field("size_bytes", pa.int64()),
         pa.field("warning", pa.string()),
-        pa.field("protected", pa.bool_()),
+        pa.field("protected", pa.string()),
     ]
 )
 TAKEN_OUT = "taken out of the plan by hand"
@@ -78,7 +78,7 @@ class PlanRows:
             raise InvalidInput(f"the plan does not remove media {wrong!r}, so it cannot be taken out")
         reasons = pc.binary_join_element_wise(f"{TAKEN_OUT}: ", rows["reason"], "")
         values = {
-            "action": "keep", "issue_type": None, "kept_media_id": None, "warning": None, "protected": False,
+            "action": "keep", "issue_type": None, "kept_media_id": None, "warning": None, "protected": None,
             "reason": reasons,
         }  # fmt: skip
         for name, value in values.items():
@@ -245,7 +245,8 @@ SELECT planned.media_id, planned.file_name, planned.path,
     CASE WHEN planned.goes AND stays.media_id IS NOT NULL THEN nullif(concat_ws('; ',
         'labels that the image to keep lacks: ' || {lost_labels},
         'boxes of classes that it has none of: ' || {lost_classes}), '') END AS warning,
-    NOT planned.goes AND (planned.named OR planned.why IS NULL) AS protected
+    CASE WHEN planned.goes THEN NULL WHEN planned.chosen THEN 'chosen' WHEN planned.why IS NULL THEN 'last'
+        WHEN planned.named THEN 'best' END AS protected
 FROM planned LEFT JOIN planned AS stays ON planned.kept = stays._rowid
 LEFT JOIN boxes ON boxes.media_id = planned.media_id
 LEFT JOIN boxes AS its_boxes ON its_boxes.media_id = stays.media_id

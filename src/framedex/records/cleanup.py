@@ -13,7 +13,7 @@ class CleanupSummary(Record):
     the size of the removed media's files. ``counts`` holds the removed media by reason: the name of an issue,
     ``basket`` or ``duplicates``, and ``sizes`` the size of their files. Each media item is counted once. ``warnings``
     counts the removed media with labels, or boxes of classes, that the image to keep of their group lacks.
-    ``protected`` counts media that the rules or the basket name and that stay, because a person chose them, or because
+    ``protected`` counts media that stay although the plan might remove them, because a person chose them, or because
     none of their copies would stay.
     """
 

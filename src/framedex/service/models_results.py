@@ -232,7 +232,7 @@ class PlanPart(StrEnum):
     KEPT = "kept"
     """What stays."""
     PROTECTED = "protected"
-    """What the rules or the basket name, and stays."""
+    """What stays as chosen by a person, or as the last copy."""
 
 
 class CleanupPlanRows(BaseModel):

@@ -212,8 +212,8 @@ def cleanup_plan_rows(
 ) -> Any:
     """Return rows of a plan, what is removed or kept, and why; as an Arrow stream all of them.
 
-    With ``part`` only what is ``removed``, by reason; what is ``kept``; or what is ``protected``: named by the rules or
-    the basket, and kept.
+    With ``part`` only what is ``removed``, by reason; what is ``kept``; or what is ``protected``: kept because a person
+    chose it, or because none of its copies would stay.
     """
     table = _part(service.hub.results.plan(actor, dataset, plan_id).to_arrow(), part)
     if wants_arrow(request):
@@ -248,7 +248,7 @@ def _part(rows: pa.Table, part: PlanPart | None) -> pa.Table:
         case None:
             return rows
         case PlanPart.PROTECTED:
-            return rows.filter(rows["protected"])
+            return rows.filter(pc.is_valid(rows["protected"]))
         case PlanPart.KEPT:
             return rows.filter(pc.equal(rows["action"], "keep"))
         case PlanPart.REMOVED:
