@@ -38,8 +38,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Dataset]]
     folder = fill(home / "images", 6)
     for number, name in enumerate([*sorted(folder.iterdir())[:3], *sorted(folder.iterdir())[:2]]):
         (folder / f"copy-{number}.png").write_bytes(Path(name).read_bytes())
-    for name in ("broken-0.jpg", "broken-1.jpg", "broken-2.jpg"):
-        (folder / name).write_bytes(b"no image")
+    for broken in ("broken-0.jpg", "broken-1.jpg", "broken-2.jpg"):
+        (folder / broken).write_bytes(b"no image")
     write(folder / "dark-0.png", photo(7) // 12)
     (folder / "dark-1.png").write_bytes((folder / "dark-0.png").read_bytes())
     vectors = np.eye(ROWS)[[0, 0, 1, 1, 1, *(number // 2 for number in range(4, 35))]]

@@ -266,7 +266,9 @@ def test_cleanup__of_basket_and_rules(local: Client, workspace: Workspace, datas
     removed = rows(first, "removed")
     assert sorted(row["media_id"] for row in removed) == sorted(expected.removed_ids())
     assert [row["issue_type"] for row in removed] == sorted(row["issue_type"] for row in removed)
-    assert [row["media_id"] for row in rows(first, "protected")] == dark
+    assert {row["media_id"]: row["protected"] for row in rows(first, "protected")} == dict.fromkeys(
+        [kept, *dark], "chosen"
+    )
     assert len(removed) + len(rows(first, "kept")) == len(expected.to_arrow())
     assert local.get(url(dataset, f"/cleanup/plan/{first['plan_id']}/rows?part=x")).status_code == 422
     without = url(dataset, f"/cleanup/plan/{first['plan_id']}/without")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from framedex.cleanup.choice import CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
 from framedex.cleanup.last_copies import Losses, keep_last_copies
-from framedex.core.arrays import RowIds
+from framedex.core.arrays import Mask, RowIds
 from framedex.core.ids import Kind, content_group_id, group_prefix
 from framedex.core.path_columns import FILE
 from framedex.errors import InvalidInput
@@ -60,7 +60,8 @@ class PlanRows:
     @property
     def removed(self) -> RowIds:
         """The row ids of the removed media: uint64, ascending."""
-        return self.row_ids[pc.equal(self.rows["action"], "remove").to_numpy()]
+        is_removed: Mask = pc.equal(self.rows["action"], "remove").to_numpy()
+        return self.row_ids[is_removed]
 
     def without(self, media_ids: Sequence[str]) -> "PlanRows":
         """Return the plan that leaves some of the media in the dataset; those that it keeps stay the same.

@@ -83,7 +83,7 @@ def _commit(edit: Edit, media: Media, written: NewState, operation: str, rows: M
         edit.commit(*written, step=edited_values(operation, media, version, rows, columns, {}))
 
 
-def kept_ids(context: Context, dataset_id: str) -> list[str]:
+def keeper_ids(context: Context, dataset_id: str) -> list[str]:
     """Return the ids of the media that people chose to keep, in row order."""
     media = open_media(context, dataset_id, early=True)
     if KEEPER not in media.table.schema.names:

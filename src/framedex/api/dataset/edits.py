@@ -11,7 +11,7 @@ from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
 from framedex.operations import journal as steps
 from framedex.operations import limits as limit_edits
-from framedex.operations.basket import change_keepers, check_basket, kept_ids
+from framedex.operations.basket import change_keepers, check_basket, keeper_ids
 from framedex.operations.context import Context
 from framedex.operations.decisions import decide_labels_right, label_decisions
 from framedex.operations.edits import Selection
@@ -143,7 +143,7 @@ class DatasetEdits:
             >>> ds.kept_ids() == [ds.media_id("cat-1-copy.jpg")]
             True
         """
-        return kept_ids(self._context, self.id)
+        return keeper_ids(self._context, self.id)
 
     def tags(self) -> list[Tag]:
         """Return the tags, oldest first, each with its number of media.
