@@ -167,7 +167,7 @@ class ClientEdits:
         body = {"token": None if step is None else str(step)}
         answer = self._connection.json(call, body=body, dataset_id=self.id)
         changed = next(each for each in self.journal(None) if each.step == int(answer["undo"]))
-        return changed.model_copy(update={"lost_files": answer["lost_files"]})
+        return changed.model_copy(update={"lost_files": answer["lost_files"] or None})
 
     @property
     def limits(self) -> dict[str, IssueLimit]:

@@ -150,7 +150,7 @@ def _of_step(dataset: Dataset, change: Callable[[int | None], JournalStep], toke
     with committed_edits() as edits:
         step = change(None if token is None else int(token))
     generation = edits[-1].generation if edits else dataset.generation
-    lost = step.lost_files
+    lost = step.lost_files or 0
     return ActionOutcome(undo=str(step.step), count=step.n_media, generation=generation, lost_files=lost)
 
 

@@ -36,7 +36,7 @@ def undo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
         stored = _stored(context, dataset_id, step, forward=False)
         _apply(context, edit, stored, forward=False)
         lost = _lost_files(context, edit, stored)
-    return _record(context, dataset_id, stored).model_copy(update={"lost_files": lost})
+    return _record(context, dataset_id, stored).model_copy(update={"lost_files": lost or None})
 
 
 def redo(context: Context, dataset_id: str, step: int | None) -> JournalStep:

@@ -16,7 +16,7 @@ class JournalStep(Record):
         undone_by, undone_at: who has undone it, and when; None if it holds.
         reason: why it cannot be undone; None if it can.
         lost_files: in what an undo returns, the number of media that it brought back without their file, because the
-            clean-up that is undone deleted it; else 0.
+            clean-up that is undone deleted it; None for none.
     """
 
     step: int
@@ -27,4 +27,4 @@ class JournalStep(Record):
     undone_by: str | None = None
     undone_at: datetime | None = None
     reason: str | None = None
-    lost_files: int = 0
+    lost_files: int | None = None
