@@ -60,9 +60,9 @@ def test_cleanup__is_undone_as_a_whole(place: Place) -> None:
     files = sorted((place.folder / "files").rglob("*.jpg"))
     place.serve()
     page = place.page(f"/d/{NAME}/cleanup")
-    expect(page.get_by_text("29 images in the basket")).to_be_visible()
+    expect(page.get_by_text("29 images leave the dataset")).to_be_visible()
     page.keyboard.press("Enter")
-    page.get_by_role("dialog").get_by_role("button", name="Apply").press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Remove 29 images").press("Enter")
     expect(page.get_by_text(re.compile(r"Removed 29 images.*Undo: Ctrl Z"))).to_be_visible()
     assert len(dataset.view) == _ROWS - 29
     assert sorted((place.folder / "files").rglob("*.jpg")) == files

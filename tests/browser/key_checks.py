@@ -730,8 +730,8 @@ def _applies(keyboard: Keyboard) -> None:
     _grid(keyboard)
     Keyboard(keyboard.page, "x", keyboard.frame, keyboard.boxes).says("^Put 1 image into the basket")
     keyboard.press("g x")
-    expect(keyboard.page.get_by_text(re.compile("images? in the basket"))).to_be_visible()
-    keyboard.dialog("Remove the images of the plan")
+    expect(keyboard.page.get_by_text("1 image leaves the dataset")).to_be_visible()
+    keyboard.dialog(re.compile("^Remove 1 image, "))
     keyboard.undo()
 
 

@@ -1,5 +1,6 @@
 """The queues of findings, the clean-up and the history in a browser, by keys alone."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -32,11 +33,11 @@ def test_duplicates__cleaned_and_undone(own_site: Site, open_page: Open) -> None
     assert dataset.basket.count() == extra
     page.keyboard.press("g")
     page.keyboard.press("x")
-    expect(page.get_by_text(f"{extra} images in the basket")).to_be_visible()
+    expect(page.get_by_text(f"{extra} images leave the dataset")).to_be_visible()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog", name="Remove the images of the plan")).to_be_visible()
+    expect(page.get_by_role("dialog", name=f"Remove {extra} images, ")).to_be_visible()
     page.keyboard.press("Enter")
-    expect(page.get_by_text(f"Removed {extra} images from the dataset. Undo: Ctrl Z")).to_be_visible()
+    expect(page.get_by_text(f"Removed {extra} images. Undo: Ctrl Z")).to_be_visible()
     assert len(dataset.view) == len(before) - extra
     assert all((own_site.gallery / name).exists() for name in COPIES)
     page.keyboard.press("Control+z")
@@ -45,27 +46,95 @@ def test_duplicates__cleaned_and_undone(own_site: Site, open_page: Open) -> None
 
 
 @pytest.mark.slow
-def test_plan__is_used_once(own_site: Site, open_page: Open) -> None:
-    """A plan says what goes, stays and why; once it was applied it is gone, and Ctrl Z brings the images back."""
+def test_plan__is_what_is_shown(own_site: Site, open_page: Open) -> None:
+    """Basket and rules are one list, each row beside what stays; a row is taken out; it is one step and one undo."""
     dataset = own_site.dataset
     before = dataset.view.media_ids()
-    plan = dataset.plan_cleanup(duplicates=0.96)
+    dataset.basket.add(dataset.media_id("towns/05.png"))
+    plan = dataset.plan_cleanup(duplicates=0.96, issues=["corrupted"], basket=True)
     page = open_page(own_site, "/d/pets/cleanup")
-    apply = page.get_by_role("button", name="Apply")
-    expect(apply).to_have_attribute("aria-disabled", "true")
+    status = page.get_by_role("status").filter(has_text="the dataset")
+    expect(status).to_have_text("1 image leaves the dataset. The files stay on the disk.")
     page.get_by_role("combobox", name="Duplicates of at least").select_option("0.96")
-    page.get_by_role("button", name="Make the plan").click()
-    rows = page.get_by_role("row")
-    expect(rows).to_have_count(1 + plan.summary.removed + plan.summary.kept)
-    expect(page.get_by_role("status").filter(has_text="media to remove")).to_have_text(plan.words)
-    apply.click()
-    page.get_by_role("dialog").get_by_role("button", name="Apply").click()
-    expect(page.get_by_text(f"Removed {plan.summary.removed} images. Undo: Ctrl Z")).to_be_visible()
-    expect(rows).to_have_count(0)
-    expect(apply).to_have_attribute("aria-disabled", "true")
-    assert len(dataset.view) == len(before) - plan.summary.removed
+    page.get_by_role("checkbox", name="Damaged files").check()
+    expect(status).to_have_text(f"{len(plan)} images leave the dataset. The files stay on the disk.")
+    for name, reason in (("In the basket", "basket"), ("Duplicates", "duplicates"), ("Damaged files", "corrupted")):
+        section = page.get_by_role("region", name=name)
+        expect(section.get_by_role("listitem")).to_have_count(plan.summary.counts[reason])
+        expect(section.get_by_role("heading")).to_contain_text(f"{plan.summary.counts[reason]:,} image")
+    copies = page.get_by_role("region", name="Duplicates").get_by_role("listitem")
+    expect(copies.first.get_by_role("img")).to_have_count(2)
+    expect(copies.first.get_by_role("img").last).to_have_accessible_name(re.compile("^What stays: "))
+    page.get_by_role("button", name="Keep towns/05.png").click()
+    expect(page.get_by_role("button", name="Remove towns/05.png")).to_be_visible()
+    n = len(plan) - 1
+    expect(status).to_have_text(f"{n} images leave the dataset. The files stay on the disk.")
+    page.get_by_role("button", name=f"Remove {n} images").click()
+    dialog = page.get_by_role("dialog", name=re.compile(f"^Remove {n} images, [0-9]"))
+    expect(dialog.get_by_role("listitem")).to_have_count(n)
+    dialog.get_by_role("button", name=f"Remove {n} images").click()
+    expect(page.get_by_text(f"Removed {n} images. Undo: Ctrl Z")).to_be_visible()
+    expect(status).to_have_text("1 image leaves the dataset. The files stay on the disk.")
+    left = [each for each in before if each not in plan.removed_ids() or each == dataset.media_id("towns/05.png")]
+    assert dataset.view.media_ids() == left
+    assert [each.operation for each in dataset.journal()] == ["cleanup", "basket"]
     page.keyboard.press("Control+z")
-    expect(page.get_by_text("Undone: Removed")).to_be_visible()
+    expect(page.get_by_text(f"Undone: Removed {n} images")).to_be_visible()
+    assert dataset.view.media_ids() == before
+
+
+@pytest.mark.slow
+def test_plan__keeps_what_a_person_chose(own_site: Site, open_page: Open) -> None:
+    """What K keeps stays when a rule and the basket name the whole group; the choice can be taken back."""
+    dataset = own_site.dataset
+    page = open_page(own_site, "/d/pets/duplicates")
+    expect(page.get_by_role("button", name="★ keep")).to_be_visible()
+    group = dataset.duplicates()[0]
+    place = next(number for number, each in enumerate(group.media_ids) if each != group.keep)
+    kept = group.media_ids[place]
+    for _ in range(place):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(re.compile("^Put . images? into the basket"))).to_be_visible()
+    all_saved(page)
+    assert dataset.kept_ids() == [kept]
+    page.keyboard.press("g")
+    page.keyboard.press("x")
+    page.get_by_role("combobox", name="Duplicates of at least").select_option("0.96")
+    n = sum(len(each.media_ids) - 1 for each in dataset.duplicates())
+    expect(page.get_by_text(f"{n} images leave the dataset")).to_be_visible()
+    stays = page.get_by_role("region", name="These stay").get_by_role("listitem")
+    expect(stays).to_have_count(1)
+    expect(stays).to_contain_text("kept: a person chose it")
+    page.get_by_role("button", name=f"Remove {n} images").click()
+    page.get_by_role("dialog").get_by_role("button", name=f"Remove {n} images").click()
+    expect(page.get_by_text(f"Removed {n} images. Undo: Ctrl Z")).to_be_visible()
+    assert set(dataset.view.media_ids()) & set(group.media_ids) == {kept}
+    page.keyboard.press("Control+z")
+    expect(page.get_by_text(f"Undone: Removed {n} images")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^May be removed: ")).click()
+    expect(page.get_by_text("1 image may be removed. Undo: Ctrl Z")).to_be_visible()
+    all_saved(page)
+    assert dataset.kept_ids() == []
+
+
+@pytest.mark.slow
+def test_plan__that_is_outdated(own_site: Site, open_page: Open) -> None:
+    """A plan that another user's edit made wrong removes nothing: it is made anew and shown."""
+    dataset = own_site.dataset
+    group = dataset.duplicates()[0]
+    rest = [each for each in group.media_ids if each != group.keep]
+    dataset.basket.add(rest)
+    page = open_page(own_site, "/d/pets/cleanup", allowed=("409",))
+    words = page.get_by_role("button", name=re.compile("^Remove [0-9]+ image"))
+    words.wait_for()
+    words.click()
+    dataset.keep(rest[0])
+    before = dataset.view.media_ids()
+    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Remove [0-9]+ image")).click()
+    expect(page.get_by_text("Nothing was removed: the dataset has changed.")).to_be_visible()
+    expect(page.get_by_role("region", name="In the basket").get_by_role("listitem")).to_have_count(len(rest) - 1)
     assert dataset.view.media_ids() == before
 
 

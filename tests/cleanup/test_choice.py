@@ -14,9 +14,11 @@ from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, KeepRu
 from framedex.core.arrays import RowIds
 from framedex.errors import InvalidInput
 from framedex.storage.media_rows import STANDING
+from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 
 ISSUES = ("blur", "dark")
 MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "damage", *STANDING, "duplicate_similarity")
+MARKS = (IN_BASKET, KEEPER)
 
 known = st.sampled_from([1.0, 2.0, 2.01, 5.0, np.nan])
 rows = st.lists(
@@ -26,6 +28,8 @@ rows = st.lists(
             **dict.fromkeys(ISSUES, st.sampled_from([0.5, 1.0, np.nan, np.nan])),
             **dict.fromkeys(MEASURES[:-1], known),
             "duplicate_similarity": st.floats(0.96, 1),
+            IN_BASKET: st.sampled_from([np.nan, np.nan, 1.0]),
+            KEEPER: st.sampled_from([np.nan, np.nan, KeeperMark.LAST, KeeperMark.CHOSEN]),
             "name": st.sampled_from(["a", "b", "aa"]),
             "content": st.sampled_from(["x", "y", None]),
         }
@@ -48,7 +52,7 @@ def candidates_of(table: list[dict[str, Any]]) -> CandidateRows:
         np.array([key if keys.count(key) > 1 else -1 for key in keys], dtype=np.int64),
         None,
         np.array([[row[issue] for issue in ISSUES] for row in table]).reshape(-1, 2),
-        {name: np.array([row[name] for row in table], dtype=np.float64) for name in MEASURES},
+        {name: np.array([row[name] for row in table], dtype=np.float64) for name in (*MEASURES, *MARKS)},
         files,
     )
 
@@ -85,33 +89,37 @@ def best_of(table: list[dict[str, Any]], members: list[int], request: CleanupReq
 
 
 @pytest.mark.slow
-@given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
-def test_choose_rows__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
-    """Rows with an issue are removed; each group keeps its best row without one, if there is any."""
-    request = CleanupRequest.parse(duplicates, list(ISSUES), keep)
+@given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]), st.booleans())
+def test_choose_rows__law(table: list[dict[str, Any]], duplicates: float | str, keep: str, basket: bool) -> None:
+    """Each group keeps a row: what people chose, else the best without an issue and outside the basket, if there is."""
+    request = CleanupRequest.parse(duplicates, list(ISSUES), keep, basket)
     candidates = candidates_of(table)
     decision = choose_rows(candidates, request)
     flagged = [any(not np.isnan(row[issue]) for issue in ISSUES) for row in table]
-    removed, kept, kept_index = list(flagged), [False] * len(table), [-1] * len(table)
+    in_basket, chosen = ([row[name] == value for row in table] for name, value in zip(MARKS, (1, 2), strict=True))
+    named = [flagged[index] or (basket and in_basket[index]) for index in range(len(table))]
+    removed, kept, kept_index = list(named), [False] * len(table), [-1] * len(table)
     reasons: list[str | None] = [None] * len(table)
     for key in {int(key) for key in candidates.key if key >= 0}:
         members = [index for index, each in enumerate(candidates.key) if each == key]
         sound = [index for index in members if not flagged[index]]
+        ranks = {each: (not chosen[each], not chosen[each] and flagged[each], not chosen[each] and in_basket[each])
+                 for each in members}  # fmt: skip
+        wanted = [each for each in members if ranks[each] == min(ranks.values())]
         for index in members:
             assert (decision.members[index], decision.sound[index]) == (len(members), len(sound))
-        if not sound:
-            continue
-        best, criteria = best_of(table, sound, request)
+            assert decision.unwanted[index] == sum(in_basket[each] for each in members)
+        best, criteria = best_of(table, wanted, request)
         among = "of the best, " if len(criteria) > 1 else ""
         kept[best], reasons[best] = True, f"{among}it {criteria[-1]}" if criteria else ""
         for index in members:
-            removed[index], kept_index[index] = index != best, best
+            removed[index], kept_index[index] = True, best
+    removed = [each and not kept[index] and not chosen[index] for index, each in enumerate(removed)]
+    assert decision.named.tolist() == named
     assert decision.removed.tolist() == removed
     assert decision.kept.tolist() == kept
     assert decision.kept_index.tolist() == kept_index
     assert decision.reasons.take(pa.array(decision.reason, mask=decision.reason < 0)).to_pylist() == reasons
-    # A kept row is never removed as a duplicate, and each group keeps one row at most.
-    assert not (decision.removed & decision.kept).any()
 
 
 def test_parse__keep_rules() -> None:

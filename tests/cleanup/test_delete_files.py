@@ -48,6 +48,26 @@ def test_delete_files__exactly_those(workspace: Workspace, images: Path) -> None
 
 
 @pytest.mark.slow
+def test_delete_files__undo_says_what_is_lost(workspace: Workspace, images: Path) -> None:
+    """An undo and a restore say how many media come back without their file; a redo and other undos lose none."""
+    (images / "copy-2.png").write_bytes((images / COPY).read_bytes())
+    os.utime(images / "copy-2.png", (2e9, 2e9))
+    dataset = workspace.create_dataset("pets", images)
+    (images / COPY).write_bytes(b"another one, which stays")
+    assert (result := clean(dataset)).files_deleted == 1
+    undone = dataset.undo()
+    assert (undone.operation, undone.n_media, undone.lost_files, dataset.count()) == ("cleanup", 2, 1, 5)
+    assert dataset.redo().lost_files is None
+    assert dataset.undo().lost_files == 1, "the step knows it after it was done again"
+    dataset.redo()
+    assert result.snapshot is not None
+    assert dataset.restore(result.snapshot).record.status_message == "done; gone for good: the files of 1 media item"
+    assert dataset.undo().lost_files is None
+    dataset.delete_media(dataset.media_id("001.png"))
+    assert dataset.undo().lost_files is None
+
+
+@pytest.mark.slow
 def test_delete_files__only_by_name(workspace: Workspace, images: Path) -> None:
     """By default no file is deleted; a text such as "no" does not count as True."""
     dataset = workspace.create_dataset("pets", images)

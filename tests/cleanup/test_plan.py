@@ -183,19 +183,21 @@ def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
 
 
 def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path) -> None:
-    """If all members of a group have an issue, all are removed, with this reason."""
+    """If all members of a group have an issue, the best of them stays all the same."""
     folder = fill(tmp_path / "images", 3)
     for name in ("x.png", "y.png"):
         write(folder / name, photo(7) // 12)
     dataset = workspace.create_dataset("pets", folder, "gist")
     rows = by_path(dataset.plan_cleanup(duplicates=1.0, issues={"dark": 0.5}))
-    assert {path: row["action"] for path, row in rows.items()} == {"x.png": "remove", "y.png": "remove"}
-    for row in rows.values():
-        assert re.fullmatch(
-            r"dark 0\.\d\d; all 2 members of its group have an issue, so the group keeps none", row["reason"]
-        )
-        assert (row["issue_type"], row["kept_media_id"]) == ("dark", None)
-        assert row["group_id"] is not None
+    assert {path: row["action"] for path, row in rows.items()} == {"x.png": "keep", "y.png": "remove"}
+    stays, goes = rows["x.png"], rows["y.png"]
+    assert re.fullmatch(r"dark 0\.\d\d; kept of 2 near-duplicates, none without an issue: it .*", stays["reason"])
+    assert re.fullmatch(r"dark 0\.\d\d; its group keeps x.png", goes["reason"])
+    assert (stays["issue_type"], stays["protected"]) == (None, "best")
+    assert (goes["issue_type"], goes["protected"]) == ("dark", None)
+    assert stays["kept_media_id"] == goes["kept_media_id"] == stays["media_id"]
+    alone = dataset.plan_cleanup(issues={"dark": 0.5})
+    assert [row["action"] for row in alone.to_arrow().to_pylist()] == ["keep", "remove"]
 
 
 def test_plan__least_confidence(gallery: Gallery) -> None:
@@ -233,9 +235,16 @@ def test_plan__honours_decisions(dataset: Dataset) -> None:
 def test_plan__summary(gallery: Gallery) -> None:
     """The summary counts each removed media item once, by its first reason, and the bytes of its file."""
     plan = gallery.dataset.plan_cleanup(duplicates=0.96, issues=["dark", "corrupted"])
-    size = sum((gallery.folder / path).stat().st_size for path in gone(plan))
+    sizes = dict.fromkeys(["corrupted", "dark", "duplicates"], 0)
+    for row in by_path(plan).values():
+        if row["action"] == "remove":
+            sizes[row["issue_type"]] += (gallery.folder / row["path"]).stat().st_size
     assert plan.summary == CleanupSummary(
-        removed=8, kept=3, size_bytes=size, counts={"corrupted": 3, "dark": 1, "duplicates": 4}
+        removed=8,
+        kept=3,
+        size_bytes=sum(sizes.values()),
+        counts={"corrupted": 3, "dark": 1, "duplicates": 4},
+        sizes=sizes,
     )
     assert len(plan) == 8
     assert repr(plan) == f"<framedex.CleanupPlan: {plan.words}>"

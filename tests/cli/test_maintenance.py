@@ -72,9 +72,33 @@ def test_cleanup__apply(run: Run, home: Path) -> None:
     assert status == 0
     assert "removed 2 images, deleted 1 file" in out
     assert "snapshot of the dataset before: 'before clean-up " in out
+    assert "undo: framedex undo pets, without 1 file" in out
     assert f"not deleted: 1 file; the first is {home / 'images' / 'broken.jpg'}" in out
     assert not (home / "images" / "copy.png").exists()
     assert count(home) == 3
+    assert "cleanup of 2 images by " in (undone := run("undo", "pets")[1])
+    assert "; gone for good: the files of 1 image" in undone
+    assert count(home) == 5
+
+
+@pytest.mark.slow
+def test_cleanup__of_the_basket(run: Run, home: Path) -> None:
+    """The basket is part of the plan on request; what is kept and what is taken out of the plan stays."""
+    rows: Any = json.loads(run("cleanup", "pets", "--duplicates", "exact", "--json")[1])["rows"]
+    ids = [row["media_id"] for row in rows]
+    run("basket", "pets", "add", "--ids", ids[0])
+    status, out, _ = run("keep", "pets", "--ids", ids[1])
+    assert (status, out.splitlines()) == (0, ["kept: 1 image", ids[1]])
+    arguments = ("cleanup", "pets", "--duplicates", "exact", "--issue", "corrupted", "--basket")
+    found: Any = json.loads(run(*arguments, "--json")[1])
+    removed = [row["media_id"] for row in found["rows"] if row["action"] == "remove"]
+    assert (found["summary"]["removed"], ids[0] in removed, ids[1] in removed) == (2, True, False)
+    status, out, _ = run(*arguments, "--without", ids[0], "--apply")
+    assert (status, "removed 1 image" in out, count(home)) == (0, True, 4)
+    assert run("unkeep", "pets", "--ids", ids[1])[1] == "kept: 0 images\n"
+    assert json.loads(run("keep", "pets", "--json")[1]) == []
+    status, _, err = run("cleanup", "pets", "--basket", "--without", "x")
+    assert (status, "the plan does not remove media 'x'" in err) == (1, True)
 
 
 @pytest.mark.slow
@@ -130,7 +154,7 @@ DESTRUCTIVE = [
     (("rm", "pets"), "Delete 'pets' with 5 images, its tags, fields and snapshots?"),
     (
         ("cleanup", "pets", "--duplicates", "exact", "--keep", "first", "--apply", "--delete-files"),
-        "Delete the files of 1 image for good?",
+        "Delete the files of 1 image, ",
     ),
     (("vacuum", "--older-than", "0"), "Delete versions of the last 600 s, which other processes may still read"),
 ]

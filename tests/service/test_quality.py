@@ -179,9 +179,10 @@ def test_copies__of_all_open_groups(local: Client, dataset: Dataset) -> None:
     assert [row["media_id"] for row in rows] == removed
     assert proposed(confidence=1.0)["groups"] == sum(group.confidence >= 1 for group in groups) < len(groups)
     first, *rest = groups
-    dataset.basket.add([first.keep])  # somebody has decided otherwise
-    assert proposed()["groups"] == len(rest)
-    dataset.basket.add([each for each in first.media_ids[1:] if each != first.keep])
+    dataset.basket.add([first.keep])  # somebody has decided otherwise: of the others the best stays
+    assert (proposed()["groups"], proposed()["count"]) == (len(groups), len(removed) - 1)
+    kept = next(each for each in first.media_ids if each != first.keep)
+    dataset.basket.add([each for each in first.media_ids if each != kept], keep=kept)
     assert [each["group_id"] for each in listed(is_open=True)["groups"]] == [each.group_id for each in rest]
     page = listed(is_open=True, offset=1, limit=1)
     assert ([each["group_id"] for each in page["groups"]], page["has_more"]) == ([rest[1].group_id], len(rest) > 2)
@@ -238,6 +239,52 @@ def test_cleanup__is_planned_and_applied(local: Client, workspace: Workspace, da
     assert local.post(url(dataset, "/cleanup/apply"), json={"plan_id": plan["plan_id"]}).status_code == 409
     assert local.post(url(dataset, "/undo"), json={}).status_code == 200
     assert dataset.count() == before
+
+
+@pytest.mark.slow
+def test_cleanup__of_basket_and_rules(local: Client, workspace: Workspace, dataset: Dataset) -> None:
+    """Rules, basket and what a person keeps are one plan; rows are read by parts and taken out; it is one undo."""
+    group = dataset.duplicates(exact=True)[0]
+    kept = next(each for each in group.media_ids if each != group.keep)
+    rest = [each for each in group.media_ids if each != kept]
+    body = {"action": "basket_add", "on": {"ids": rest}, "args": {"keep": kept}}
+    assert local.post(url(dataset, "/actions"), json=body).json()["count"] == len(group.media_ids)
+    assert local.get(url(dataset, "/decisions")).json()["kept"] == dataset.kept_ids() == [kept]
+    dark = dataset.where(vql.issues("dark")).media_ids()
+    local.post(url(dataset, "/actions"), json={"action": "keep", "on": {"ids": dark}})
+    rules = {"duplicates": 0.96, "issues": ["dark"], "basket": True}
+    first = local.post(url(dataset, "/cleanup/plan"), json=rules).json()
+    expected = dataset.plan_cleanup(duplicates=0.96, issues=["dark"], basket=True)
+    assert first["words"] == expected.words
+    assert set(rest) <= set(expected.removed_ids())
+    assert not {kept, *dark} & set(expected.removed_ids())
+
+    def rows(plan: dict[str, Any], part: str) -> list[dict[str, Any]]:
+        path = f"/cleanup/plan/{plan['plan_id']}/rows?part={part}&limit=500"
+        return list(local.get(url(dataset, path)).json()["rows"])
+
+    removed = rows(first, "removed")
+    assert sorted(row["media_id"] for row in removed) == sorted(expected.removed_ids())
+    assert [row["issue_type"] for row in removed] == sorted(row["issue_type"] for row in removed)
+    assert {row["media_id"]: row["protected"] for row in rows(first, "protected")} == dict.fromkeys(
+        [kept, *dark], "chosen"
+    )
+    assert len(removed) + len(rows(first, "kept")) == len(expected.to_arrow())
+    assert local.get(url(dataset, f"/cleanup/plan/{first['plan_id']}/rows?part=x")).status_code == 422
+    without = url(dataset, f"/cleanup/plan/{first['plan_id']}/without")
+    plan = local.post(without, json={"media_ids": rest[:1]}).json()
+    assert plan["summary"]["removed"] == first["summary"]["removed"] - 1
+    assert local.post(without, json={"media_ids": dark}).status_code == 422
+    assert local.post(url(dataset, "/cleanup/plan/x/without"), json={"media_ids": []}).status_code == 410
+    before, step = dataset.view.media_ids(), dataset.journal()[0].step
+    started = local.post(url(dataset, "/cleanup/apply"), json={"plan_id": plan["plan_id"]})
+    workspace.task(started.json()["task_id"]).wait()
+    left = dataset.view.media_ids()
+    assert set(before) - set(left) == set(expected.removed_ids()) - {rest[0]}
+    assert [each.operation for each in dataset.journal() if each.step > step] == ["cleanup"]
+    undone = local.post(url(dataset, "/undo"), json={}).json()
+    assert (undone["count"], undone["lost_files"]) == (plan["summary"]["removed"], 0)
+    assert dataset.view.media_ids() == before
 
 
 def test_cleanup__that_is_refused(local: Client, dataset: Dataset) -> None:

@@ -17,7 +17,7 @@ from framedex.browse.equal_files import exact_key, read_files
 from framedex.browse.explore import file_name
 from framedex.browse.frame_groups import groups_within_videos
 from framedex.browse.issues import check_limit
-from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
+from framedex.browse.preferences import BY_PEOPLE, DENSEST, OLDEST, PREFERENCES, Columns, Preference, measured, reason
 from framedex.core.arrays import RowIds
 from framedex.core.ids import Kind, content_group_id, group_id
 from framedex.errors import InvalidInput
@@ -27,6 +27,7 @@ from framedex.storage.copy_pairs import CROPPED, reasons_of
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES, STANDING
 from framedex.storage.objects import is_empty_object_view
+from framedex.storage.table_names import IN_BASKET, KEEPER
 from framedex.vql import duplicate_level
 
 
@@ -111,7 +112,7 @@ def kept_ids(media: Media, numbers: pa.Array | None = None) -> Kept:
     criteria = [each.criterion(measures) for each in _preferences(media)]
     files = partial(_files_at, media, row_ids)
     best = best_members(sizes, criteria, row_ids.astype(np.int64), files).best
-    columns = frozenset(["media_id", "path", *exact_key(media)[1], column, *measures])
+    columns = frozenset(["media_id", "path", *exact_key(media)[1], column, IN_BASKET, KEEPER, *measures])
     return Kept(_values_at(media, row_ids[best], "media_id"), columns)
 
 
@@ -137,12 +138,14 @@ class _Measures(dict[str, Values]):
     def __missing__(self, name: str) -> Values:
         if name not in self._media.table.schema.names:  # older tables lack some
             return np.full(len(self._row_ids), np.nan)
-        return _numbers(pa.chunked_array([_values_at(self._media, self._row_ids, name)]))
+        return measured(pa.chunked_array([_values_at(self._media, self._row_ids, name)]))
 
 
 def _preferences(media: Media) -> Sequence[Preference]:
-    # The size of a file does not describe an object in it.
-    return PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
+    if media.parents is None:
+        return *BY_PEOPLE, *PREFERENCES
+    # The size of a file does not describe an object in it, and people put no objects into the basket.
+    return tuple(each for each in PREFERENCES if each != DENSEST)
 
 
 def check_similarity(name: str, value: Any) -> None:
@@ -178,8 +181,8 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
     groups = _grouped(media, condition, exact_key(media), limit)
     ones = np.ones(len(groups))
     # Equal files have equal content, so only their age and their names are compared.
-    return _Members.of(media, groups, ("modified_at",)).groups(
-        (OLDEST,),
+    return _Members.of(media, groups, ("modified_at", IN_BASKET, KEEPER)).groups(
+        (*BY_PEOPLE, OLDEST),
         ids=[content_group_id(media.dataset_id, digest) for digest in groups["key"].to_pylist()],
         threshold=1.0,
         similarity=ones,
@@ -198,7 +201,10 @@ def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]
 
 
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
-_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
+_MEASURES = (
+    "width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING,
+    IN_BASKET, KEEPER,
+)  # fmt: skip
 _FEW = 1000  # rows in a table for each row that is read by itself
 _SAME_SHAPE = 0.03  # difference of two ratios of sides
 _NEAR = (DUPLICATES[1], DUPLICATES[-1])  # groups without copies that keypoints show, and groups of equal pixels
@@ -236,7 +242,7 @@ class _Members:
             rows["path"].to_pylist(),
             np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
             row_ids,
-            {name: _numbers(rows[name]) if name in stored else unknown for name in measures},
+            {name: measured(rows[name]) if name in stored else unknown for name in measures},
             partial(_files_at, media, row_ids),
         )
 
@@ -339,9 +345,3 @@ def difference(size: Values, other_size: Values, *, is_equal: bool) -> str:
 def tells_original(reason: str) -> bool:
     """Return whether only one of two copies can be the original: a part, or one with something around it."""
     return any(word in reason for word in (CROPPED, "framed", "shown on"))
-
-
-def _numbers(column: pa.ChunkedArray) -> Values:
-    if pa.types.is_timestamp(column.type):
-        return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.float64) / 1e6
-    return np.asarray(column.to_numpy(), dtype=np.float64)

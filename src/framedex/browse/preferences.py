@@ -5,11 +5,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
+import pyarrow as pa
 
 from framedex.analysis.keeping import BestMembers, Criterion, LastCriterion, Values
+from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 
 Columns = dict[str, Values]
 """Measures of members by name: float64, NaN if unknown. Times are in seconds since 1970, UTC."""
+
+
+def measured(column: pa.ChunkedArray) -> Values:
+    """Return a column of numbers, truth values or times as float64, shape (N,); NaN for null."""
+    if pa.types.is_timestamp(column.type):
+        return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.float64) / 1e6
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -170,6 +181,17 @@ _OF_COMPARISON = (
         _flag("the others were compressed again"),
     ),
 )  # fmt: skip
+BY_PEOPLE = (
+    Preference(
+        "was chosen by a person", "", 0.0, 0.0,
+        lambda columns: (columns[KEEPER] == KeeperMark.CHOSEN).astype(np.float64), _flag("the others were not"),
+    ),
+    Preference(
+        "is not in the basket", "", 0.0, 0.0,
+        lambda columns: -(columns[IN_BASKET] > 0).astype(np.float64), _flag("the others are in it"),
+    ),
+)  # fmt: skip
+"""Criteria that come before all others: what people decided."""
 INTACT = Preference(
     "is intact", "", 0.0, 0.0, lambda columns: -columns["damage"], _flag("the data of the others is damaged")
 )

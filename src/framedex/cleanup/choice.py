@@ -14,21 +14,25 @@ import pyarrow.compute as pc
 from framedex.analysis.keeping import LastCriterion, MemberFiles, best_members
 from framedex.browse.duplicates import check_similarity
 from framedex.browse.equal_files import exact_key, read_files
-from framedex.browse.preferences import LARGEST, LAST_WINS, OLDEST, PREFERENCES, Preference
+from framedex.browse.preferences import LARGEST, LAST_WINS, OLDEST, PREFERENCES, Preference, measured
 from framedex.core.arrays import Mask, RowIds
-from framedex.core.checks import check_fraction
+from framedex.core.checks import check_flag, check_fraction
 from framedex.core.counts import counted
 from framedex.errors import Conflict, InvalidInput
 from framedex.issue_types import CORRUPTED, DUPLICATES, FAULTS, find_issue_type
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.media_rows import STANDING
+from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import ROW_ID
 from framedex.vql import duplicate_level
 
 EXACT = "exact"
 """The value that selects files of equal content instead of a similarity."""
-_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING)
+_MEASURES = (
+    "width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING,
+    IN_BASKET, KEEPER,
+)  # fmt: skip
 _NONE = -1
 _UNDECIDED = frozenset(each.name for each in FAULTS.values()) - {CORRUPTED.name}
 """Issues of files that are not decoded and may be in order."""
@@ -54,29 +58,33 @@ class CleanupRequest:
         duplicates: the minimum similarity of duplicates, 0.96 to 1; ``exact`` for equal files; or None.
         issues: the minimum confidence by issue type.
         keep: the rule for the member of a duplicate group to keep.
+        basket: whether the media in the basket are removed, too.
     """
 
     duplicates: float | str | None
     issues: Mapping[str, float]
     keep: KeepRule
+    basket: bool = False
 
     @classmethod
-    def parse(cls, duplicates: Any, issues: Any, keep: Any) -> "CleanupRequest":
+    def parse(cls, duplicates: Any, issues: Any, keep: Any, basket: Any = False) -> "CleanupRequest":
         """Return the request of the arguments of :meth:`framedex.Dataset.plan_cleanup`.
 
         Raises:
-            InvalidInput: an argument cannot be used, or both duplicates and issues are empty.
+            InvalidInput: an argument cannot be used, or nothing is named that could be removed.
         """
+        check_flag("basket", basket)
         min_confidences = _min_confidences(issues)
-        if duplicates is None and not min_confidences:
+        if duplicates is None and not min_confidences and not basket:
             raise InvalidInput(
-                "name what to remove: duplicates (a similarity, or 'exact'), issues (their names), or both"
+                "name what to remove: duplicates (a similarity, or 'exact'), issues (their names), the basket (True), "
+                "or several of these"
             )
         if not isinstance(keep, str) or keep not in list(KeepRule):
             raise InvalidInput(f"keep must be one of {', '.join(KeepRule)}, not {keep!r}")
         if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
             check_similarity("duplicates (if not 'exact')", duplicates)
-        return cls(duplicates, min_confidences, KeepRule(keep))
+        return cls(duplicates, min_confidences, KeepRule(keep), basket)
 
     @property
     def preferences(self) -> tuple[Preference, ...]:
@@ -117,7 +125,7 @@ def _min_confidences(issues: Any) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class CandidateRows:
-    """The N rows with an issue or in a duplicate group, in row order.
+    """The N rows with an issue, in a duplicate group or in the basket, in row order.
 
     Attributes:
         row_ids: uint64, shape (N,).
@@ -125,7 +133,7 @@ class CandidateRows:
         key: int64, shape (N,): the number of the row's group; -1 for no group.
         keys: content hashes of the groups, by their numbers; None if groups have no hash.
         confidence: float64, shape (N, I): the confidence of each issue, 0 to 1; NaN for issues that the row lacks.
-        columns: the measures by name, each float64, shape (N,).
+        columns: the measures by name, each float64, shape (N,); among them the basket and the :class:`KeeperMark`.
         files: returns the files of rows by their ids.
     """
 
@@ -139,7 +147,7 @@ class CandidateRows:
 
     @classmethod
     def read(cls, media: Media, condition: Condition, request: CleanupRequest) -> "CandidateRows":
-        """Return the rows that meet a condition and have a requested issue, or share a group with another such row.
+        """Return the rows that meet a condition and have a requested issue, are in the basket or share a group.
 
         Raises:
             Conflict: damage is requested, and an older version did not tell it from contents that it could not read.
@@ -153,16 +161,18 @@ class CandidateRows:
         columns = sorted({*stored, *confidences, *group_columns})
         text = f"SELECT {ROW_ID}, {', '.join(columns)}, {_shared(group)} AS key FROM chosen"
         tests = " OR ".join(f"{column} IS NOT NULL" for column in ["key", *confidences])
+        if request.basket and IN_BASKET in stored:
+            tests += f" OR {IN_BASKET}"
         rows = media.query(f"SELECT * FROM ({text}) WHERE {tests} ORDER BY {ROW_ID}", condition, columns)
         key, keys = _numbered(rows["key"].combine_chunks(), request)
         confidence = np.full((len(rows), len(issues)), np.nan)
         for number, issue in enumerate(issues):
-            values = _floats(rows[f"issue_{issue}"])
+            values = measured(rows[f"issue_{issue}"])
             # The table has confidences in single precision, so the minimum must have it, too.
             is_enough = values >= np.float32(request.issues[issue])
             confidence[is_enough, number] = values[is_enough]
         unknown = np.full(len(rows), np.nan)
-        measures = {name: _floats(rows[name]) if name in stored else unknown for name in _MEASURES}
+        measures = {name: measured(rows[name]) if name in stored else unknown for name in _MEASURES}
         return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures, partial(read_files, media))
 
 
@@ -206,32 +216,32 @@ def _numbered(keys: pa.Array, request: CleanupRequest) -> tuple[Numbers, pa.Arra
     return np.asarray(coded.indices.cast(pa.int64()).fill_null(_NONE).to_numpy(zero_copy_only=False)), coded.dictionary
 
 
-def _floats(column: pa.ChunkedArray) -> Values:
-    if pa.types.is_timestamp(column.type):
-        return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.float64) / 1e6
-    return np.asarray(column.to_numpy(), dtype=np.float64)
-
-
 @dataclass(frozen=True)
 class CleanupDecision:
     """The decisions about the N candidate rows.
 
     Attributes:
+        named: bool, shape (N,): whether an issue or the basket names the row for removal.
         removed: bool, shape (N,): whether the row is removed.
         kept: bool, shape (N,): whether the row is kept in place of other members of its group.
         kept_index: int64, shape (N,): the index of the kept row of the same group; -1 for none.
         members: int64, shape (N,): the number of members of the row's group; 0 without a group.
         sound: int64, shape (N,): the number of members without an issue; 0 without a group.
+        unwanted: int64, shape (N,): the number of members in the basket; 0 without a group.
+        exact: bool, shape (N,): whether the group has files of equal content.
         cohesion: float64, shape (N,): the minimum over the group's members of the similarity to the nearest image.
         reasons: texts with the criterion that decided which member is kept.
         reason: int64, shape (N,): the number of the text of a kept row; -1 for other rows.
     """
 
+    named: Mask
     removed: Mask
     kept: Mask
     kept_index: Numbers
     members: Numbers
     sound: Numbers
+    unwanted: Numbers
+    exact: Mask
     cohesion: Values
     reasons: pa.Array
     reason: Numbers
@@ -240,40 +250,66 @@ class CleanupDecision:
 def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision:
     """Return the decisions about candidate rows.
 
-    Rows with an issue are removed. Each group keeps one row without an issue; if all rows have one, all are removed.
+    Rows with an issue and, if requested, those in the basket are removed. Each group keeps one row: one that a person
+    chose; else one without an issue; of these, or if there is none of all, one that is not in the basket. Further rows
+    that a person chose stay, too.
     """
     count = len(rows.row_ids)
     has_issue: Mask = np.any(~np.isnan(rows.confidence), axis=1)
+    in_basket, is_chosen = rows.columns[IN_BASKET] > 0, rows.columns[KEEPER] == KeeperMark.CHOSEN
+    named = has_issue | in_basket if request.basket else has_issue
     grouped = np.flatnonzero(rows.key >= 0)
     _, group, sizes = np.unique(rows.key[grouped], return_inverse=True, return_counts=True)
-    sound = np.bincount(group, weights=~has_issue[grouped], minlength=len(sizes)).astype(np.int64)
-    order = np.lexsort((grouped, group))
-    candidates = grouped[order][~has_issue[grouped[order]]]
-    best, reasons, codes = _best(candidates, sound[sound > 0], rows, request)
-    best_of = np.full(len(sizes), _NONE, dtype=np.int64)
-    best_of[sound > 0] = best
+    best, reasons, codes = best_of_groups(grouped, group, len(sizes), rows, request)
     kept = np.zeros(count, dtype=bool)
     kept[best] = True
-    kept_index, members, n_sound = (np.full(count, value, dtype=np.int64) for value in (_NONE, 0, 0))
-    kept_index[grouped], members[grouped], n_sound[grouped] = best_of[group], sizes[group], sound[group]
-    similarity = rows.columns["duplicate_similarity"] if request.duplicates != EXACT else np.ones(count)
+    kept_index, members, sound, unwanted = (np.full(count, value, dtype=np.int64) for value in (_NONE, 0, 0, 0))
+    kept_index[grouped], members[grouped] = best[group], sizes[group]
+    sound[grouped] = np.bincount(group, weights=~has_issue[grouped], minlength=len(sizes))[group]
+    unwanted[grouped] = np.bincount(group, weights=in_basket[grouped], minlength=len(sizes))[group]
+    is_exact = request.duplicates == EXACT
+    similarity = np.ones(count) if is_exact else rows.columns["duplicate_similarity"]
     minimum = np.full(len(sizes), np.inf)
     np.minimum.at(minimum, group, similarity[grouped])
     cohesion = np.full(count, np.nan)
     cohesion[grouped] = minimum[group]
     reason = np.full(count, _NONE, dtype=np.int64)
     reason[best] = codes
-    removed = has_issue | ((rows.key >= 0) & (kept_index >= 0) & ~kept)
-    return CleanupDecision(removed, kept, kept_index, members, n_sound, cohesion, reasons, reason)
+    removed = (named | (rows.key >= 0)) & ~kept & ~is_chosen
+    exact = np.full(count, is_exact)
+    return CleanupDecision(named, removed, kept, kept_index, members, sound, unwanted, exact, cohesion, reasons, reason)
+
+
+def best_of_groups(
+    index: Numbers, group: Numbers, n_groups: int, rows: CandidateRows, request: CleanupRequest
+) -> tuple[Numbers, pa.Array, Numbers]:
+    """Return the row to keep of each of G groups, the texts of the reasons, and the number of each group's reason.
+
+    Args:
+        index: int64, shape (M,): the indices of the members among the candidate rows, ascending.
+        group: int64, shape (M,): their groups, 0 to G - 1.
+        n_groups: G.
+        rows: the candidate rows.
+        request: the request.
+    """
+    has_issue = np.any(~np.isnan(rows.confidence[index]), axis=1)
+    in_basket, is_chosen = rows.columns[IN_BASKET][index] > 0, rows.columns[KEEPER][index] == KeeperMark.CHOSEN
+    rank = np.where(is_chosen, 0, 1 + 2 * has_issue + in_basket)
+    best_rank = np.full(n_groups, np.iinfo(np.int64).max)
+    np.minimum.at(best_rank, group, rank)
+    is_candidate = rank == best_rank[group]
+    candidates, owner = index[is_candidate], group[is_candidate]
+    order = np.argsort(owner, kind="stable")
+    return _best(candidates[order], np.bincount(owner, minlength=n_groups), rows, request)
 
 
 def _best(
     candidates: Numbers, sizes: Numbers, rows: CandidateRows, request: CleanupRequest
 ) -> tuple[Numbers, pa.Array, Numbers]:
-    """Return the row to keep of each group, the texts of the reasons, and the number of each group's reason.
+    """Return the best candidate of each group; see :func:`best_of_groups`.
 
     Args:
-        candidates: int64: indices of the candidates without an issue, group by group, ascending within each group.
+        candidates: int64: indices of the candidates, group by group, ascending within each group.
         sizes: int64: the number of candidates of each group, 1 or more.
         rows: all candidate rows.
         request: the request.

@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 from framedex.cleanup.choice import CleanupRequest
 from framedex.cleanup.page import plan_parts
 from framedex.cleanup.plan_rows import PlanRows, plan_rows
-from framedex.cleanup.removal import Removal
+from framedex.cleanup.removal import Removal, RemovedRows
 from framedex.core.checks import check_flag
 from framedex.core.counts import counted
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
 from framedex.images.thumbnails import read_thumbnails
+from framedex.operations.basket import check_basket
 from framedex.operations.context import Context, open_media
+from framedex.operations.edits import as_selection
 from framedex.operations.names import Operation
 from framedex.operations.searches import condition_for
 from framedex.operations.starting import start, wait_for
@@ -30,18 +32,28 @@ from framedex.settings import user_path
 from framedex.storage import datasets, snapshot_rows
 from framedex.storage.media import Media
 from framedex.tasks import Task
-from framedex.vql import parse
+from framedex.vql import BASKET, parse
 
 _SIDE = 160
 _SHOWN = (6, 8)  # groups, and media of each issue
 _ON_PAGE = (60, 24)
+_REASONS = {BASKET: "in the basket"}
 
 
 def plan_cleanup(
-    context: Context, dataset_id: str, *, duplicates: Any, issues: Any, keep: Any, where: Sequence[Any] | None
+    context: Context,
+    dataset_id: str,
+    *,
+    duplicates: Any,
+    issues: Any,
+    keep: Any,
+    basket: Any,
+    where: Sequence[Any] | None,
 ) -> "CleanupPlan":
     """Return a clean-up plan; see :meth:`framedex.Dataset.plan_cleanup`."""
-    request, filters = CleanupRequest.parse(duplicates, issues, keep), parse(where)
+    request, filters = CleanupRequest.parse(duplicates, issues, keep, basket), parse(where)
+    if request.basket:
+        check_basket(context, dataset_id)
     with context.catalog.read() as connection:
         _check_status(datasets.find_dataset(connection, dataset_id).status_new)
     media = open_media(context, dataset_id)
@@ -80,15 +92,17 @@ class CleanupPlan:
         return len(self._plan.removed)
 
     def to_arrow(self) -> pa.Table:
-        """Return a row for each media item to remove, and for each one to keep in place of its duplicates.
+        """Return a row for each media item to remove, for each one kept in place of copies, and each that is protected.
 
         The rows are in the order of ingestion. The columns are ``media_id``, ``file_name`` and ``path`` (as in
         :meth:`framedex.View.issues`); ``action``: ``remove`` or ``keep``; ``reason`` in words; ``issue_type``: the
-        issue with the highest confidence, ``duplicates``, or null for kept media; ``group_id`` of the duplicate group;
-        ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the issue, or a similarity:
-        for removed media the similarity to the nearest image, for kept media the minimum of these similarities in the
-        group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes of classes, that the image
-        to keep lacks.
+        issue with the highest confidence, ``basket``, ``duplicates``, or null for kept media; ``group_id`` of the
+        duplicate group; ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the issue,
+        or a similarity: for removed media the similarity to the nearest image, for kept media the minimum of these
+        similarities in the group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes of
+        classes, that the image to keep lacks;
+        ``protected``: why a media item stays that the plan might remove: ``chosen`` by a person; ``best`` of a group
+        that would lose all members; ``last``, as clean-ups removed its copies; else null.
 
         Examples:
             >>> plan = ds.plan_cleanup(duplicates="exact")
@@ -118,14 +132,16 @@ class CleanupPlan:
             {'dark': 1, 'duplicates': 2}
         """
         removed = self._removed()
-        counted = pc.value_counts(removed["issue_type"]).to_pylist()
-        counts = {each["values"]: each["counts"] for each in counted}
+        totals = [("issue_type", "count"), ("size_bytes", "sum")]
+        by_reason = removed.group_by("issue_type").aggregate(totals).sort_by("issue_type").to_pylist()
         return CleanupSummary(
             removed=len(removed),
-            kept=len(self._plan.rows) - len(removed),
+            kept=pc.count_distinct(removed["kept_media_id"]).as_py(),
             size_bytes=pc.sum(removed["size_bytes"]).as_py() or 0,
-            counts=dict(sorted(counts.items())),
+            counts={each["issue_type"]: each["issue_type_count"] for each in by_reason},
+            sizes={each["issue_type"]: each["size_bytes_sum"] or 0 for each in by_reason},
             warnings=len(removed) - removed["warning"].null_count,
+            protected=pc.count(self._plan.rows["protected"]).as_py(),
         )
 
     @property
@@ -137,11 +153,29 @@ class CleanupPlan:
             '2 media to remove: 1 corrupted, 1 dark; ... KB of files; 0 kept in their place'
         """
         summary = self.summary
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in summary.counts.items())
+        counts = ", ".join(f"{count:,} {_REASONS.get(reason, reason)}" for reason, count in summary.counts.items())
         size = f"; {bytes_text(summary.size_bytes)} of files" if summary.size_bytes else ""
         removed = f"{counted(summary.removed, 'media')} to remove" + (f": {counts}" if counts else "")
         warned = f"; {summary.warnings:,} with labels that what stays lacks" if summary.warnings else ""
-        return f"{removed}{size}; {summary.kept:,} kept in their place{warned}"
+        stays = "stays as chosen or last copy" if summary.protected == 1 else "stay as chosen or last copies"
+        protected = f"; {summary.protected:,} {stays}" if summary.protected else ""
+        return f"{removed}{size}; {summary.kept:,} kept in their place{protected}{warned}"
+
+    def without(self, selection: str | Sequence[str]) -> "CleanupPlan":
+        """Return the plan that leaves some of the media to remove in the dataset; all else stays as it is.
+
+        Args:
+            selection: a media id, or several.
+
+        Raises:
+            InvalidInput: the plan does not remove one of the media; or the selection is invalid.
+
+        Examples:
+            >>> plan = ds.plan_cleanup(duplicates=0.96)
+            >>> len(plan), len(plan.without(ds.media_id("cat-1-copy.jpg")))
+            (2, 1)
+        """
+        return CleanupPlan(self._context, self._media, self._plan.without(as_selection(selection)))
 
     def page(self, path: str | os.PathLike[str]) -> Path:
         """Write one self-contained HTML page with the images to remove and to keep; return its path.
@@ -171,7 +205,10 @@ class CleanupPlan:
     def apply(self, *, delete_files: bool = False, wait: bool = True) -> CleanupResult | Task:
         """Remove the media of the plan in one commit, with a snapshot of the state before.
 
-        ``dataset.restore(result.snapshot)`` undoes the removal, but does not restore deleted files.
+        It is one step of the journal. ``dataset.undo()`` brings the media back, as does
+        ``dataset.restore(result.snapshot)``, but neither restores deleted files: the step that ``undo`` returns has the
+        number of the media without a file. What stays in place of removed copies is marked, so that no later clean-up
+        removes it as the last one. If the plan has the basket, what stays leaves the basket.
 
         Args:
             delete_files: also delete the files of the removed media. A file is deleted only if it is below a local
@@ -243,7 +280,7 @@ class CleanupPlan:
 
     def _removal(self, *, delete_files: bool) -> Removal:
         removal = Removal(
-            self._context, self._media, self._plan.removed, description=self.words, with_files=delete_files
+            self._context, self._media, RemovedRows.of(self._plan), description=self.words, with_files=delete_files
         )
         if delete_files:
             removal.check_no_readers()

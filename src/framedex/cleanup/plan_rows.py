@@ -1,18 +1,22 @@
 """The rows of a clean-up plan, with the reasons in words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from framedex.cleanup.choice import EXACT, CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
-from framedex.core.arrays import RowIds
+from framedex.cleanup.choice import CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
+from framedex.cleanup.last_copies import Losses, keep_last_copies
+from framedex.core.arrays import Mask, RowIds
 from framedex.core.ids import Kind, content_group_id, group_prefix
 from framedex.core.path_columns import FILE
+from framedex.errors import InvalidInput
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import objects_of
+from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import ROW_ID
 from framedex.vql import duplicate_level
 
@@ -29,8 +33,10 @@ PLAN_SCHEMA = pa.schema(
         pa.field("confidence", pa.float32()),
         pa.field("size_bytes", pa.int64()),
         pa.field("warning", pa.string()),
+        pa.field("protected", pa.string()),
     ]
 )
+TAKEN_OUT = "taken out of the plan by hand"
 
 
 @dataclass(frozen=True)
@@ -38,20 +44,58 @@ class PlanRows:
     """The media that a plan removes, and the media kept in their place.
 
     Attributes:
-        rows: the columns of :data:`PLAN_SCHEMA`; a row for each media item that is removed, and for each that is kept
-            in place of other members of its group, in the order of ingestion.
-        removed: uint64, ascending: the row ids of the removed media.
+        rows: the columns of :data:`PLAN_SCHEMA`; a row for each media item that is removed, for each that is kept in
+            place of other members of its group, and for each that would be removed but stays, in the order of
+            ingestion.
+        row_ids: uint64, ascending: the ids of these rows.
+        losses: the removed rows that have copies.
+        emptied: uint64: the ids of rows that stay and leave the basket.
     """
 
     rows: pa.Table
-    removed: RowIds
+    row_ids: RowIds
+    losses: Losses
+    emptied: RowIds
+
+    @property
+    def removed(self) -> RowIds:
+        """The row ids of the removed media: uint64, ascending."""
+        is_removed: Mask = pc.equal(self.rows["action"], "remove").to_numpy()
+        return self.row_ids[is_removed]
+
+    def without(self, media_ids: Sequence[str]) -> "PlanRows":
+        """Return the plan that leaves some of the media in the dataset; those that it keeps stay the same.
+
+        Raises:
+            InvalidInput: it does not remove one of them.
+        """
+        rows = self.rows
+        is_removed = pc.equal(rows["action"], "remove")
+        chosen = pc.is_in(rows["media_id"], value_set=pa.array(media_ids, pa.string()))
+        out = pc.and_(chosen, is_removed).combine_chunks()
+        if pc.sum(out).as_py() != len(set(media_ids)):
+            known = set(rows["media_id"].filter(out).to_pylist())
+            wrong = next(each for each in media_ids if each not in known)
+            raise InvalidInput(f"the plan does not remove media {wrong!r}, so it cannot be taken out")
+        reasons = pc.binary_join_element_wise(f"{TAKEN_OUT}: ", rows["reason"], "")
+        values = {
+            "action": "keep", "issue_type": None, "kept_media_id": None, "warning": None, "protected": None,
+            "reason": reasons,
+        }  # fmt: skip
+        for name, value in values.items():
+            field = rows.schema.field(name)
+            new = value if name == "reason" else pa.scalar(value, field.type)
+            rows = rows.set_column(rows.schema.get_field_index(name), field, pc.if_else(out, new, rows[name]))
+        return replace(self, rows=rows, losses=self.losses.without(self.row_ids[out.to_numpy(zero_copy_only=False)]))
 
 
 def plan_rows(media: Media, condition: Condition, request: CleanupRequest) -> PlanRows:
     """Return the media to remove, and the media to keep in their place.
 
-    Media with a requested issue are removed. Each duplicate group keeps one member without these issues; if all members
-    have one, all are removed. Groups with only one member that meets the condition do not change.
+    Media with a requested issue are removed, and on request those in the basket. Each duplicate group keeps one member,
+    the one that people chose, or the best without these issues and outside the basket. Of the copies of an image one
+    stays in any case, as does what people chose to keep. Groups with only one member that meets the condition lose no
+    duplicates.
 
     Args:
         media: the media of a dataset.
@@ -59,16 +103,34 @@ def plan_rows(media: Media, condition: Condition, request: CleanupRequest) -> Pl
         request: the request.
     """
     candidates = CandidateRows.read(media, condition, request)
-    decided = choose_rows(candidates, request)
-    return PlanRows(_plan_table(media, request, candidates, decided), candidates.row_ids[decided.removed])
+    decided, losses = keep_last_copies(media, candidates, request, choose_rows(candidates, request))
+    indices = _listed(candidates, decided)
+    stays = indices[~decided.removed[indices] & (candidates.columns[IN_BASKET][indices] > 0)]
+    return PlanRows(
+        _plan_table(media, request, candidates, decided, indices),
+        candidates.row_ids[indices],
+        losses,
+        candidates.row_ids[stays if request.basket else stays[:0]],
+    )
 
 
-def _plan_table(media: Media, request: CleanupRequest, candidates: CandidateRows, decided: CleanupDecision) -> pa.Table:
+def _listed(candidates: CandidateRows, decided: CleanupDecision) -> Numbers:
+    """Return the indices of the rows that a plan shows: those that go, and those that stay although they might go."""
+    kept_index, removed = decided.kept_index, decided.removed
+    keeps = np.zeros(len(removed), dtype=bool)
+    keeps[kept_index[removed & (kept_index >= 0)]] = True
+    loses = (kept_index >= 0) & keeps[kept_index]
+    may_go = decided.named | (loses & (decided.kept | (candidates.columns[KEEPER] == KeeperMark.CHOSEN)))
+    return np.flatnonzero(removed | may_go)
+
+
+def _plan_table(
+    media: Media, request: CleanupRequest, candidates: CandidateRows, decided: CleanupDecision, indices: Numbers
+) -> pa.Table:
     """Return the plan's rows, with reasons in words."""
-    indices = np.flatnonzero(decided.removed | decided.kept)
     rows = _columns(media, request, candidates, decided, indices)
     text = _TEXT.format(
-        issues=_issue_words(candidates.issues),
+        names=_names(candidates.issues),
         file_name=FILE.sql,
         lost_labels=_lost("planned.labels", "stays.labels"),
         lost_classes=_lost("boxes.classes", "its_boxes.classes"),
@@ -90,8 +152,10 @@ def _columns(
     media: Media, request: CleanupRequest, candidates: CandidateRows, decided: CleanupDecision, indices: Numbers
 ) -> pa.Table:
     """Return the values from which the reasons of rows are composed."""
-    kept, reason, exact = decided.kept_index[indices], decided.reason[indices], request.duplicates == EXACT
-    similarity = np.ones(len(indices)) if exact else candidates.columns["duplicate_similarity"][indices]
+    kept, reason, exact = decided.kept_index[indices], decided.reason[indices], decided.exact[indices]
+    similarity = np.where(exact, 1, candidates.columns["duplicate_similarity"][indices])
+    similarity[decided.members[indices] == 0] = np.nan
+    is_wanted_away = (candidates.columns[IN_BASKET][indices] > 0) & request.basket
     confidences = np.where(np.isnan(candidates.confidence[indices]), -1, candidates.confidence[indices])
     highest = confidences.max(axis=1, initial=-1)
     first = confidences.argmax(axis=1) if candidates.issues else np.zeros(len(indices), dtype=np.int64)
@@ -104,7 +168,11 @@ def _columns(
         "members": pa.array(decided.members[indices]),
         "sound": pa.array(decided.sound[indices]),
         "similarity": pa.array(similarity),
-        "exact": pa.array(np.full(len(indices), exact)),
+        "unwanted": pa.array(decided.unwanted[indices]),
+        "exact": pa.array(exact),
+        "basket": pa.array(is_wanted_away),
+        "named": pa.array(decided.named[indices]),
+        "chosen": pa.array(candidates.columns[KEEPER][indices] == KeeperMark.CHOSEN),
         "confidence": pa.array(np.clip(np.where(highest < 0, of_group, highest), 0, 1), pa.float32(), from_pandas=True),
         "why": decided.reasons.take(pa.array(reason, mask=reason < 0)),
         "group_id": _group_ids(media, request, candidates, indices),
@@ -133,14 +201,15 @@ def _lost(values: str, other: str) -> str:
     return f"nullif(array_to_string(list_sort(list_distinct({lost})), ', '), '')"
 
 
-def _issue_words(issues: Sequence[str]) -> str:
-    """Return an SQL expression for a text with the issues of a row and their confidences."""
+def _names(issues: Sequence[str]) -> str:
+    """Return an SQL expression for a text with what names a row: its issues with their confidences, and the basket."""
     words = [f"'{issue} ' || printf('%.2f', planned.c_{number})" for number, issue in enumerate(issues)]
-    return f"concat_ws(', ', {', '.join(words)})" if words else "''"
+    return f"concat_ws(', ', {', '.join([*words, _BASKET_WORDS])})"
 
 
+_BASKET_WORDS = "CASE WHEN planned.basket THEN 'in the basket' END"
 _BOXES = pa.schema([pa.field("parent_id", pa.string()), pa.field("labels", pa.list_(pa.string()))])
-# A group without a sound member keeps no row. Similarities have the format of the issue `duplicates`.
+# Similarities have the format of the issue `duplicates`.
 _TEXT = """
 WITH planned AS MATERIALIZED (
     SELECT decided.*, media_id, path, size_bytes, labels,
@@ -155,28 +224,30 @@ boxes AS MATERIALIZED (
 SELECT planned.media_id, planned.file_name, planned.path,
     CASE WHEN planned.goes THEN 'remove' ELSE 'keep' END AS action,
     CASE
-        WHEN planned.issue_type IS NOT NULL THEN {issues} || CASE
-            WHEN planned.members > 0 AND planned.sound = 0
-            THEN printf('; all %d members of its group have an issue, so the group keeps none',
-                planned.members)
-            WHEN planned.members > 0 THEN '; its group keeps ' || stays.path
-            ELSE '' END
+        WHEN planned.goes AND planned.named THEN {names} || coalesce('; its group keeps ' || stays.path, '')
         WHEN planned.goes AND planned.exact THEN 'same content as ' || stays.path
         WHEN planned.goes THEN printf('near-duplicate (%.4f); its group keeps ', planned.similarity) || stays.path
-        ELSE 'kept of ' || printf('%d ', planned.members)
+        WHEN planned.chosen THEN concat_ws('; ', nullif({names}, ''), 'kept: a person chose it')
+        WHEN planned.why IS NULL THEN {names} || '; kept as the last one: clean-ups removed its copies'
+        ELSE concat_ws('; ', nullif({names}, ''), 'kept of ' || printf('%d ', planned.members)
             || CASE WHEN planned.exact THEN 'files with equal content' ELSE 'near-duplicates' END
-            || CASE WHEN planned.sound < planned.members
-               THEN printf(', %d without an issue', planned.sound) ELSE '' END
-            || CASE WHEN planned.why = '' THEN '' ELSE ': ' || planned.why END
+            || CASE WHEN planned.sound = 0 THEN ', none without an issue'
+               WHEN planned.sound < planned.members THEN printf(', %d without an issue', planned.sound) ELSE '' END
+            || CASE WHEN planned.unwanted > 0 THEN printf(', %d in the basket', planned.unwanted) ELSE '' END
+            || CASE WHEN planned.why = '' THEN '' ELSE ': ' || planned.why END)
     END AS reason,
-    CASE WHEN planned.goes THEN coalesce(planned.issue_type, 'duplicates') END AS issue_type,
+    CASE WHEN planned.goes
+        THEN coalesce(planned.issue_type, CASE WHEN planned.basket THEN 'basket' ELSE 'duplicates' END)
+    END AS issue_type,
     planned.group_id,
     stays.media_id AS kept_media_id,
     planned.confidence,
     planned.size_bytes,
     CASE WHEN planned.goes AND stays.media_id IS NOT NULL THEN nullif(concat_ws('; ',
         'labels that the image to keep lacks: ' || {lost_labels},
-        'boxes of classes that it has none of: ' || {lost_classes}), '') END AS warning
+        'boxes of classes that it has none of: ' || {lost_classes}), '') END AS warning,
+    CASE WHEN planned.goes THEN NULL WHEN planned.chosen THEN 'chosen' WHEN planned.why IS NULL THEN 'last'
+        WHEN planned.named THEN 'best' END AS protected
 FROM planned LEFT JOIN planned AS stays ON planned.kept = stays._rowid
 LEFT JOIN boxes ON boxes.media_id = planned.media_id
 LEFT JOIN boxes AS its_boxes ON its_boxes.media_id = stays.media_id

@@ -8,15 +8,18 @@ import base64
 import zlib
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from framedex.cleanup.delete_files import DeletionResult, delete_files
+from framedex.cleanup.plan_rows import PlanRows
 from framedex.core.arrays import RowIds
 from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
+from framedex.jobs.edits.basket import marks_of, write_marks
 from framedex.jobs.edits.rows import read_row_ids
 from framedex.jobs.remove import remove_selected
 from framedex.media.files import allowed_folders
@@ -29,12 +32,36 @@ from framedex.storage.generation import Generation
 from framedex.storage.media import Media
 from framedex.storage.retention import RetentionLimits, read_retained
 from framedex.storage.table_files import rows_key
+from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import Table
 from framedex.tasks import Commit, Job, TaskProgress
 
 _NEW_READER = "a task that may need it began meanwhile"
 DELETING = "deleting files"
 """The progress stage of the deletion of files."""
+
+
+@dataclass(frozen=True)
+class RemovedRows:
+    """The rows that a clean-up removes, and what changes for rows that stay, by their ids: uint64, ascending.
+
+    Attributes:
+        rows: the removed rows.
+        survivors: the rows that stay in place of copies that are removed.
+        emptied: the rows that leave the basket.
+    """
+
+    rows: RowIds
+    survivors: RowIds = field(default_factory=lambda: np.empty(0, np.uint64))
+    emptied: RowIds = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    @classmethod
+    def of(cls, plan: PlanRows) -> "RemovedRows":
+        """Return the rows of a plan."""
+        return cls(plan.removed, np.unique(plan.losses.survivor), plan.emptied)
+
+
+_PARTS = tuple(each.name for each in fields(RemovedRows))
 
 
 class Removal:
@@ -47,7 +74,7 @@ class Removal:
     Args:
         context: the open workspace.
         media: the state.
-        rows: uint64, ascending: the ids of the rows to remove.
+        rows: the rows to remove, and what changes for those that stay.
         description: the description of the snapshot.
         with_files: whether to delete the files, too.
         snapshot_id: the id of the snapshot, if the media are already removed and only files remain to be deleted.
@@ -57,7 +84,7 @@ class Removal:
         self,
         context: Context,
         media: Media,
-        rows: RowIds,
+        rows: "RemovedRows",
         *,
         description: str,
         with_files: bool,
@@ -72,7 +99,7 @@ class Removal:
         """The JSON for the task's record, from which any process can retry or continue the job."""
         return {
             "operation": Operation.CLEANUP,
-            "rows": _packed(self._rows),
+            **{name: _packed(rows) for name, rows in vars(self._rows).items()},
             "generation": self._media.generation.id,
             "description": self._description,
             "with_files": self._with_files,
@@ -124,7 +151,8 @@ class Removal:
             self._row_ids,
             progress=progress,
             operation="cleanup",
-            reason="files were deleted" if self._with_files else None,
+            facts={"with_files": True} if self._with_files else {},
+            edit=self._mark,
         )
 
         def commit_with_snapshot(connection: Any) -> None:
@@ -142,7 +170,15 @@ class Removal:
 
     def _row_ids(self, media: Media) -> RowIds:
         row_ids = read_row_ids(media)
-        return row_ids[np.isin(row_ids, self._rows, assume_unique=True)]
+        return row_ids[np.isin(row_ids, self._rows.rows, assume_unique=True)]
+
+    def _mark(self, media: Media) -> int:
+        """Mark the rows that stay in place of others, and take rows out of the basket; return the table's version."""
+        rows, survivors = self._rows, self._rows.survivors
+        marks = marks_of(media, survivors, KEEPER)
+        version = write_marks(media, survivors, {KEEPER: np.maximum(marks, KeeperMark.LAST)})
+        media = replace(media, table=Table(media.table.path, version))
+        return write_marks(media, rows.emptied, {IN_BASKET: np.zeros(len(rows.emptied), dtype=bool)})
 
     def _delete_files(self, progress: TaskProgress) -> None:
         with self._context.catalog.read() as connection:
@@ -150,7 +186,7 @@ class Removal:
         current = open_media(self._context, self._media.dataset_id)
         self.deleted = delete_files(
             self._media,
-            self._rows,
+            self._rows.rows,
             chain([current], self._others()),
             guard=lambda: self._no_new_readers(mark),
             progress=lambda share: progress(DELETING, share),
@@ -189,7 +225,7 @@ def removal_job(context: Context, dataset_id: str, config: Mapping[str, Any]) ->
     removal = Removal(
         context,
         Media(dataset_id, state, table, context.sql, roots),
-        _unpacked(config["rows"]),
+        RemovedRows(**{name: _unpacked(config[name]) for name in _PARTS if name in config}),
         description=config["description"],
         with_files=config["with_files"],
         snapshot_id=config["snapshot_id"],

@@ -107,6 +107,40 @@ def basket(
             say(f"basket: {counted(content.count(), 'images')}")
 
 
+def keep(
+    name: NameArgument,
+    vql: VqlOption = None,
+    ids: IdsOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose images to keep, which no clean-up removes; without --vql and --ids, list them."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        if vql is not None or ids:
+            dataset.keep(selected(dataset, vql, ids))
+        kept = dataset.kept_ids()
+        if as_json:
+            print_json(kept)
+        else:
+            say(f"kept: {counted(len(kept), 'images')}")
+            for media_id in kept:
+                say(media_id)
+
+
+def unkeep(
+    name: NameArgument,
+    vql: VqlOption = None,
+    ids: IdsOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Let clean-ups remove images that were chosen to be kept, or that stayed as the last of their copies."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        dataset.unkeep(selected(dataset, vql, ids))
+        say(f"kept: {counted(len(dataset.kept_ids()), 'images')}")
+
+
 def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List the tags of a dataset, oldest first."""
     with open_workspace(workspace) as ws:
@@ -210,7 +244,9 @@ def _show_step(step: "JournalStep", verb: str, *, as_json: bool) -> None:
     if as_json:
         print_json(step)
     else:
-        say(f"step {step.step} is {verb}: {step.operation} of {counted(step.n_media, 'images')} by {step.created_by}")
+        lost = f"; gone for good: the files of {counted(step.lost_files, 'images')}" if step.lost_files else ""
+        done = f"{step.operation} of {counted(step.n_media, 'images')} by {step.created_by}"
+        say(f"step {step.step} is {verb}: {done}{lost}")
 
 
 def _state(step: "JournalStep") -> str:

@@ -60,7 +60,9 @@ def restore(
         if as_json:
             print_json(task.record)
             return
-    say(f"{name} has the {counted(count, 'images')} of the snapshot {snapshot}; undo: framedex undo {name}")
+    _, semicolon, lost = (task.record.status_message or "").partition(";")
+    of_files = f"{semicolon}{lost}"  # of media whose files a clean-up deleted
+    say(f"{name} has the {counted(count, 'images')} of the snapshot {snapshot}{of_files}; undo: framedex undo {name}")
 
 
 def clone(

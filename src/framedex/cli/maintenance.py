@@ -1,7 +1,8 @@
 """Commands that clean up datasets, verify workspaces and free disk space."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,6 +42,10 @@ def cleanup(
         typer.Option(help="Issue type, with or without a minimum confidence: blur or blur=0.8. Repeatable."),
     ] = None,
     keep: Annotated[str, typer.Option(help="Image of a group to keep: best, first, oldest or largest.")] = "best",
+    basket: Annotated[bool, typer.Option("--basket", help="Remove what is in the basket, too.")] = False,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Id of an image to take out of the plan. Repeatable.")
+    ] = None,
     vql: VqlOption = None,
     page: Annotated[Path | None, typer.Option(help="Write the plan to an HTML page.")] = None,
     carry_out: Annotated[
@@ -54,7 +59,7 @@ def cleanup(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan the removal of duplicates and of images with issues; --apply carries it out."""
+    """Plan the removal of duplicates, of images with issues and of the basket; --apply carries it out."""
     if delete_files and not carry_out:
         raise InvalidInput("--delete-files needs --apply; without it nothing is removed")
     with open_workspace(workspace) as ws:
@@ -62,32 +67,46 @@ def cleanup(
             duplicates=repeated if repeated in (None, "exact") else number("--duplicates (if not 'exact')", repeated),
             issues=dict(map(_issue_limit, issue or [])),
             keep=keep,
+            basket=basket,
             where=parse_vql(vql),
         )
+        plan = plan.without(without) if without else plan
         written = None if page is None else plan.page(page)
         rows = plan.to_arrow().slice(0, limit or (None if as_json else 100)).to_pylist()
         if not as_json:
             print_table(
-                ("action", "file", "reason", "warning"),
-                [(row["action"], row["path"], row["reason"], row["warning"] or "") for row in rows],
+                ("action", "file", "size", "reason", "warning", "id"),
+                [
+                    (row["action"], row["path"], _size(row), row["reason"], row["warning"] or "", row["media_id"])
+                    for row in rows
+                ],
             )
+            if len(rows) < plan.to_arrow().num_rows:
+                say(f"{len(rows):,} of {plan.to_arrow().num_rows:,} rows; --limit shows more")
             say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
         if delete_files and len(plan):
-            confirm(f"Delete the files of {counted(len(plan), 'images')} for good?", yes=yes)
+            size = bytes_text(plan.summary.size_bytes)
+            confirm(f"Delete the files of {counted(len(plan), 'images')}, {size}, for good?", yes=yes)
         result = plan.apply(delete_files=delete_files) if carry_out else None
         if as_json:
             print_json({"summary": plan.summary, "rows": rows, "page": written, "result": result})
         elif result is not None:
-            _say_result(result)
+            _say_result(name, result)
 
 
-def _say_result(result: "CleanupResult") -> None:
+def _size(row: Mapping[str, Any]) -> str:
+    return "" if row["size_bytes"] is None else bytes_text(row["size_bytes"])
+
+
+def _say_result(name: str, result: "CleanupResult") -> None:
     say(
         f"removed {counted(result.removed, 'images')}"
         + (f", deleted {counted(result.files_deleted, 'files')}" if result.files_deleted else "")
     )
     if result.snapshot is not None:
         say(f"snapshot of the dataset before: {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")
+        lost = f", without {counted(result.files_deleted, 'files')}" if result.files_deleted else ""
+        say(f"undo: framedex undo {name}{lost}")
     if result.files_left:
         path, reason = result.files_failed[0]
         say(f"not deleted: {counted(result.files_left, 'files')}; the first is {path}: {reason}")

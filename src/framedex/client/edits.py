@@ -112,6 +112,18 @@ class ClientEdits:
         """Withdraw a decision about duplicates or labels."""
         self._connection.json(calls.WITHDRAW_DECISION, dataset_id=self.id, decision_id=decision_id)
 
+    def keep(self, selection: Any) -> None:
+        """Choose media to keep, which no clean-up removes."""
+        act(self._connection, self.id, "keep", selection)
+
+    def unkeep(self, selection: Any) -> None:
+        """Let clean-ups remove media again that were kept."""
+        act(self._connection, self.id, "unkeep", selection)
+
+    def kept_ids(self) -> list[str]:
+        """Return the ids of the media that people chose to keep, in row order."""
+        return list(self._connection.json(calls.DECISIONS, dataset_id=self.id)["kept"])
+
     @property
     def basket(self) -> "ClientBasket":
         """The media in the basket, a view with the methods ``add``, ``remove`` and ``clear``."""
@@ -157,8 +169,9 @@ class ClientEdits:
 
     def _changed_step(self, call: calls.Call, step: int | None) -> JournalStep:
         body = {"token": None if step is None else str(step)}
-        number = int(self._connection.json(call, body=body, dataset_id=self.id)["undo"])
-        return next(each for each in self.journal(None) if each.step == number)
+        answer = self._connection.json(call, body=body, dataset_id=self.id)
+        changed = next(each for each in self.journal(None) if each.step == int(answer["undo"]))
+        return changed.model_copy(update={"lost_files": answer["lost_files"] or None})
 
     @property
     def limits(self) -> dict[str, IssueLimit]:
@@ -259,6 +272,7 @@ class ClientEdits:
         duplicates: float | str | None = None,
         issues: Sequence[str] | Mapping[str, float] = (),
         keep: str = "best",
+        basket: bool = False,
         where: Sequence[Any] | None = None,
     ) -> "ClientPlan":
         """Return a plan of media to remove; see :meth:`framedex.Dataset.plan_cleanup`."""
@@ -266,6 +280,7 @@ class ClientEdits:
             "duplicates": duplicates,
             "issues": dict(issues) if isinstance(issues, Mapping) else list(issues),
             "keep": keep,
+            "basket": basket,
             "where": None if where is None else to_json(parse(where)),
         }
         body = self._connection.json(calls.PLAN_CLEANUP, body=rules, dataset_id=self.id)
@@ -275,9 +290,9 @@ class ClientEdits:
 class ClientBasket(ClientView):
     """The media that are in the basket of a dataset of a service, as a view; see :class:`framedex.Basket`."""
 
-    def add(self, selection: Any) -> None:
-        """Put media into the basket; those that are in it already stay."""
-        act(self._connection, self._dataset_id, "basket_add", selection)
+    def add(self, selection: Any, *, keep: str | None = None) -> None:
+        """Put media into the basket, and keep one media item in their place; see :meth:`framedex.Basket.add`."""
+        act(self._connection, self._dataset_id, "basket_add", selection, **({} if keep is None else {"keep": keep}))
 
     def remove(self, selection: Any) -> None:
         """Take media out of the basket."""
@@ -315,6 +330,19 @@ class ClientPlan:
             Gone: the plan is not kept any more.
         """
         return self._connection.table(calls.PLAN_ROWS, dataset_id=self._dataset_id, plan_id=self._plan_id)
+
+    def without(self, selection: str | Sequence[str]) -> "ClientPlan":
+        """Return the plan that leaves some of the media to remove in the dataset.
+
+        Raises:
+            InvalidInput: the plan does not remove one of the media.
+            Gone: the plan is not kept any more.
+        """
+        ids = [selection] if isinstance(selection, str) else list(selection)
+        body = {"media_ids": ids}
+        ids_of_plan = {"dataset_id": self._dataset_id, "plan_id": self._plan_id}
+        answer = self._connection.json(calls.PLAN_WITHOUT, body=body, **ids_of_plan)
+        return ClientPlan(self._connection, self._dataset_id, answer)
 
     def start(self, *, delete_files: bool = False) -> ClientTask:
         """Start the removal of the media of the plan, and return the task.

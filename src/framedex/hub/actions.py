@@ -35,6 +35,8 @@ class ActionName(StrEnum):
     LABEL_IS_RIGHT = "label_is_right"
     BASKET_ADD = "basket_add"
     BASKET_REMOVE = "basket_remove"
+    KEEP = "keep"
+    UNKEEP = "unkeep"
     DELETE = "delete"
 
 
@@ -47,6 +49,7 @@ class ActionOutcome(Record):
         generation: the id of the state afterwards.
         task_id: the task that does it, if it had not ended after 20 s; None otherwise.
         errors: the values that were refused, up to 100.
+        lost_files: the number of media that an undo brought back without their file, which a clean-up had deleted.
     """
 
     undo: str | None
@@ -54,6 +57,7 @@ class ActionOutcome(Record):
     generation: str
     task_id: str | None = None
     errors: list[FieldError] = Field(default_factory=list)
+    lost_files: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ def apply_action(
         action: the action.
         on: results, or up to 500 media ids; None if *args* has values by media id.
         args: arguments by name: ``tag``; ``labels``, ``caption``, or ``name`` and ``value`` for a field; instead of one
-            value for all, ``values`` by media id.
+            value for all, ``values`` by media id; for the basket optionally ``keep``, the id of what is kept instead.
         expect_generation: the id of the state in which the user saw the media; if they have changed since, this is a
             conflict.
 
@@ -146,7 +150,8 @@ def _of_step(dataset: Dataset, change: Callable[[int | None], JournalStep], toke
     with committed_edits() as edits:
         step = change(None if token is None else int(token))
     generation = edits[-1].generation if edits else dataset.generation
-    return ActionOutcome(undo=str(step.step), count=step.n_media, generation=generation)
+    lost = step.lost_files or 0
+    return ActionOutcome(undo=str(step.step), count=step.n_media, generation=generation, lost_files=lost)
 
 
 def _selection(
@@ -229,11 +234,19 @@ def _label_is_right(targets: _Targets) -> None:
 
 
 def _basket_add(targets: _Targets) -> None:
-    targets.dataset.basket.add(targets.chosen())
+    targets.dataset.basket.add(targets.chosen(), keep=targets.text("keep") if "keep" in targets.args else None)
 
 
 def _basket_remove(targets: _Targets) -> None:
     targets.dataset.basket.remove(targets.chosen())
+
+
+def _keep(targets: _Targets) -> None:
+    targets.dataset.keep(targets.chosen())
+
+
+def _unkeep(targets: _Targets) -> None:
+    targets.dataset.unkeep(targets.chosen())
 
 
 def _delete(targets: _Targets) -> ActionOutcome:
@@ -278,5 +291,7 @@ _ACTIONS: Mapping[ActionName, Callable[[_Targets], ActionOutcome | None]] = {
     ActionName.LABEL_IS_RIGHT: _label_is_right,
     ActionName.BASKET_ADD: _basket_add,
     ActionName.BASKET_REMOVE: _basket_remove,
+    ActionName.KEEP: _keep,
+    ActionName.UNKEEP: _unkeep,
     ActionName.DELETE: _delete,
 }

@@ -51,7 +51,7 @@ def groups_by_state(
 def proposed_copies(dataset: Dataset, similarity: float, confidence: float = 0.0) -> ProposedCopies:
     """Return what accepting the proposals of all open groups would put into the basket.
 
-    Groups whose member to keep is in the basket are left out.
+    Of each group the member to keep stays, and what people chose to keep.
 
     Args:
         dataset: the dataset.
@@ -62,11 +62,13 @@ def proposed_copies(dataset: Dataset, similarity: float, confidence: float = 0.0
         InvalidInput: the similarity or the confidence is out of its range.
     """
     check_fraction("confidence", confidence)
-    basket = set(dataset.basket.media_ids())
+    basket, chosen = set(dataset.basket.media_ids()), set(dataset.kept_ids())
     ids: dict[str, None] = {}
     n_groups = 0
     for group in dataset.duplicates(similarity):
-        if group.confidence >= confidence and group.keep not in basket and is_open(group, basket):
-            n_groups += 1
-            ids.update((each, None) for each in group.media_ids if each != group.keep and each not in basket)
+        if group.confidence >= confidence and is_open(group, basket):
+            stays = chosen | {group.keep}
+            going = [each for each in group.media_ids if each not in stays and each not in basket]
+            n_groups += bool(going)
+            ids.update(dict.fromkeys(going))
     return ProposedCopies(list(ids), n_groups)

@@ -1,6 +1,9 @@
 """The job that deletes media from a dataset. The files themselves stay."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +47,8 @@ def remove_selected(
     *,
     progress: TaskProgress,
     operation: str = "delete_media",
-    reason: str | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+    edit: Callable[[Media], int] | None = None,
 ) -> Commit:
     """Delete rows as :func:`remove` does.
 
@@ -53,7 +57,8 @@ def remove_selected(
         select: returns the rows to delete, given the media: uint64, row ids.
         progress: of the task.
         operation: what the journal calls it.
-        reason: why it cannot be undone; None if it can.
+        facts: what else the journal keeps of it, as JSON.
+        edit: writes values of rows that stay, in the same commit, and returns the table's version.
     """
     version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
@@ -62,6 +67,9 @@ def remove_selected(
     row_ids = select(media)
     if not len(row_ids):
         return nothing_new(job, job.head.summary)
+    if edit is not None:
+        table = Table(job.table, edit(media))
+        media = replace(media, table=table)
     objects = None
     if OBJECTS in job.head.tables:
         ids = table.take(row_ids.tolist(), ["media_id"]).column(0).to_pylist()
@@ -74,7 +82,7 @@ def remove_selected(
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         commit = generation_commit(job.dataset_id, tables=versions, n_images=count, config=job.config, summary=summary)
-        return with_step(job, commit, operation, len(row_ids), reason=reason)
+        return with_step(job, commit, operation, len(row_ids), facts=facts)
     indexed = remove_rows(job, table, mask_of(media, row_ids), progress.stages(0.0 if objects is None else 0.3, 1.0))
     others, summary = job.kept | _remaining_videos(job, indexed.version), job.head.summary
     if objects is not None:
@@ -90,7 +98,7 @@ def remove_selected(
         before=job.head.tables,
         others=others,
     )
-    return with_step(job, commit, operation, len(row_ids), reason=reason)
+    return with_step(job, commit, operation, len(row_ids), facts=facts)
 
 
 def _remaining_videos(job: JobContext, version: int) -> dict[str, int]:

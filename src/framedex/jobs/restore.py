@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,15 @@ from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.journal import with_step
+from framedex.jobs.lost_files import count_lost_files, lost_words
 from framedex.records import SnapshotReason
 from framedex.storage import snapshot_rows, table_files, tables
 from framedex.storage.generation import Generation, ObjectSummary, Summary
 from framedex.storage.layout import Layout
+from framedex.storage.media import Media
+from framedex.storage.sql import Sql
+from framedex.storage.table_names import MEDIA
+from framedex.storage.table_versions import Table
 from framedex.tasks import Commit, TaskProgress
 
 
@@ -32,6 +38,9 @@ def restore(job: JobContext, snapshot_id: str, generation: Generation, *, progre
     The commit raises NotFound if the snapshot was deleted.
     """
     progress("restoring", 0.5)
+    head = Media(job.dataset_id, job.head, Table(job.table, job.head.tables[MEDIA]), Sql(), job.roots)
+    restored = replace(head, generation=generation, table=Table(job.table, generation.tables[MEDIA]))
+    progress.outcome += lost_words(count_lost_files(head, restored))
     make_head = generation_commit(
         job.dataset_id,
         tables=generation.tables,

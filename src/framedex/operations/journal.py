@@ -1,11 +1,13 @@
 """The journal of a dataset: its steps, and undoing and redoing them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from framedex.errors import Conflict, WorkspaceError
 from framedex.jobs.edits.journal import AFTER, BEFORE, apply_step
+from framedex.jobs.lost_files import count_lost_files
 from framedex.operations.context import Context, open_media
 from framedex.operations.short_edits import Edit, editing
 from framedex.records import JournalStep
@@ -13,7 +15,10 @@ from framedex.storage import datasets, journal_rows
 from framedex.storage.definitions import TAGS, fields_of, tag_names, tags_of
 from framedex.storage.journal_files import read_journal_file
 from framedex.storage.journal_rows import StoredStep
+from framedex.storage.media import Media
 from framedex.storage.table_checks import reading_fault
+from framedex.storage.table_names import MEDIA
+from framedex.storage.table_versions import Table
 
 
 def list_journal(context: Context, dataset_id: str, *, limit: int | None) -> list[JournalStep]:
@@ -62,7 +67,8 @@ def undo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
     with editing(context, dataset_id, "undo", alone=True) as edit:
         stored = _stored(context, dataset_id, step, forward=False)
         _apply(context, edit, stored, forward=False)
-    return _record(context, dataset_id, stored)
+        lost = _lost_files(context, edit, stored)
+    return _record(context, dataset_id, stored).model_copy(update={"lost_files": lost or None})
 
 
 def redo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
@@ -76,6 +82,18 @@ def redo(context: Context, dataset_id: str, step: int | None) -> JournalStep:
         stored = _stored(context, dataset_id, step, forward=True)
         _apply(context, edit, stored, forward=True)
     return _record(context, dataset_id, stored)
+
+
+def _lost_files(context: Context, edit: Edit, stored: StoredStep) -> int:
+    """Return how many media an undone step brought back without their file."""
+    if not stored.change.get("with_files"):
+        return 0
+    job = edit.job
+    before = Media(job.dataset_id, job.head, Table(job.table, job.head.tables[MEDIA]), context.sql, job.roots)
+    with context.catalog.read() as connection:
+        generation = datasets.find_generation(connection, job.dataset_id, str(stored.generation))
+    table = Table(job.table, generation.tables[MEDIA])
+    return count_lost_files(before, replace(before, generation=generation, table=table))
 
 
 def _stored(context: Context, dataset_id: str, step: int | None, *, forward: bool) -> StoredStep:
@@ -125,7 +143,9 @@ def _return_to_generation(context: Context, edit: Edit, stored: StoredStep, *, f
     def also(connection: Any) -> None:
         head = datasets.head(connection, job.dataset_id)
         assert head is not None, "it was committed"
-        journal_rows.set_generation(connection, job.dataset_id, record.step, job.head.id, {"head": head.id})
+        journal_rows.set_generation(
+            connection, job.dataset_id, record.step, job.head.id, {**stored.change, "head": head.id}
+        )
         user = None if forward else context.settings.user
         journal_rows.mark_step(connection, job.dataset_id, record.step, undone_by=user)
 

@@ -17,7 +17,7 @@ from framedex.storage import datasets
 from framedex.storage.definitions import stored_fields
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import is_empty_object_view
-from framedex.storage.table_names import IN_BASKET, MEDIA
+from framedex.storage.table_names import IN_BASKET, KEEPER, MEDIA
 
 _BLOCK_ROWS = 8192
 _CONTENT = "content_hash"
@@ -117,7 +117,7 @@ def have_changed(media: Media, row_ids: RowIds, present: Media) -> bool:
 
 def _edited_columns(*states: Media) -> list[str]:
     fields = {each.column.name for media in states for each in stored_fields(media)}
-    return sorted({*editable_values(), *TAG_COLUMNS, IN_BASKET, _CONTENT, *fields})
+    return sorted({*editable_values(), *TAG_COLUMNS, IN_BASKET, KEEPER, _CONTENT, *fields})
 
 
 def _values(media: Media, row_ids: RowIds, names: list[str]) -> Iterator[pa.Array]:

@@ -1,5 +1,7 @@
 """Records of clean-up plans."""
 
+from pydantic import Field
+
 from framedex.records.base import Record
 from framedex.records.snapshots import Snapshot
 
@@ -8,16 +10,20 @@ class CleanupSummary(Record):
     """The totals of a clean-up plan.
 
     ``removed`` media leave the dataset, and ``kept`` media stay in place of others of their groups. ``size_bytes`` is
-    the size of the removed media's files. ``counts`` holds the removed media by reason: the name of an issue, or
-    ``duplicates``. Each media item is counted once. ``warnings`` counts the removed media with labels, or boxes of
-    classes, that the image to keep of their group lacks.
+    the size of the removed media's files. ``counts`` holds the removed media by reason: the name of an issue,
+    ``basket`` or ``duplicates``, and ``sizes`` the size of their files. Each media item is counted once. ``warnings``
+    counts the removed media with labels, or boxes of classes, that the image to keep of their group lacks.
+    ``protected`` counts media that stay although the plan might remove them, because a person chose them, or because
+    none of their copies would stay.
     """
 
     removed: int
     kept: int
     size_bytes: int
     counts: dict[str, int]
+    sizes: dict[str, int] = Field(default_factory=dict)
     warnings: int = 0
+    protected: int = 0
 
 
 class CleanupResult(Record):

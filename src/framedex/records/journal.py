@@ -15,6 +15,8 @@ class JournalStep(Record):
         created_by, created_at: who did it, and when.
         undone_by, undone_at: who has undone it, and when; None if it holds.
         reason: why it cannot be undone; None if it can.
+        lost_files: in what an undo returns, the number of media that it brought back without their file, because the
+            clean-up that is undone deleted it; None for none.
     """
 
     step: int
@@ -25,3 +27,4 @@ class JournalStep(Record):
     undone_by: str | None = None
     undone_at: datetime | None = None
     reason: str | None = None
+    lost_files: int | None = None

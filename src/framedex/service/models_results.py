@@ -1,5 +1,6 @@
 """Requests and answers about results, and about actions on them."""
 
+from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field
@@ -200,10 +201,11 @@ class ProposedCopiesInfo(ResultsInfo):
 
 
 class DecisionList(BaseModel):
-    """The decisions about duplicates, and those about labels, the oldest first."""
+    """The decisions about duplicates, and those about labels, the oldest first; the ids of the media to keep."""
 
     duplicates: list[DuplicateDecision]
     labels: list[LabelDecision]
+    kept: list[str]
 
 
 class CleanupRules(BaseModel):
@@ -212,6 +214,7 @@ class CleanupRules(BaseModel):
     duplicates: float | str | None = None
     issues: list[str] | dict[str, float] = []
     keep: str = "best"
+    basket: bool = False
     where: list[Any] | None = None
 
 
@@ -223,6 +226,23 @@ class CleanupPlanInfo(BaseModel):
     generation: str
     words: str
     summary: CleanupSummary
+
+
+class TakenOut(BaseModel):
+    """The media that are taken out of a clean-up plan."""
+
+    media_ids: Annotated[list[_Text], Field(max_length=10_000)]
+
+
+class PlanPart(StrEnum):
+    """A part of the rows of a clean-up plan."""
+
+    REMOVED = "removed"
+    """What goes, by reason."""
+    KEPT = "kept"
+    """What stays."""
+    PROTECTED = "protected"
+    """What stays as chosen by a person, or as the last copy."""
 
 
 class CleanupPlanRows(BaseModel):

@@ -125,7 +125,7 @@ def generation_step(connection: sa.Connection, dataset_id: str) -> Callable[...,
     """
     before = connection.execute(sa.select(datasets.c.head).where(datasets.c.id == dataset_id)).scalar_one()
 
-    def insert(*, operation: str, created_by: str, n_media: int, reason: str | None) -> None:
+    def insert(*, operation: str, created_by: str, n_media: int, facts: Mapping[str, Any]) -> None:
         after = connection.execute(sa.select(datasets.c.head).where(datasets.c.id == dataset_id)).scalar_one()
         insert_step(
             connection,
@@ -133,12 +133,12 @@ def generation_step(connection: sa.Connection, dataset_id: str) -> Callable[...,
             operation=operation,
             created_by=created_by,
             n_media=n_media,
-            change={"head": after},
+            change={**facts, "head": after},
             file=None,
             digest=None,
             n_bytes=0,
-            reason=reason,
-            generation=before if reason is None else None,
+            reason=None,
+            generation=before,
         )
 
     return insert

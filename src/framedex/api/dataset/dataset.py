@@ -677,12 +677,19 @@ class Dataset(
         duplicates: float | str | None = None,
         issues: Sequence[str] | Mapping[str, float] = (),
         keep: str = "best",
+        basket: bool = False,
         where: Sequence[Any] | None = None,
     ) -> CleanupPlan:
         """Return a plan of media to remove, for review (:meth:`CleanupPlan.page`) and execution (``plan.apply()``).
 
-        Media with one of the issues are removed. Each group of duplicates keeps one member without these issues; if all
-        members have an issue, all are removed. Decisions of :meth:`not_duplicates` are respected.
+        Media with one of the issues are removed, and with *basket* those in the basket. Each group of duplicates keeps
+        one member, the best one without these issues and outside the basket. Decisions of people come first: media of
+        :meth:`keep` stay, and :meth:`not_duplicates` are no group.
+
+        No plan removes the last copy of an image. Where the rules and the basket name all members of a group (of
+        near-duplicates at the lowest similarity, or of equal files), the best member stays. What stays in place of
+        copies that a plan removed stays in later plans, too, until :meth:`unkeep`. To delete it by name, use
+        :meth:`delete_media`.
 
         Args:
             duplicates: the minimum similarity of near-duplicates, 0.96 to 1, rounded up to the next of the eight
@@ -691,19 +698,23 @@ class Dataset(
             keep: the member of a group that stays: ``best``, as in :meth:`duplicates`; ``first`` in the order of
                 ingestion; the ``oldest`` file; the ``largest`` image. Of equal files of one age, the one with the
                 shortest name stays, unless the rule is ``first``.
+            basket: whether the media in the basket are removed, too.
             where: a VQL filter: only media that pass it are removed, or kept in place of others.
 
         Raises:
-            InvalidInput: an argument cannot be used, or neither duplicates nor issues are given.
+            InvalidInput: an argument cannot be used, or nothing is named that could be removed.
             InvalidFilter: the filter is invalid.
-            Conflict: the dataset is PARTIAL INDEX and must be reindexed first, or it has no committed state yet.
+            Conflict: the dataset is PARTIAL INDEX and must be reindexed first, or it has no committed state yet; or a
+                tag of an older version of the program has the reserved name ``basket``.
 
         Examples:
             >>> plan = ds.plan_cleanup(duplicates=0.96, issues=["dark"])
             >>> plan.words
             '3 media to remove: 1 dark, 2 duplicates; ... KB of files; 2 kept in their place'
         """
-        return plan_cleanup(self._context, self.id, duplicates=duplicates, issues=issues, keep=keep, where=where)
+        return plan_cleanup(
+            self._context, self.id, duplicates=duplicates, issues=issues, keep=keep, basket=basket, where=where
+        )
 
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding.

@@ -12,7 +12,7 @@ from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
 from framedex.operations import journal as steps
 from framedex.operations import limits as limit_edits
-from framedex.operations.basket import check_basket
+from framedex.operations.basket import change_keepers, check_basket, keeper_ids
 from framedex.operations.context import Context
 from framedex.operations.decisions import decide_labels_right, label_decisions
 from framedex.operations.edits import Selection
@@ -121,6 +121,51 @@ class DatasetEdits:
         """
         check_basket(self._context, self.id)
         return Basket(self._context, self.id).where(tags(BASKET))
+
+    def keep(self, selection: Selected) -> None:
+        """Choose media to keep: no clean-up plan removes them, whatever its rules, until :meth:`unkeep`.
+
+        A group of duplicates then keeps them instead of the best member. They leave the basket. :meth:`delete_media`
+        deletes them all the same.
+
+        Args:
+            selection: a view of this dataset, a media id, or a sequence of media ids.
+
+        Raises:
+            NotFound: a media item does not exist.
+            InvalidInput: the selection is invalid.
+            Conflict: a task is running.
+
+        Examples:
+            >>> ds.keep(ds.media_id("cat-1-copy.jpg"))
+            >>> ds.plan_cleanup(duplicates="exact").to_arrow().select(["path", "reason"]).to_pylist()
+            [{'path': 'cat-1-copy.jpg', 'reason': 'kept: a person chose it'}, {'path': 'cat-1.jpg', 'reason': 'same
+              content as cat-1-copy.jpg'}]
+        """
+        change_keepers(self._context, self.id, self._selection(selection), keep=True)
+
+    def unkeep(self, selection: Selected) -> None:
+        """Let clean-ups remove media again that :meth:`keep` chose, or that stayed as the last of their copies.
+
+        Arguments and errors are those of :meth:`keep`.
+
+        Examples:
+            >>> ds.keep(ds.media_id("cat-1-copy.jpg"))
+            >>> ds.unkeep(ds.kept_ids())
+            >>> ds.kept_ids()
+            []
+        """
+        change_keepers(self._context, self.id, self._selection(selection), keep=False)
+
+    def kept_ids(self) -> list[str]:
+        """Return the ids of the media that people chose to keep, in row order.
+
+        Examples:
+            >>> ds.keep(ds.media_id("cat-1-copy.jpg"))
+            >>> ds.kept_ids() == [ds.media_id("cat-1-copy.jpg")]
+            True
+        """
+        return keeper_ids(self._context, self.id)
 
     def tags(self) -> list[Tag]:
         """Return the tags, oldest first, each with its number of media.

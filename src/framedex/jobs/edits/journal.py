@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from framedex.storage.definitions import TAGGED_SCHEMA, TAGS, TagDefinition, rea
 from framedex.storage.generation import Generation
 from framedex.storage.journal_files import write_journal_file
 from framedex.storage.media import Media
-from framedex.storage.table_names import IN_BASKET, MEDIA
+from framedex.storage.table_names import IN_BASKET, KEEPER, MEDIA
 from framedex.storage.table_versions import Table, edited_table
 from framedex.tasks import Commit
 
@@ -36,6 +37,7 @@ MOST_MEDIA = 100_000
 BEFORE, AFTER = "before ", "after "
 """Prefixes of the columns with the values of a step."""
 _ID = "media_id"
+_NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,9 @@ class NewStep:
         return record
 
 
-def with_step(job: JobContext, commit: Commit, operation: str, n_media: int, *, reason: str | None = None) -> Commit:
+def with_step(
+    job: JobContext, commit: Commit, operation: str, n_media: int, *, facts: Mapping[str, Any] = _NO_FACTS
+) -> Commit:
     """Return the commit of a job that also adds a step to the journal, which returns to the present head.
 
     Args:
@@ -100,13 +104,13 @@ def with_step(job: JobContext, commit: Commit, operation: str, n_media: int, *, 
         commit: makes a new generation the head.
         operation: what was done.
         n_media: the number of media that it changed.
-        reason: why it cannot be undone; None if it can.
+        facts: what else is kept of it, as JSON.
     """
 
     def commit_with_step(connection: Any) -> None:
         insert = journal_rows.generation_step(connection, job.dataset_id)
         commit(connection)
-        insert(operation=operation, created_by=job.settings.user, n_media=n_media, reason=reason)
+        insert(operation=operation, created_by=job.settings.user, n_media=n_media, facts=facts)
         journal_rows.keep_generations(connection, job.dataset_id, job.settings.journal_states)
 
     return commit_with_step
@@ -247,7 +251,7 @@ def _with_values(media: Media, head: Generation, state: NewState, values: pa.Tab
         raise Conflict(f"the dataset has {missing:,} of its {counted(len(ids), 'media')} no longer")
     versions, summary = state
     fields = (each.column.name for each in read_fields(media.table.path, versions))
-    if gone := set(names) - {*media.table.schema.names, *TAG_COLUMNS, IN_BASKET, *fields}:
+    if gone := set(names) - {*media.table.schema.names, *TAG_COLUMNS, IN_BASKET, KEEPER, *fields}:
         raise Conflict(f"the values {min(gone)!r} do not exist any more")
     positions = np.flatnonzero(found.indices >= 0)
     order = pa.array(found.indices[positions])

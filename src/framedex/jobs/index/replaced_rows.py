@@ -11,7 +11,7 @@ from framedex.editable_values import editable_values
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import MODEL_CAPTION, SOURCE_ID
-from framedex.storage.table_names import IN_BASKET
+from framedex.storage.table_names import IN_BASKET, KEEPER
 from framedex.storage.table_versions import Table
 
 _FROM_SOURCE = frozenset({SOURCE_ID.name, *(each.name for each in editable_values().values() if each.from_source)})
@@ -19,7 +19,7 @@ _FROM_SOURCE = frozenset({SOURCE_ID.name, *(each.name for each in editable_value
 
 
 def inherit_edits(before: Table, after: Table, replaced: npt.NDArray[np.bool_]) -> int:
-    """Copy tags, the basket, fields and editable values from replaced rows to new ones; return the new version.
+    """Copy tags, the basket, keepers, fields and editable values from replaced rows; return the new version.
 
     Args:
         before: the media table without the added rows.
@@ -41,7 +41,7 @@ def inherit_edits(before: Table, after: Table, replaced: npt.NDArray[np.bool_]) 
 
 def is_edited(name: str) -> bool:
     """Return whether a column of the media table has values that only users set."""
-    if name in ("tags", "tagged_at", IN_BASKET) or name.startswith("field_"):
+    if name in ("tags", "tagged_at", IN_BASKET, KEEPER) or name.startswith("field_"):
         return True
     return name in editable_values() and name not in _FROM_SOURCE
 

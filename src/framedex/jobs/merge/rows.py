@@ -23,7 +23,7 @@ from framedex.jobs.merge.moved_media import (
 from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import BOX, ID_LOCATION, MODEL_CAPTION, index_columns_of
-from framedex.storage.table_names import IN_BASKET
+from framedex.storage.table_names import IN_BASKET, KEEPER
 from framedex.storage.table_versions import Table
 
 _SEPARATOR = "\0"
@@ -175,8 +175,8 @@ def filled_columns(
 ) -> dict[str, pa.Array]:
     """Return the values of the first dataset's rows, with those that only the second one has for the same items.
 
-    Labels, captions and fields are taken where the first dataset has none; tags of both are joined, and what is in one
-    basket is in the basket.
+    Labels, captions and fields are taken where the first dataset has none; tags of both are joined, what is in one
+    basket is in the basket, and the keepers of both are keepers.
 
     Returns:
         Columns of all rows of the first dataset that change, by name.
@@ -194,7 +194,10 @@ def filled_columns(
         field = second.schema.field(name) if merged is None else merged.column
         mine = _column(first, target) if target in first.schema.names else pa.nulls(first.count(), field.type)
         held = mine.take(pa.array(rows))
-        joined = pc.if_else(_is_empty(held), theirs.cast(held.type), held)
+        if name == KEEPER:
+            joined = pc.max_element_wise(held, theirs.cast(held.type))  # the choice of a person comes first
+        else:
+            joined = pc.if_else(_is_empty(held), theirs.cast(held.type), held)
         if not joined.equals(held):
             found[target] = _replaced(mine, rows, joined)
         progress((number + 1) / len(names))
@@ -202,7 +205,7 @@ def filled_columns(
 
 
 def _is_value(name: str) -> bool:
-    return name in ("labels", "caption", MODEL_CAPTION.name, IN_BASKET) or name.startswith("field_")
+    return name in ("labels", "caption", MODEL_CAPTION.name, IN_BASKET, KEEPER) or name.startswith("field_")
 
 
 def _column(table: Table, name: str) -> Any:

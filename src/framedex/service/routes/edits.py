@@ -188,8 +188,10 @@ def change_limits_of_dataset(dataset_id: str, dataset: OpenedDataset, body: NewL
 @router.get(_DATASET + "/decisions")
 @needs(Action.DATASET_VIEW)
 def decisions_of_dataset(dataset_id: str, dataset: OpenedDataset) -> DecisionList:
-    """Return the decisions about duplicates and labels."""
-    return DecisionList(duplicates=dataset.duplicate_decisions(), labels=dataset.label_decisions())
+    """Return the decisions about duplicates, labels and media to keep."""
+    return DecisionList(
+        duplicates=dataset.duplicate_decisions(), labels=dataset.label_decisions(), kept=dataset.kept_ids()
+    )
 
 
 @router.delete(_DATASET + "/decisions/{decision_id}", response_class=Response)

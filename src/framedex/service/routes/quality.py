@@ -4,12 +4,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from fastapi import Query, Request, Response
 
 from framedex import vql
 from framedex.access import Action
 from framedex.api.dataset import Dataset
 from framedex.api.view import View
+from framedex.cleanup.plan import CleanupPlan
 from framedex.core.counts import counted
 from framedex.errors import InvalidInput
 from framedex.hub.proposals import groups_by_state, proposed_copies
@@ -26,8 +30,10 @@ from framedex.service.models_results import (
     Histograms,
     IssueRows,
     LabelCounts,
+    PlanPart,
     ProposedCopiesInfo,
     StartedTask,
+    TakenOut,
 )
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
 from framedex.service.state import ServiceState
@@ -164,7 +170,23 @@ def make_cleanup_plan(
     dataset_id: str, dataset: OpenedDataset, service: Service, actor: CurrentActor, body: CleanupRules
 ) -> CleanupPlanInfo:
     """Return a plan of media to remove; nothing is removed before it is applied. It is kept for ten minutes."""
-    plan = dataset.plan_cleanup(duplicates=body.duplicates, issues=body.issues, keep=body.keep, where=body.where)
+    plan = dataset.plan_cleanup(
+        duplicates=body.duplicates, issues=body.issues, keep=body.keep, basket=body.basket, where=body.where
+    )
+    return _kept_plan(service, actor, dataset, plan)
+
+
+@router.post(_DATASET + "/cleanup/plan/{plan_id}/without")
+@needs(Action.DATASET_VIEW, heavy=True)
+def take_out_of_cleanup_plan(
+    dataset_id: str, plan_id: str, dataset: OpenedDataset, service: Service, actor: CurrentActor, body: TakenOut
+) -> CleanupPlanInfo:
+    """Return the plan that leaves some of the media to remove in the dataset. The first plan stays as it is."""
+    plan = service.hub.results.plan(actor, dataset, plan_id).without(body.media_ids)
+    return _kept_plan(service, actor, dataset, plan)
+
+
+def _kept_plan(service: ServiceState, actor: Any, dataset: Dataset, plan: CleanupPlan) -> CleanupPlanInfo:
     results = service.hub.results.of_media(actor, dataset, plan.removed_ids())
     return CleanupPlanInfo(
         plan_id=service.hub.results.keep_plan(actor, dataset, plan),
@@ -184,11 +206,16 @@ def cleanup_plan_rows(
     service: Service,
     actor: CurrentActor,
     request: Request,
+    part: PlanPart | None = None,
     offset: _Offset = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Any:
-    """Return rows of a plan, what is removed or kept, and why; as an Arrow stream all of them."""
-    table = service.hub.results.plan(actor, dataset, plan_id).to_arrow()
+    """Return rows of a plan, what is removed or kept, and why; as an Arrow stream all of them.
+
+    With ``part`` only what is ``removed``, by reason; what is ``kept``; or what is ``protected``: kept because a person
+    chose it, or because none of its copies would stay.
+    """
+    table = _part(service.hub.results.plan(actor, dataset, plan_id).to_arrow(), part)
     if wants_arrow(request):
         return arrow_response(table.schema, [table])
     return CleanupPlanRows(offset=offset, count=len(table), rows=table.slice(offset, limit).to_pylist())
@@ -214,6 +241,20 @@ def apply_cleanup_plan(
     files = " and their files" if body.delete_files else ""
     service.hub.trail.note(actor, "media.delete", dataset_id=dataset.id, target=f"{counted(len(plan), 'media')}{files}")
     return StartedTask(task_id=task.id)
+
+
+def _part(rows: pa.Table, part: PlanPart | None) -> pa.Table:
+    match part:
+        case None:
+            return rows
+        case PlanPart.PROTECTED:
+            return rows.filter(pc.is_valid(rows["protected"]))
+        case PlanPart.KEPT:
+            return rows.filter(pc.equal(rows["action"], "keep"))
+        case PlanPart.REMOVED:
+            removed = rows.filter(pc.equal(rows["action"], "remove"))
+            order = np.argsort(removed["issue_type"].to_numpy(zero_copy_only=False).astype(str), kind="stable")
+            return removed.take(order)
 
 
 def _groups(

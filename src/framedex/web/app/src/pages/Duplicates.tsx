@@ -156,15 +156,21 @@ function Group({ dataset: of, queue, group }: GroupProps) {
     }, sayError);
   }, [group]);
   const chosen = (): string => shown[focus.peek()] ?? group.keep;
-  const decide = (action: ActionName, ids: string[], words: (n: number) => string): Promise<void> =>
+  const decide = (
+    action: ActionName,
+    ids: string[],
+    words: (n: number) => string,
+    args: Record<string, unknown> = {},
+  ): Promise<void> =>
     queue.take(
       group,
-      () => change({ datasetId: of.id, action, on: { ids }, words }),
+      () => change({ datasetId: of.id, action, on: { ids }, args, words }),
       action === "basket_add" || ids.length === group.media_ids.length,
     );
   const accept = (): void => {
     const rest = group.media_ids.filter((id) => id !== keep.peek());
-    void decide("basket_add", rest, t.edits.basketAdded);
+    // The step also marks what is kept, so its number is one more.
+    void decide("basket_add", rest, () => t.edits.basketAdded(rest.length), { keep: keep.peek() });
   };
   const step = (by: number): void => {
     const n = shown.length;

@@ -1,5 +1,5 @@
 import { call, get, post } from "../api/http";
-import type { DatasetStatus, JournalPage, JournalStep, Snapshot } from "../api/types";
+import type { ActionOutcome, DatasetStatus, JournalPage, JournalStep, Snapshot } from "../api/types";
 import { count, date } from "../lib/format";
 import { Button } from "../parts/Button";
 import { Changes } from "../parts/Changes";
@@ -161,8 +161,8 @@ function Journal({ dataset: of, steps }: { dataset: DatasetStatus; steps: Journa
   const columns = t.history.columns;
   const undo = (step: JournalStep): Promise<void> =>
     attempt(async () => {
-      await post(`/dataset/${of.id}/undo`, { token: String(step.step) });
-      say(t.edits.undone(t.history.operations[step.operation] ?? step.operation));
+      const { lost_files } = await post<ActionOutcome>(`/dataset/${of.id}/undo`, { token: String(step.step) });
+      say(t.edits.undone(t.history.operations[step.operation] ?? step.operation) + t.edits.lostFiles(lost_files ?? 0));
       editVersion.value++;
     });
   if (steps.length === 0) return <p class="hint">{t.history.none}</p>;

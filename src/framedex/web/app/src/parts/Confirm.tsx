@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { closeDialog } from "../state/dialogs";
 import { t } from "../texts";
 import { Button } from "./Button";
@@ -8,13 +9,15 @@ interface ConfirmProps {
   text: string;
   submit: string;
   onConfirm: () => void;
+  children?: ComponentChildren;
 }
 
 /** A dialog that asks whether something is meant. */
-export function Confirm({ title, text, submit, onConfirm }: ConfirmProps) {
+export function Confirm({ title, text, submit, onConfirm, children }: ConfirmProps) {
   return (
     <Dialog title={title} onClose={closeDialog}>
       {text && <p>{text}</p>}
+      {children}
       <div class="form-end">
         <Button onClick={closeDialog}>{t.cancel}</Button>
         <button

@@ -18,7 +18,7 @@ import type { Results } from "./results";
 
 export type ActionName =
   | "tag" | "untag" | "set_labels" | "set_captions" | "set_field" | "not_duplicates" | "label_is_right" | "basket_add"
-  | "basket_remove" | "delete"; // biome-ignore format: a list of words
+  | "basket_remove" | "keep" | "unkeep" | "delete"; // biome-ignore format: a list of words
 
 /** Actions that replace values, and so must not be based on values that have changed since. */
 const REPLACING: readonly ActionName[] = ["set_labels", "set_captions", "set_field", "delete"];
@@ -207,7 +207,7 @@ async function step(
     const outcome = await post<ActionOutcome>(`/dataset/${datasetId}/${path}`, { token: found.token });
     to.push({ ...found, token: outcome.undo ?? found.token });
     await unlock(datasetId);
-    say(words(found.words));
+    say(words(found.words) + t.edits.lostFiles(outcome.lost_files ?? 0));
     editVersion.value++;
   } catch (error) {
     if (error instanceof ApiError && error.status === 0) from.push(found);
