@@ -131,7 +131,7 @@ class TestIngestion:
         assert workspace.datasets() == []
 
     def test_broken__video_is_one_row_with_the_reason(self, workspace: Workspace, tmp_path: Path) -> None:
-        """A video without frames is a corrupted media item; so is a truncated one, beside the frames that it has."""
+        """A file of sound alone is not supported; a truncated video is corrupted, on an item beside its frames."""
         as_sound(write_video(tmp_path / "in" / "sound.mp4", numbered(5)))
         cut = write_video(tmp_path / "in" / "cut.mp4", numbered(40))
         index_first(cut)
@@ -143,7 +143,8 @@ class TestIngestion:
         assert [row["image_filename"] for row in rows(dataset, media={"op": "is", "value": "video_frame"})] == [
             "cut_frame_000000.jpg", "cut_frame_000010.jpg",
         ]  # fmt: skip
-        cut_off, broken = dataset.issues("corrupted").to_pylist()
+        (cut_off,) = dataset.issues("corrupted").to_pylist()
+        (broken,) = dataset.issues("not_supported").to_pylist()
         assert (cut_off["path"], cut_off["reason"]) == ("cut.mp4", errors["cut.mp4"])
         assert (broken["path"], dataset.info.n_images, dataset.info.n_videos) == ("sound.mp4", 0, 2)
         with pytest.raises(CannotDecode, match="audio only"):

@@ -4,6 +4,8 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from framedex.errors import CannotDecode
+
 _RIFF, _EBML = b"RIFF", b"\x1a\x45\xdf\xa3"
 _ASF = bytes.fromhex("3026b2758e66cf11")
 _ASF_FILE = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")  # its file properties
@@ -62,13 +64,16 @@ def codec_name(fourcc: int) -> str:
     return text.decode("ascii").lower() if text.isalnum() else ""
 
 
-def reason_closed(file: BinaryIO, container: str | None) -> str:
-    """Return the reason why a file could not be opened as a video, in words."""
+def not_opened(file: BinaryIO, container: str | None) -> CannotDecode:
+    """Return the reason why a file could not be opened as a video; it is damage only if nothing else is possible."""
     if container is None:
-        return "not a video of a supported format, or its beginning is damaged"
+        return CannotDecode("not a video of a supported format, or its beginning is damaged", "not_supported")
     if container in ("mp4", "mov") and not _has_box(file, b"moov"):
-        return f"{container} without its index (moov): truncated, or never finished"
-    return f"{container} without a video stream that can be decoded: audio only, damaged, or an unknown codec"
+        return CannotDecode(f"{container} without its index (moov): truncated, or never finished")
+    return CannotDecode(
+        f"{container} without a video stream that can be decoded: audio only, damaged, or an unknown codec",
+        "not_supported",
+    )
 
 
 def is_short(file: BinaryIO, container: str) -> bool:

@@ -296,13 +296,11 @@ def _plain_jpeg(data: bytes, max_pixels: int) -> jpeg.Header | None:
     return header
 
 
-def decoded(pixels: Pixels, *, detail: int | None, file_format: str, damage: str | None = None) -> DecodedImage:
+def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> DecodedImage:
     """Return decoded pixels, such as a video frame, in the form of the results of :func:`decode`."""
     height, width = pixels.shape[:2]
     larger = None if detail is None else partial(reduced, pixels, 2 * detail)
-    return DecodedImage(
-        reduced(pixels, detail), subsample(pixels), 3, width, height, file_format, damage, larger=larger
-    )
+    return DecodedImage(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format, larger=larger)
 
 
 def reserve_pixels(budget: Budget | None, pixels: int) -> AbstractContextManager[None]:

@@ -193,7 +193,8 @@ def libraries() -> Iterator[Any]:
     elif is_empty:
         raise CannotDecode(
             "videos need the libraries of FFmpeg 8, which this installation of OpenCV lacks: "
-            "pip install opencv-python-headless, or PyAV (pip install av)"
+            "pip install opencv-python-headless, or PyAV (pip install av)",
+            "not_supported",
         )
 
 

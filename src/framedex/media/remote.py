@@ -192,7 +192,7 @@ class ObjectStore:
             self._failed, self._consecutive, self._last = self._failed + 1, self._consecutive + 1, f"{uri!r}: {error}"
             if self._consecutive >= _MAX_FAILURES:
                 raise Unavailable(f"{self._consecutive} objects in a row could not be read, the last: {self._last}")
-        return CannotDecode(f"cannot be read: {error}")
+        return CannotDecode(f"cannot be read: {error}", "unreadable")
 
     def _answers(self, uri: str) -> bool:
         """Return whether the service answers a request for an object's bucket, even with a refusal."""

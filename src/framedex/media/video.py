@@ -10,7 +10,7 @@ import numpy as np
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import ffmpeg
-from framedex.media.containers import HEAD, container_of, is_short, reason_closed
+from framedex.media.containers import HEAD, container_of, is_short, not_opened
 from framedex.media.decode import check_size
 from framedex.media.video_damage import VideoDamage
 from framedex.media.video_stream import Matrix, NoDecoder, VideoStream
@@ -56,7 +56,7 @@ class Video:
             raise CannotDecode("the file is empty")
         container = container_of(head)
         if container is None:
-            raise CannotDecode(reason_closed(file, None))
+            raise not_opened(file, None)
         self.container, self._file = container, file
         self._max_pixels, self._threads = max_pixels, min(threads, _MAX_THREADS)
         self._stream = self._opened()
@@ -82,7 +82,9 @@ class Video:
                 return VideoStream(library, self._file, self.container, **limits)
             except NoDecoder as error:
                 codec = str(error)
-        raise CannotDecode(f"OpenCV's FFmpeg has no decoder for {codec}; PyAV's may have one (pip install av)")
+        raise CannotDecode(
+            f"OpenCV's FFmpeg has no decoder for {codec}; PyAV's may have one (pip install av)", "not_supported"
+        )
 
     def _set_before(self) -> None:
         """Set the state before the first frame, or after a seek."""
@@ -154,7 +156,7 @@ class Video:
         try:
             rgb: Any = _upright(self._stream.pixels(), self._stream.matrix)
         except CannotDecode as error:
-            raise CannotDecode(f"frame at {self.time_s:.3f} s: {error}") from None
+            raise CannotDecode(f"frame at {self.time_s:.3f} s: {error}", error.fault) from None
         if self._stretch != (1.0, 1.0):
             rgb = cv2.resize(rgb, (self.width, self.height), interpolation=cv2.INTER_LINEAR)
         return np.asarray(rgb, dtype=np.uint8)

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, BinaryIO
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import ffmpeg
-from framedex.media.containers import codec_name, reason_closed
+from framedex.media.containers import codec_name, not_opened
 from framedex.media.decode import check_size
 
 _BUFFER = 1 << 16
@@ -117,17 +118,17 @@ class VideoStream:
         self._source.contents.pb = self._io
         demuxer = None if reader is None else library.av_find_input_format(reader)
         code = library.avformat_open_input(ctypes.byref(self._source), b"", demuxer, None)
-        self._check(code, reason_closed(self._file, container) if code < 0 else "")
+        self._check(code, lambda: not_opened(self._file, container))
         self._check_sizes()
         self._find_streams()
         number = library.av_find_best_stream(self._source, ffmpeg.VIDEO, -1, -1, None, 0)
-        self._check(number, reason_closed(self._file, container) if number < 0 else "")
+        self._check(number, lambda: not_opened(self._file, container))
         self._number = number
         source = self._source.contents
         self._stream = ctypes.cast(source.streams[number], ctypes.POINTER(ffmpeg.InputStream))
         stream = self._stream.contents
         if stream.disposition & ffmpeg.COVER_IMAGE:
-            raise CannotDecode(reason_closed(self._file, container))
+            raise not_opened(self._file, container)
         self._set_header(source, stream)
 
     def _check_sizes(self) -> None:
@@ -149,7 +150,7 @@ class VideoStream:
         code = self._library.avformat_find_stream_info(self._source, options)
         for number in range(count):
             self._library.av_dict_free(ctypes.byref(options, number * ctypes.sizeof(ctypes.c_void_p)))
-        self._check(code, "its streams cannot be read")
+        self._check(code, lambda: CannotDecode("its streams cannot be read"))
 
     def _set_header(self, source: ffmpeg.Input, stream: ffmpeg.InputStream) -> None:
         library = self._library
@@ -158,7 +159,7 @@ class VideoStream:
         self.width, self.height = parameters.width, parameters.height
         if not (self.width and self.height):
             most = max(self._max_pixels, _PROBED)
-            raise CannotDecode(f"no frame can be decoded, or frames have more than {most:,} pixels")
+            raise CannotDecode(f"no frame can be decoded, or frames have more than {most:,} pixels", "not_supported")
         check_size(self.width, self.height, self._max_pixels)
         self.sample_aspect_ratio = float(library.av_guess_sample_aspect_ratio(self._source, self._stream, None))
         data = library.av_packet_side_data_get(
@@ -200,17 +201,20 @@ class VideoStream:
         library.avcodec_parameters_to_context(self._decoder, parameters)
         library.av_opt_set_int(self._decoder, b"threads", self._threads, 0)
         library.av_opt_set_int(self._decoder, b"max_pixels", self._max_pixels, 0)
-        self._check(library.avcodec_open2(self._decoder, codec, None), f"the codec {self.codec!r} cannot be opened")
+        self._check(
+            library.avcodec_open2(self._decoder, codec, None),
+            lambda: CannotDecode(f"the codec {self.codec!r} cannot be opened", "not_supported"),
+        )
 
-    def _check(self, code: int, reason: str) -> None:
-        """Raise an error if a call failed, with the exception of the file if that was the reason."""
+    def _check(self, code: int = 0, error: Callable[[], CannotDecode] | None = None) -> None:
+        """Raise an error if a call failed, or the exception of the file if that was the reason."""
         failure, self._failure = self._failure, None
         if isinstance(failure, OSError):
-            raise CannotDecode(f"cannot be read: {failure.strerror or failure}") from failure
+            raise CannotDecode(f"cannot be read: {failure.strerror or failure}", "unreadable") from failure
         if failure is not None:
             raise failure
-        if code < 0:
-            raise CannotDecode(reason)
+        if code < 0 and error is not None:
+            raise error()
 
     def _read(self, _opaque: int | None, place: int, size: int) -> int:
         try:
@@ -279,7 +283,7 @@ class VideoStream:
         """Send the next packet of the stream to the decoder; after the last one, its end."""
         packet, library = self._packet, self._library
         while (code := library.av_read_frame(self._source, packet)) >= 0:
-            self._check(0, "")
+            self._check()
             sent = packet.contents
             unread, self._end = sent.pos - self._end, sent.pos + sent.size
             if sent.stream_index != self._number or sent.size == 0:  # a packet without data repeats a frame
@@ -305,7 +309,7 @@ class VideoStream:
                 self._note_error()
             library.av_packet_unref(packet)
             return
-        self._check(0, "")
+        self._check()
         self.is_cut_off |= code != ffmpeg.END_OF_FILE
         library.avcodec_send_packet(self._decoder, None)
 
@@ -377,7 +381,7 @@ class VideoStream:
         code = self._library.av_seek_frame(self._source, self._number, stamp, ffmpeg.SEEK_BACKWARD)
         self._library.avcodec_flush_buffers(self._decoder)
         self._reset()
-        self._check(0, "")
+        self._check()
         return bool(code >= 0)
 
     def pixels(self) -> Pixels:
@@ -398,7 +402,7 @@ class VideoStream:
         planes, lines = (ctypes.c_void_p * 4)(rows.ctypes.data), (ctypes.c_int * 4)(row_bytes)
         count = library.sws_scale(self._scaler, frame.data, frame.linesize, 0, frame.height, planes, lines)
         if count != self.height:
-            raise CannotDecode(f"its pixels in format {frame.format} cannot be converted")
+            raise CannotDecode(f"its pixels in format {frame.format} cannot be converted", "not_supported")
         return np.ascontiguousarray(rows[: self.height, : self.width * 3]).reshape(self.height, self.width, 3)
 
     def _set_scaler(self, frame: ffmpeg.Frame) -> None:
@@ -412,7 +416,7 @@ class VideoStream:
         self._scaler = library.sws_getContext(*scaling[:3], *size, ffmpeg.RGB24, ffmpeg.BICUBIC, None, None, None)
         self._scaling = scaling if self._scaler else ()
         if not self._scaler:
-            raise CannotDecode(f"its pixels in format {frame.format} cannot be converted")
+            raise CannotDecode(f"its pixels in format {frame.format} cannot be converted", "not_supported")
         table = library.sws_getCoefficients(frame.colorspace)
         library.sws_setColorspaceDetails(self._scaler, table, is_full, table, 1, 0, 1 << 16, 1 << 16)
 

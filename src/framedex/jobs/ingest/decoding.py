@@ -232,19 +232,21 @@ class FileDecoder:
         def progress(_time_s: float) -> None:
             stream.check()
 
-        kept, error = 0, None
+        kept = 0
+        error: CannotDecode | None = None
         try:
             for number in kept_frames(video, self.sampling, progress=progress):
                 if not self.has_frame(file.item, number):
                     stream.put(self._frame(file, video))
                 kept += 1
         except CannotDecode as reason:
-            error = str(reason)
+            error = reason
         if not kept:
-            raise CannotDecode(error or str(video.damage) or "it has no frames that can be decoded")
-        error = "; ".join(filter(None, (error, str(video.damage)))) or None
+            raise error or CannotDecode(str(video.damage) or "it has no frames that can be decoded")
+        said = "; ".join(filter(None, map(str, (error or "", video.damage)))) or None
+        fault: Fault = "damaged" if error is None else error.fault
         return DecodedVideo(
-            replace(file, error=error),
+            replace(file, error=said, fault=fault if said else None),
             video.container,
             video.codec or None,
             video.fps or None,
@@ -257,11 +259,11 @@ class FileDecoder:
 
     def _frame(self, file: DecodedFile, video: Video) -> DecodedFile:
         with reserve_pixels(self.budget, video.width * video.height):
-            damage = "decoded with gaps" if video.is_damaged else None
-            image = decoded(video.pixels(), detail=self.detail, file_format=video.codec, damage=damage)
+            image = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
         share = min(video.time_s / video.duration_s, 1.0) if video.duration_s else 0.0
         (measured,) = self._measure([image])
-        return replace(file, **measured, frame_number=video.number, frame_time_s=video.time_s, share=share)
+        gaps = "decoded with gaps" if video.is_damaged else None
+        return replace(file, gaps=gaps, **measured, frame_number=video.number, frame_time_s=video.time_s, share=share)
 
     def _measure(self, images: Sequence[DecodedImage]) -> list[dict[str, Any]]:
         """Return the fields of :class:`DecodedFile` that depend on pixels; each is computed for all images in turn."""
