@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from framedex import Dataset
@@ -345,7 +346,7 @@ def test_search__counts_in_the_limit_of_pixels(served: Serving, dataset: Dataset
     """An image waits while others take the pixels that may be decoded at a time."""
     limit = context_of(dataset).settings.pixels_in_flight
     budget, params = shared_budget(limit), {} if box is None else {"bounding_box": box}
-    content = encode(photo(5, width=1200, height=1000))
+    content = encode(np.zeros((1000, 1200, 3), np.uint8))
     with ThreadPoolExecutor(1) as pool:
         with budget.hold(limit):
             answer = pool.submit(search, served, dataset, content, **params)
