@@ -103,8 +103,6 @@ USES: list[tuple[str, str, str]] = [
     ("ds.search('')", "''", "at least one word"),
     ("ds.search(7)", "not 7", "a text"),
     ("ds.search('x', by='word')", "'word'", "words"),
-    ("ds.search('a AND')", "character 3", "add an operand"),
-    ("ds.search('\"open')", "character 1", "where the phrase ends"),
     ("ds.search('x', by='meaning')", "'gist'", "FRAMEDEX_TEXT_ENCODER"),
     ("ds.similar('/nope.jpg')", "'/nope.jpg'", "No such file"),
     ("ds.similar('00000000-0000-0000-0000-000000000000')", "00000000", "no media"),

@@ -77,8 +77,10 @@ def test_folder__with_annotations(service: Service) -> None:
     assert source.annotations.find("a.jpg") == (("dog",), "a dog")
     assert located(source) == ["s3://annotated/f/a.jpg"]
     service.put("annotated/f/annotations.json", b"[")
-    with pytest.raises(InvalidInput, match=r"'s3://annotated/f/annotations\.json' is no JSON object"):
-        opened(service, "s3://annotated/f")
+    source = opened(service, "s3://annotated/f")
+    assert source.annotations.find("a.jpg") == (("dog",), "a dog")
+    (problem,) = source.annotations.problems.sample
+    assert "'s3://annotated/f/annotations.json' is no JSON object" in str(problem)
 
 
 def test_image__alone(service: Service) -> None:

@@ -106,6 +106,7 @@ def test_codec__that_needs_hardware(tmp_path: Path) -> None:
         Video(file, max_pixels=LIMIT)
 
 
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")
 def test_fork__with_an_open_video() -> None:
     """The child of a fork opens a video of its own, and leaves that of its parent, whose threads it lacks."""
     video = opened(LONG, threads=2)

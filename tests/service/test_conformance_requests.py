@@ -16,7 +16,7 @@ _METADATA = "/api/v1/datasets/{dataset_id}/custom_metadata"
 _MANAGE = "/api/v1/manage/{dataset_id}"
 _USERS = "/api/v1/keycloak/admin/users"
 _ENTITY = "entity_type:IMAGES|OBJECTS|VIDEOS='IMAGES'"
-_EXPORT = f"export_format:string='json' include_images:boolean=False {_ENTITY}"
+_IMAGES = f"include_images:boolean=False {_ENTITY}"
 REQUESTS: list[tuple[str, str, int, str, str]] = [
     ("GET", "/api/v1/api_credentials", 200, "", ""),
     ("GET", _DATASET, 200, "", ""),
@@ -61,8 +61,20 @@ REQUESTS: list[tuple[str, str, int, str, str]] = [
     ("GET", f"{_DATASET}/search_media_metadata/id", 200, "original_media_uri:string!", ""),
     ("GET", f"{_DATASET}/media/id", 200, "original_media_uri:string!", ""),
     ("GET", f"{_DATASET}/media/{{media_id}}/duplicates", 200, "", ""),
-    ("GET", f"{_DATASET}/export_context_async", 200, f"file_name:string? {_EXPORT} vql:string?", ""),
-    ("POST", f"{_DATASET}/export_entities_async", 200, _EXPORT, "media_selection:[object]!"),
+    (
+        "GET",
+        f"{_DATASET}/export_context_async",
+        200,
+        f"file_name:string? export_format:string! {_IMAGES} vql:string?",
+        "",
+    ),
+    (
+        "POST",
+        f"{_DATASET}/export_entities_async",
+        200,
+        f"export_format:string='json' {_IMAGES}",
+        "media_selection:[object]!",
+    ),
     ("GET", f"{_DATASET}/export_status", 200, "export_task_id:string!", ""),
     ("GET", _SNAPSHOT, 200, "", ""),
     ("POST", _SNAPSHOT, 200, "", "name:string? description:string?"),

@@ -21,7 +21,7 @@ from framedex import (
     TaskFailed,
     Workspace,
 )
-from framedex.records import DatasetStatus, TaskRecord, TaskStatus
+from framedex.records import DatasetStatus, TaskRecord, TaskStatus, TaskType
 from framedex.tasks import start_task
 from tests.gallery import SETTINGS, Faulty, Gallery, Gate, embedded, fill
 from tests.inside import catalog_of, context_of
@@ -44,7 +44,7 @@ def held(workspace: Workspace, folder: Path, name: str = "held") -> tuple[Datase
 
 def test_task__record_of_a_finished_one(gallery: Gallery) -> None:
     """A task has the fields of the interface, in its words."""
-    (record,) = gallery.workspace.tasks().tasks
+    record = next(each for each in gallery.workspace.tasks().tasks if each.task_type == TaskType.DATASET_CREATION)
     assert list(record.model_dump()) == FIELDS
     assert record.model_dump(mode="json") | {"task_id": 0, "dataset_id": 0, "start_time": 0, "end_time": 0} == {
         "task_id": 0,
@@ -197,7 +197,6 @@ def test_abort__in_the_commit_phase(workspace: Workspace) -> None:
 
 def submit(workspace: Workspace, name: str, job: Any) -> Task:
     """Start a job of our own for a new dataset."""
-    from framedex.records import TaskType
     from framedex.storage import datasets
 
     context = context_of(workspace)
@@ -407,7 +406,6 @@ def test_heartbeat__survives_a_catalog_that_cannot_be_written(workspace: Workspa
 
 def test_given_up_task__does_not_end_its_successor(workspace: Workspace, folder: Path) -> None:
     """A task that was given up, and ends while another one changes its dataset, leaves that dataset's status alone."""
-    from framedex.records import TaskType
     from framedex.storage import datasets, task_rows
 
     dataset, task, gate = held(workspace, folder)

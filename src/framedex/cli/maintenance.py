@@ -82,7 +82,7 @@ def cleanup(
                 ],
             )
             if len(rows) < plan.to_arrow().num_rows:
-                say(f"{len(rows):,} of {plan.to_arrow().num_rows:,} rows; --limit shows more")
+                say(f"{len(rows):,} of {counted(plan.to_arrow().num_rows, 'rows')}; --limit shows more")
             say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
         if delete_files and len(plan):
             size = bytes_text(plan.summary.size_bytes)

@@ -1,5 +1,6 @@
 """Checks of the source files of datasets: whether they are there, and whether they are those that were indexed."""
 
+from framedex.core.counts import counted
 from framedex.errors import CannotDecode, Conflict, Unavailable
 from framedex.media.files import Reader, locate
 from framedex.media.presence import GONE
@@ -55,7 +56,7 @@ def check_source_files(inspection: Inspection, dataset_id: str, name: str, *, co
             if (fault := _fault_of_content(reader, location, file.content_hash)) is not None:
                 inspection.add(text_of_path(location)[0], fault, "`framedex sync` reads it again", kind="changed files")
     for number, fault in faults.items():
-        files = f"{fault}; dataset {name!r} has {counts.get(number, 0):,} files of it"
+        files = f"{fault}; dataset {name!r} has {counted(counts.get(number, 0), 'files')} of it"
         inspection.add(text_of_path(media.roots[number])[0], files, "`framedex relocate` tells where it is now")
 
 

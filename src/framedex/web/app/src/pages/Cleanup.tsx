@@ -22,6 +22,7 @@ import { say, sayError } from "../state/notices";
 import { rowsOfIds } from "../state/rows";
 import { waitForTask } from "../state/tasks";
 import { t } from "../texts";
+import { cleanup as texts } from "../texts/cleanup";
 
 const IN_BASKET: VqlElement[] = [{ tags: { op: "is", value: "basket" } }];
 const PART = 60;
@@ -75,22 +76,22 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
   const isCurrent = whole.value?.wanted === wanted && left.value?.taken === taken;
   const plan = isCurrent ? left.value?.plan : undefined;
   const n = plan?.summary.removed ?? 0;
-  const words = plan ? t.cleanup.total(n, size(plan.summary.size_bytes)) : "";
+  const words = plan ? texts.total(n, size(plan.summary.size_bytes)) : "";
   const apply = (): void => {
-    if (isPartial) say(t.cleanup.partial, "error");
+    if (isPartial) say(texts.partial, "error");
     else if (!plan) say(t.loading);
     else if (n > 0) askApply(of, plan, words);
-    else say(t.cleanup.nothing);
+    else say(texts.nothing);
   };
   useKeys("cleanup", { apply });
-  const reason = isPartial ? t.cleanup.partial : plan && n === 0 ? t.cleanup.nothing : null;
+  const reason = isPartial ? texts.partial : plan && n === 0 ? texts.nothing : null;
   const error = whole.error ?? left.error;
   return (
     <div class="page">
       <StateBar dataset={of} />
       <header class="page-head">
         <h1>{t.navigation.cleanup}</h1>
-        <p role="status">{plan ? t.cleanup.leaves(n) : isPartial ? t.cleanup.partial : t.loading}</p>
+        <p role="status">{plan ? texts.leaves(n) : isPartial ? texts.partial : t.loading}</p>
       </header>
       <div class="cleanup">
         <div>
@@ -112,7 +113,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
           )}
           {first && first.summary.protected > 0 && <Protected dataset={of} plan={first} />}
           {plan && n > 0 && plan.summary.warnings > 0 && (
-            <p class="bar warning">{t.cleanup.warnings(plan.summary.warnings)}</p>
+            <p class="bar warning">{texts.warnings(plan.summary.warnings)}</p>
           )}
         </div>
         <aside>
@@ -132,9 +133,9 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
       <p class="queue-actions plan-actions">
         {n > 0 && <strong class="number">{words}</strong>}
         <Button kind="danger" hint="Enter" onClick={apply} disabledReason={reason}>
-          {t.cleanup.remove(n)}
+          {texts.remove(n)}
         </Button>
-        {n > 0 && <span class="hint">{t.cleanup.undoable}</span>}
+        {n > 0 && <span class="hint">{texts.undoable}</span>}
       </p>
     </div>
   );
@@ -152,10 +153,10 @@ function Rules({ copies, issues, onCopies, onIssues }: RulesProps) {
   const id = useId();
   return (
     <form class="form narrow" onSubmit={(event) => event.preventDefault()}>
-      <h2>{t.cleanup.rules}</h2>
-      <label for={id}>{t.cleanup.copies}</label>
+      <h2>{texts.rules}</h2>
+      <label for={id}>{texts.copies}</label>
       <select id={id} value={copies} onChange={(event) => onCopies(event.currentTarget.value)}>
-        <option value="">{t.cleanup.noCopies}</option>
+        <option value="">{texts.noCopies}</option>
         {["1", "0.99", "0.98", "0.97", "0.96"].map((level) => (
           <option key={level} value={level}>
             {level}
@@ -163,7 +164,7 @@ function Rules({ copies, issues, onCopies, onIssues }: RulesProps) {
         ))}
       </select>
       <fieldset>
-        <legend>{t.cleanup.issues}</legend>
+        <legend>{texts.issues}</legend>
         {(stats.value?.issues ?? [])
           .filter((each) => each.issue_type !== "duplicates" && !MAY_BE_IN_ORDER.includes(each.issue_type))
           .map((each) => (
@@ -181,7 +182,7 @@ function Rules({ copies, issues, onCopies, onIssues }: RulesProps) {
             </label>
           ))}
       </fieldset>
-      <p class="hint">{t.cleanup.stays}</p>
+      <p class="hint">{texts.stays}</p>
     </form>
   );
 }
@@ -200,17 +201,17 @@ function Basket({ dataset: of }: { dataset: DatasetStatus }) {
   };
   return (
     <section>
-      <h2>{t.cleanup.basketTitle}</h2>
-      <p>{t.cleanup.basket(n)}</p>
+      <h2>{texts.basketTitle}</h2>
+      <p>{texts.basket(n)}</p>
       {n === 0 ? (
-        <p class="hint">{t.cleanup.empty}</p>
+        <p class="hint">{texts.empty}</p>
       ) : (
         <p class="queue-actions">
           <a class="button" href={pathOf(addressOf(of), "pictures", null, query)}>
             {t.navigation.pictures}
           </a>
           <Button needs="dataset.edit" onClick={empty}>
-            {t.cleanup.emptyIt}
+            {texts.emptyIt}
           </Button>
         </p>
       )}
@@ -259,7 +260,7 @@ function Removed({ dataset: of, plan, takenOut, onChange }: RemovedProps) {
     );
   }
   if (!found) return <Skeleton />;
-  if (found.count === 0) return <p class="empty">{t.cleanup.nothing}</p>;
+  if (found.count === 0) return <p class="empty">{texts.nothing}</p>;
   const toggle = (id: string): void => {
     const next = new Set(takenOut);
     if (!next.delete(id)) next.add(id);
@@ -273,7 +274,7 @@ function Removed({ dataset: of, plan, takenOut, onChange }: RemovedProps) {
           <h2>
             {reasonName(reason)}{" "}
             <small class="hint number">
-              {t.cleanup.total(plan.summary.counts[reason] ?? 0, size(plan.summary.sizes?.[reason] ?? 0))}
+              {texts.total(plan.summary.counts[reason] ?? 0, size(plan.summary.sizes?.[reason] ?? 0))}
             </small>
           </h2>
           <ul class="plan">
@@ -288,10 +289,10 @@ function Removed({ dataset: of, plan, takenOut, onChange }: RemovedProps) {
                   isTakenOut={takenOut.has(row.media_id)}
                 >
                   <Button
-                    label={t.cleanup.toggle(row.path, takenOut.has(row.media_id))}
+                    label={texts.toggle(row.path, takenOut.has(row.media_id))}
                     onClick={() => toggle(row.media_id)}
                   >
-                    {takenOut.has(row.media_id) ? t.cleanup.putBack : t.cleanup.keepRow}
+                    {takenOut.has(row.media_id) ? texts.putBack : texts.keepRow}
                   </Button>
                 </Line>
               ))}
@@ -304,7 +305,7 @@ function Removed({ dataset: of, plan, takenOut, onChange }: RemovedProps) {
             shown.value += 4 * PART;
           }}
         >
-          {t.cleanup.more(found.count - found.rows.length)}
+          {texts.more(found.count - found.rows.length)}
         </Button>
       )}
     </>
@@ -312,7 +313,7 @@ function Removed({ dataset: of, plan, takenOut, onChange }: RemovedProps) {
 }
 
 const reasonName = (reason: string): string =>
-  reason === "basket" ? t.cleanup.basketTitle : (t.issueNames[reason] ?? reason);
+  reason === "basket" ? texts.basketTitle : (t.issueNames[reason] ?? reason);
 
 /** What stays although it might go: a person chose it, or it would be the last copy. */
 function Protected({ dataset: of, plan }: { dataset: DatasetStatus; plan: CleanupPlanInfo }) {
@@ -323,12 +324,12 @@ function Protected({ dataset: of, plan }: { dataset: DatasetStatus; plan: Cleanu
     void change({ datasetId: of.id, action: "unkeep", on: { ids }, words: t.edits.released }).catch(() => {});
   const marked = found.rows.filter((row) => row.protected !== "best").map((row) => row.media_id);
   return (
-    <section aria-label={t.cleanup.protected}>
+    <section aria-label={texts.protected}>
       <h2>
-        {t.cleanup.protected} <small class="hint number">{count(found.count)}</small>{" "}
+        {texts.protected} <small class="hint number">{count(found.count)}</small>{" "}
         {marked.length > 1 && (
           <Button kind="quiet" needs="dataset.edit" onClick={() => release(marked)}>
-            {t.cleanup.releaseAll(marked.length)}
+            {texts.releaseAll(marked.length)}
           </Button>
         )}
       </h2>
@@ -336,12 +337,8 @@ function Protected({ dataset: of, plan }: { dataset: DatasetStatus; plan: Cleanu
         {found.rows.map((row) => (
           <Line key={row.media_id} datasetId={of.id} row={{ ...row, kept_media_id: null }} images={found.images}>
             {row.protected !== "best" && (
-              <Button
-                needs="dataset.edit"
-                label={t.cleanup.releaseOf(row.path)}
-                onClick={() => release([row.media_id])}
-              >
-                {t.cleanup.release}
+              <Button needs="dataset.edit" label={texts.releaseOf(row.path)} onClick={() => release([row.media_id])}>
+                {texts.release}
               </Button>
             )}
           </Line>
@@ -353,7 +350,7 @@ function Protected({ dataset: of, plan }: { dataset: DatasetStatus; plan: Cleanu
             shown.value += 4 * PART;
           }}
         >
-          {t.cleanup.more(found.count - found.rows.length)}
+          {texts.more(found.count - found.rows.length)}
         </Button>
       )}
     </section>
@@ -379,13 +376,13 @@ function Line({ datasetId, row, images, isTakenOut = false, children }: LineProp
         <strong class="path">{row.path}</strong>{" "}
         <span class="hint number">{row.size_bytes === null ? "" : size(row.size_bytes)}</span>
         <br />
-        <span class="hint">{isTakenOut ? t.cleanup.keptByYou : row.reason}</span>
+        <span class="hint">{isTakenOut ? texts.keptByYou : row.reason}</span>
         {row.warning && !isTakenOut && <span class="warning-words"> ⚠ {row.warning}</span>}
       </div>
       {kept && (
         <div class="stays">
           <span aria-hidden="true">→</span>
-          <Thumb datasetId={datasetId} row={kept} size={THUMB_PX} alt={t.cleanup.staysFor(kept.image_filename)} />
+          <Thumb datasetId={datasetId} row={kept} size={THUMB_PX} alt={texts.staysFor(kept.image_filename)} />
         </div>
       )}
       <div class="do">{children}</div>
@@ -397,9 +394,9 @@ function Line({ datasetId, row, images, isTakenOut = false, children }: LineProp
 function askApply(of: DatasetStatus, plan: CleanupPlanInfo, words: string): void {
   openDialog(() => (
     <Confirm
-      title={t.cleanup.applyTitle(words)}
-      text={t.cleanup.applyHint}
-      submit={t.cleanup.remove(plan.summary.removed)}
+      title={texts.applyTitle(words)}
+      text={texts.applyHint}
+      submit={texts.remove(plan.summary.removed)}
       onConfirm={() => void applyPlan(of, plan)}
     >
       <Previews dataset={of} plan={plan} />
@@ -423,7 +420,7 @@ function Previews({ dataset: of, plan }: { dataset: DatasetStatus; plan: Cleanup
           );
         })}
       </ul>
-      {plan.summary.removed > PREVIEWS && <p class="hint">{t.cleanup.andMore(plan.summary.removed - PREVIEWS)}</p>}
+      {plan.summary.removed > PREVIEWS && <p class="hint">{texts.andMore(plan.summary.removed - PREVIEWS)}</p>}
     </>
   );
 }
@@ -434,11 +431,11 @@ async function applyPlan(of: DatasetStatus, plan: CleanupPlanInfo): Promise<void
       plan_id: plan.plan_id,
     });
     if (started.task_id) await waitForTask(started.task_id);
-    await remember(of.id, "cleanup", t.cleanup.applied(plan.summary.removed));
+    await remember(of.id, "cleanup", texts.applied(plan.summary.removed));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status === 409 || error.status === 410) {
-      say(t.cleanup.outdated, "error");
+      say(texts.outdated, "error");
       editVersion.value++; // the plan is made anew, and shown
     } else sayError(error);
   }

@@ -14,6 +14,7 @@ import { addressOf, dataset, stats } from "../state/datasets";
 import { whyNot } from "../state/permissions";
 import { authIsOff } from "../state/session";
 import { t } from "../texts";
+import { sources as texts } from "../texts/sources";
 
 const PREVIEWS = 6;
 const MOST_LABELS = 20;
@@ -63,7 +64,7 @@ export default function Overview() {
       </section>
       {found.updated_at !== null && (
         <section aria-labelledby="sources">
-          <h2 id="sources">{t.sources.title}</h2>
+          <h2 id="sources">{texts.title}</h2>
           <Sources dataset={found} />
         </section>
       )}

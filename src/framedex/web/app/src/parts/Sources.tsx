@@ -9,6 +9,7 @@ import { say, sayError } from "../state/notices";
 import { isAdmin } from "../state/session";
 import { waitForTask } from "../state/tasks";
 import { t } from "../texts";
+import { sources as texts } from "../texts/sources";
 import { Button } from "./Button";
 import { Dialog } from "./Dialog";
 import { Pending, useResource } from "./Resource";
@@ -33,7 +34,7 @@ export function Sources({ dataset: of }: { dataset: DatasetStatus }) {
       found.value = await post<SyncResult>(`/dataset/${of.id}/sync`, changes);
       if (found.value.task_id) await waitForTask(found.value.task_id);
       if (found.value.is_applied) {
-        say(t.sources.applied);
+        say(texts.applied);
         found.value = await post<SyncResult>(`/dataset/${of.id}/sync`, {});
         missing.reload();
       }
@@ -44,37 +45,33 @@ export function Sources({ dataset: of }: { dataset: DatasetStatus }) {
     }
   };
   if (!sources.value) return <Pending of={sources} />;
-  if (sources.value.length === 0) return <p class="hint">{t.sources.uploads}</p>;
+  if (sources.value.length === 0) return <p class="hint">{texts.uploads}</p>;
   const lost = sources.value.filter((each) => each.fault !== null);
   const f = filterText(MISSING)!;
   return (
     <>
       {lost.map((each) => (
         <div key={each.source} class="problem" role="alert">
-          <p>{t.sources.lost(each.source, each.n_media, each.fault ?? "")}</p>
+          <p>{texts.lost(each.source, each.n_media, each.fault ?? "")}</p>
           {isAdmin.value ? (
             <Button kind="main" onClick={() => openDialog(() => <Relocate source={each} onDone={sources.reload} />)}>
-              {t.sources.relocate}
+              {texts.relocate}
             </Button>
           ) : (
-            <p class="hint">{t.sources.askAdmin}</p>
+            <p class="hint">{texts.askAdmin}</p>
           )}
         </div>
       ))}
       {missing.value && missing.value.count > 0 && (
         <p>
           <a href={pathOf(addressOf(of), "pictures", null, new URLSearchParams({ f }).toString())}>
-            {t.sources.missing(missing.value.count)}
+            {texts.missing(missing.value.count)}
           </a>
         </p>
       )}
       <p>
-        <Button
-          needs="dataset.edit"
-          disabledReason={isBusy.value ? t.sources.busy : null}
-          onClick={() => void compare({})}
-        >
-          {t.sources.compare}
+        <Button needs="dataset.edit" disabledReason={isBusy.value ? texts.busy : null} onClick={() => void compare({})}>
+          {texts.compare}
         </Button>
       </p>
       {found.value && <Differences found={found.value} isBusy={isBusy.value} onApply={compare} />}
@@ -93,11 +90,11 @@ function Differences({ found, isBusy, onApply }: DifferencesProps) {
   const total = KINDS.reduce((sum, kind) => sum + found[kind], 0);
   return (
     <section aria-labelledby="differences">
-      <h3 id="differences">{t.sources.differences}</h3>
-      {total === 0 && <p role="status">{t.sources.nothing}</p>}
+      <h3 id="differences">{texts.differences}</h3>
+      {total === 0 && <p role="status">{texts.nothing}</p>}
       {KINDS.filter((kind) => found[kind] > 0).map((kind) => (
         <details key={kind} open={found[kind] <= MOST_LINES}>
-          <summary>{t.sources.kinds[kind](found[kind])}</summary>
+          <summary>{texts.kinds[kind](found[kind])}</summary>
           <ul class="notes">
             {(found.examples[kind] ?? []).slice(0, MOST_LINES).map((line) => (
               <li key={line} class="path">
@@ -109,10 +106,10 @@ function Differences({ found, isBusy, onApply }: DifferencesProps) {
       ))}
       <ul class="notes">
         {Object.entries(found.unreadable).map(([reason, count]) => (
-          <li key={reason}>{t.sources.unreadable(count, reason)}</li>
+          <li key={reason}>{texts.unreadable(count, reason)}</li>
         ))}
         {found.lost.map((each) => (
-          <li key={each.source}>{t.sources.lost(each.source, each.files, each.reason)}</li>
+          <li key={each.source}>{texts.lost(each.source, each.files, each.reason)}</li>
         ))}
         {found.notes.map((note) => (
           <li key={note}>{note}</li>
@@ -127,17 +124,17 @@ function Differences({ found, isBusy, onApply }: DifferencesProps) {
               isRemoving.value = event.currentTarget.checked;
             }}
           />
-          {t.sources.remove(found.missing)}
+          {texts.remove(found.missing)}
         </label>
       )}
       {total > 0 && (
         <Button
           kind="main"
           needs="dataset.edit"
-          disabledReason={isBusy ? t.sources.busy : null}
+          disabledReason={isBusy ? texts.busy : null}
           onClick={() => void onApply({ apply: true, remove: isRemoving.value })}
         >
-          {t.sources.apply}
+          {texts.apply}
         </Button>
       )}
     </section>
@@ -161,7 +158,7 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
       checked.value = place.value;
       if (found.value.is_done) {
         closeDialog();
-        say(t.sources.relocated(found.value.after));
+        say(texts.relocated(found.value.after));
         onDone();
       }
     } catch (error) {
@@ -171,7 +168,7 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
     }
   };
   return (
-    <Dialog title={t.sources.relocateTitle} onClose={closeDialog}>
+    <Dialog title={texts.relocateTitle} onClose={closeDialog}>
       <form
         class="form"
         onSubmit={(event) => {
@@ -179,14 +176,14 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
           if (!isBusy.value) void send(!mayGoOn);
         }}
       >
-        <p class="path">{t.sources.before(source.source)}</p>
-        <TextField label={t.sources.now} value={place} maxLength={4096} required first />
-        <p class="hint">{t.sources.relocateHint}</p>
+        <p class="path">{texts.before(source.source)}</p>
+        <TextField label={texts.now} value={place} maxLength={4096} required first />
+        <p class="hint">{texts.relocateHint}</p>
         {found.value && (
           <div role="status">
             {found.value.roots.map((root) => (
               <p key={`${root.dataset_id} ${root.before}`}>
-                {t.sources.compared(root.dataset_name, root.files, root.missing, root.different)}
+                {texts.compared(root.dataset_name, root.files, root.missing, root.different)}
               </p>
             ))}
             {found.value.obstacle && (
@@ -200,7 +197,7 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
                       isForced.value = event.currentTarget.checked;
                     }}
                   />
-                  {t.sources.force}
+                  {texts.force}
                 </label>
               </>
             )}
@@ -211,7 +208,7 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
             {t.cancel}
           </button>
           <button type="submit" class="button main">
-            {mayGoOn ? t.sources.relocate : t.sources.check}
+            {mayGoOn ? texts.relocate : texts.check}
           </button>
         </div>
       </form>

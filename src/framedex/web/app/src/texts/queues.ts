@@ -1,4 +1,4 @@
-/** The words of the queues, of the clean-up and of the history. */
+/** The words of the queues and of the history. */
 const images = (n: number): string => `${n.toLocaleString()} ${n === 1 ? "image" : "images"}`;
 
 export const queues = {
@@ -73,39 +73,6 @@ export const queues = {
     chosen: (n: number) => `${images(n)} beyond this limit`,
     histogram: (name: string) => `Numbers of images by ${name}`,
     okTag: (type: string) => `ok:${type}`,
-  },
-  cleanup: {
-    basketTitle: "In the basket",
-    basket: (n: number) => (n === 0 ? "The basket is empty." : `${images(n)} in the basket`),
-    empty: "Put images into it with X, or accept proposals in the queues.",
-    emptyIt: "Empty the basket",
-    rules: "Add by rule",
-    copies: "Duplicates of at least",
-    noCopies: "No duplicates",
-    issues: "Images with these issues",
-    stays: "Of the copies of an image one always stays. What a person chose to keep stays, whatever the rules say.",
-    leaves: (n: number) => `${images(n)} ${n === 1 ? "leaves" : "leave"} the dataset. The files stay on the disk.`,
-    total: (n: number, bytes: string) => `${images(n)}, ${bytes}`,
-    remove: (n: number) => (n === 0 ? "Remove" : `Remove ${images(n)}`),
-    undoable: "A snapshot comes first; one undo brings all back.",
-    applyTitle: (words: string) => `Remove ${words}`,
-    applyHint: "A snapshot of the present state is taken first. The files stay where they are. Ctrl Z takes it back.",
-    andMore: (n: number) => `and ${images(n)} more`,
-    keepRow: "Keep",
-    putBack: "Remove",
-    toggle: (path: string, isTakenOut: boolean) => (isTakenOut ? `Remove ${path}` : `Keep ${path}`),
-    keptByYou: "Kept: taken out of this plan",
-    staysFor: (name: string) => `What stays: ${name}`,
-    more: (n: number) => `Show more of ${n.toLocaleString()}`,
-    protected: "These stay",
-    release: "May be removed",
-    releaseOf: (path: string) => `May be removed: ${path}`,
-    releaseAll: (n: number) => `All ${n.toLocaleString()} may be removed`,
-    warnings: (n: number) => `${images(n)} with labels or boxes that what stays lacks: see ⚠`,
-    applied: (n: number) => `Removed ${images(n)}`,
-    nothing: "This plan removes nothing.",
-    partial: "Reindex first: the last index does not know all images.",
-    outdated: "Nothing was removed: the dataset has changed. This is the plan as it is now.",
   },
   history: {
     snapshots: "Snapshots",
