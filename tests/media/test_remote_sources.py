@@ -80,7 +80,7 @@ def test_folder__with_annotations(service: Service) -> None:
     source = opened(service, "s3://annotated/f")
     assert source.annotations.find("a.jpg") == (("dog",), "a dog")
     (problem,) = source.annotations.problems.sample
-    assert "'s3://annotated/f/annotations.json' is no JSON object" in str(problem)
+    assert "annotations.json': is no JSON object" in str(problem)
 
 
 def test_image__alone(service: Service) -> None:

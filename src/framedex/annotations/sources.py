@@ -93,7 +93,7 @@ def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
             if is_strict:
                 raise InvalidInput(sentence) from error
             sentence = sentence.replace(os.path.join(folder, ""), "")  # noqa: PTH118 - which may be a temporary one
-            annotations.problems.add(problem(path.name, path.name, sentence))
+            annotations.problems.add(problem(path.name, path.name, sentence.removeprefix(f"{path.name!r} ")))
     return annotations
 
 
