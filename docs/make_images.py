@@ -231,11 +231,17 @@ def watched(page: Page) -> Page:
     return page
 
 
+_HAS_IMAGES = """() => [...document.images].every((image) => {
+    const { top, bottom } = image.getBoundingClientRect();
+    return image.complete || (image.loading === "lazy" && (bottom < 0 || top > innerHeight));
+})"""
+
+
 def settled(page: Page) -> Image.Image:
     """Return an image of a page once its requests are answered, its images are there and nothing changes any more."""
     before, was_quiet = b"", False
     for _ in range(_MOST_TRIES):
-        is_quiet = page.evaluate("[...document.images].every((image) => image.complete)") and not _UNDER_WAY[page]
+        is_quiet = page.evaluate(_HAS_IMAGES) and not _UNDER_WAY[page]
         present = page.screenshot(animations="disabled", caret="hide")
         if was_quiet and is_quiet and present == before:
             return Image.open(BytesIO(present)).convert("RGB")
@@ -295,7 +301,7 @@ def _film_cleanup(page: Page, moving: Moving) -> None:
     page.get_by_role("combobox", name="Duplicates of at least").select_option("0.96")
     for issue in ("Blurred", "Damaged files"):
         page.get_by_role("checkbox", name=issue).check()
-    page.get_by_role("region", name="Damaged files").get_by_role("img").first.wait_for()
+    page.get_by_role("region", name="Blurred").get_by_role("img").first.wait_for()
     moving.add(page, 1300, keys="G X", does="choose what to remove")
     page.get_by_role("region", name="Duplicates").evaluate("(section) => section.scrollIntoView()")
     moving.add(page, 1700, keys="", does="what goes, what stays in its place, and why")
