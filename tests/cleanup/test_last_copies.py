@@ -70,7 +70,7 @@ steps = st.lists(
 
 
 @pytest.mark.slow
-@examples(60)
+@examples(30)
 @given(which=st.integers(0, 1), taken=steps)
 def test_cleanup__leaves_a_copy_and_every_keeper(sources: list[Dataset], which: int, taken: list[Any]) -> None:
     """After any plans, of several users, of each group a member is left, and so is all that people chose."""

@@ -368,7 +368,7 @@ changes = st.one_of(
 
 
 @given(rounds=st.lists(st.lists(changes, min_size=1, max_size=4), min_size=1, max_size=3))
-@examples(60)
+@examples(25)
 def test_sync__law(rounds: list[list[Change]]) -> None:
     """After it each file has one row, which shows it; labels follow the content; and it finds nothing further."""
     home = law_folder("sync")
