@@ -198,6 +198,16 @@ def test_plan__of_rules_and_basket_together(workspace: Workspace) -> None:
     assert (last.removed_ids(), last.summary.protected) == ([], 1)
 
 
+def test_plan__of_a_copy_whose_copies_are_missing(pairs: Dataset, tmp_path: Path) -> None:
+    """A copy whose file is gone does not count: the one whose file is there stays."""
+    (tmp_path / "images" / "000.png").unlink()
+    pairs.sync(apply=True)
+    assert pairs.where(vql.missing()).media_ids() == [pairs.media_id("000.png")]
+    both = [pairs.media_id(name) for name in ("000-copy.png", "001.png")]
+    pairs.basket.add(both)
+    assert pairs.plan_cleanup(basket=True).removed_ids() == both[1:]
+
+
 def test_without__takes_rows_out(pairs: Dataset) -> None:
     """What is taken out of a plan stays, all else is as it was; what the plan does not remove is refused."""
     plan = pairs.plan_cleanup(duplicates="exact")

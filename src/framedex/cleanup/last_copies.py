@@ -11,7 +11,7 @@ from framedex.cleanup.choice import CandidateRows, CleanupDecision, CleanupReque
 from framedex.core.arrays import Mask, RowIds
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
-from framedex.storage.media_rows import DUPLICATES
+from framedex.storage.media_rows import DUPLICATES, MISSING_SINCE
 from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import ROW_ID
 
@@ -91,6 +91,7 @@ class _Groups:
         index: int64, shape (M,): the index among the candidate rows; -1 for others.
         in_basket: bool, shape (M,).
         is_chosen: bool, shape (M,): whether a person chose it.
+        is_missing: bool, shape (M,): whether its file is gone, so that it is no copy of others any more.
     """
 
     row_ids: RowIds
@@ -99,11 +100,12 @@ class _Groups:
     index: Numbers
     in_basket: Mask
     is_chosen: Mask
+    is_missing: Mask
 
     @classmethod
     def read(cls, media: Media, key: Key, rows: CandidateRows, keys: pa.Array) -> "_Groups":
         """Return the members of the groups with some keys."""
-        marks = [name for name in (IN_BASKET, KEEPER) if name in media.table.schema.names]
+        marks = [name for name in (IN_BASKET, KEEPER, MISSING_SINCE.name) if name in media.table.schema.names]
         text, columns = key[0], sorted({*key[1], *marks})
         relations = {"wanted": pa.table({"key": keys})}
         test = Condition(f"coalesce({text} IN (SELECT key FROM wanted), FALSE)", (), frozenset(columns), (), relations)
@@ -119,16 +121,19 @@ class _Groups:
         in_basket = _is(table, IN_BASKET, True)
         is_chosen = _is(table, KEEPER, KeeperMark.CHOSEN)
         code = np.asarray(table["key"].combine_chunks().dictionary_encode().indices.to_numpy(), dtype=np.int64)
-        return cls(row_ids, code, np.bincount(code), index, in_basket, is_chosen)
+        is_missing = np.zeros(len(table), dtype=bool)
+        if MISSING_SINCE.name in marks:
+            is_missing = np.asarray(table[MISSING_SINCE.name].is_valid().to_numpy())
+        return cls(row_ids, code, np.bincount(code), index, in_basket, is_chosen, is_missing)
 
     def rescue(
         self, rows: CandidateRows, request: CleanupRequest, decision: CleanupDecision, *, is_exact: bool
     ) -> CleanupDecision:
         """Return the decision by which the best member of each group stays that would lose all of them."""
-        n_groups, goes = len(self.sizes), self._removed(decision)
+        n_groups, goes = len(self.sizes), self._removed(decision) | self.is_missing
         loses_all = (self.sizes > 1) & (np.bincount(self.code, ~goes, n_groups) == 0)
         removed, kept = decision.removed.copy(), decision.kept.copy()
-        leaves = np.flatnonzero(loses_all[self.code])
+        leaves = np.flatnonzero(loses_all[self.code] & ~self.is_missing)
         groups, group = np.unique(self.code[leaves], return_inverse=True)
         best, reasons, codes = best_of_groups(self.index[leaves], group, len(groups), rows, request)
         removed[best], kept[best] = False, True
@@ -164,7 +169,7 @@ class _Groups:
         """Return the losses of groups of several members, each with a member that stays: that people chose, if any."""
         goes, is_kept = self._removed(decision), decision.kept[self.index] & (self.index >= 0)
         rank = np.select([self.is_chosen, is_kept, ~self.in_basket], [0, 1, 2], 3)
-        stays = np.flatnonzero(~goes)
+        stays = np.flatnonzero(~goes & ~self.is_missing)
         order = stays[np.lexsort((stays, rank[stays], self.code[stays]))]
         groups, first = np.unique(self.code[order], return_index=True)
         survivor = np.zeros(len(self.sizes), dtype=np.uint64)
