@@ -15,6 +15,7 @@ from tests.gallery import SETTINGS, Gate, fill
 from tests.image_files import encode, photo, write
 from tests.inside import catalog_of
 from tests.pauses import Pause, all_threads_busy, run_of
+from tests.prepared import prepared
 from tests.processes import start
 
 COPY = "copy.png"
@@ -45,6 +46,17 @@ def test_delete_files__exactly_those(workspace: Workspace, images: Path) -> None
     dataset.restore(result.snapshot)
     assert dataset.count() == 4
     assert not (images / COPY).exists()
+
+
+def test_delete_files__of_copies_whose_original_is_gone(workspace: Workspace, images: Path) -> None:
+    """A file stays where that of the image that stays in its place is gone, or has other content by now."""
+    dataset = prepared(workspace, "pets", images)
+    plan = dataset.plan_cleanup(duplicates="exact")
+    (images / "000.png").unlink()
+    result = plan.apply(delete_files=True)
+    assert (result.removed, result.files_deleted, result.files_left) == (1, 0, 1)
+    assert "000.png, which stays in its place, is not as it was read: No such file" in result.files_failed[0][1]
+    assert (images / COPY).exists()
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, within
+from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, OwnPath, within
 from framedex.core.arrays import RowIds
 from framedex.core.regular_files import opener
 from framedex.errors import Forbidden
@@ -74,12 +74,15 @@ def delete_files(
     guard: Guard,
     progress: Callable[[float], None],
     allowed: AllowedFolders | None = None,
+    instead: Mapping[int, int] | None = None,
 ) -> DeletionResult:
     """Delete the files of removed rows.
 
     A file is deleted if it is below a local source root (not behind a link to a folder elsewhere), has the size and
     content that were ingested, was decoded or is damaged, and no other media use it, directly or through a link. If a
-    path is a link to a file, the link is deleted, and its target stays.
+    path is a link to a file, the link is deleted, and its target stays. The file of a copy is deleted only while that
+    of the row that stays in its place is there, with the content that was ingested; objects of buckets are not looked
+    at.
 
     Args:
         media: a state with the rows.
@@ -88,17 +91,22 @@ def delete_files(
         guard: the guard, valid since *others* were read.
         progress: called with the fraction that is done; may raise to stop before the next files are deleted.
         allowed: the folders below which files may be read, and so deleted; None for any.
+        instead: by the id of a removed row that has copies, the row that stays in its place.
     """
+    lacking = _lacking(media, instead or {}, allowed)
     removed = _first_of_each(media, removed)
     files, names, links = _files(media, removed)
     order = np.argsort(~links, kind="stable")  # links before their targets, since broken links cannot be checked
     needed, outcome = _needed(files, names, others)[order], DeletionResult()
-    rows = enumerate(_rows(media, removed[order]))
+    row_ids = removed[order]
+    rows = enumerate(_rows(media, row_ids))
     while batch := list(islice(rows, _BATCH)):
         checked = []
         for number, row in batch:
-            result = _refusal(media, row) or (
-                "other media are in the same file" if needed[number] else _check(media, row, allowed)
+            result = (
+                _refusal(media, row)
+                or lacking.get(int(row_ids[number]))
+                or ("other media are in the same file" if needed[number] else _check(media, row, allowed))
             )
             if isinstance(result, str):
                 outcome.note(media.shown_path(row), result)
@@ -110,6 +118,19 @@ def delete_files(
                 outcome.note(file.shown, refusal or file.delete())
     progress(1.0)
     return outcome
+
+
+def _lacking(media: Media, instead: Mapping[int, int], allowed: AllowedFolders | None) -> dict[int, str]:
+    """Return the reason to leave the file of each removed row whose copy that stays has lost its own."""
+    reasons: dict[int, str] = {}
+    stay = np.unique(np.fromiter(instead.values(), np.uint64, len(instead)))
+    for row_id, row in zip(stay.tolist(), _rows(media, stay), strict=True):
+        path = media.file_of(row)
+        if path is None or row["content_hash"] is None:
+            continue
+        if isinstance(reason := _status(path, row, None if isinstance(path, OwnPath) else allowed), str):
+            reasons[row_id] = f"{media.shown_path(row)}, which stays in its place, is not as it was read: {reason}"
+    return {lost: reasons[kept] for lost, kept in instead.items() if kept in reasons}
 
 
 def _first_of_each(media: Media, removed: RowIds) -> RowIds:
@@ -272,6 +293,13 @@ class _File:
 def _check(media: Media, row: dict[str, Any], allowed: AllowedFolders | None) -> _File | str:
     """Return a row's file if it is unchanged, else the reason not to delete it."""
     path = str(media.file_of(row))
+    if isinstance(status := _status(path, row, allowed), str):
+        return status
+    return _File(media.shown_path(row), media.roots[row["root"]], path, _identity(status))
+
+
+def _status(path: str, row: dict[str, Any], allowed: AllowedFolders | None) -> os.stat_result | str:
+    """Return the status of a file that has the content that was ingested, else what is wrong with it."""
     try:
         with within(allowed), open(path, "rb", buffering=0, opener=opener) as file:
             status = os.fstat(file.fileno())
@@ -281,7 +309,7 @@ def _check(media: Media, row: dict[str, Any], allowed: AllowedFolders | None) ->
         return OUTSIDE
     except OSError as error:
         return error.strerror or str(error)
-    return _File(media.shown_path(row), media.roots[row["root"]], path, _identity(status))
+    return status
 
 
 def _digest(file: Any) -> bytes:

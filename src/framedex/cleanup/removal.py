@@ -43,22 +43,24 @@ DELETING = "deleting files"
 
 @dataclass(frozen=True)
 class RemovedRows:
-    """The rows that a clean-up removes, and what changes for rows that stay, by their ids: uint64, ascending.
+    """The rows that a clean-up removes, and what changes for rows that stay, by their ids: uint64.
 
     Attributes:
-        rows: the removed rows.
-        survivors: the rows that stay in place of copies that are removed.
-        emptied: the rows that leave the basket.
+        rows: the removed rows, ascending.
+        lost: those of them that have copies.
+        survivor: the row that stays in place of each of these.
+        emptied: the rows that leave the basket, ascending.
     """
 
     rows: RowIds
-    survivors: RowIds = field(default_factory=lambda: np.empty(0, np.uint64))
+    lost: RowIds = field(default_factory=lambda: np.empty(0, np.uint64))
+    survivor: RowIds = field(default_factory=lambda: np.empty(0, np.uint64))
     emptied: RowIds = field(default_factory=lambda: np.empty(0, np.uint64))
 
     @classmethod
     def of(cls, plan: PlanRows) -> "RemovedRows":
         """Return the rows of a plan."""
-        return cls(plan.removed, np.unique(plan.losses.survivor), plan.emptied)
+        return cls(plan.removed, plan.losses.lost, plan.losses.survivor, plan.emptied)
 
 
 _PARTS = tuple(each.name for each in fields(RemovedRows))
@@ -174,7 +176,7 @@ class Removal:
 
     def _mark(self, media: Media) -> int:
         """Mark the rows that stay in place of others, and take rows out of the basket; return the table's version."""
-        rows, survivors = self._rows, self._rows.survivors
+        rows, survivors = self._rows, np.unique(self._rows.survivor)
         marks = marks_of(media, survivors, KEEPER)
         version = write_marks(media, survivors, {KEEPER: np.maximum(marks, KeeperMark.LAST)})
         media = replace(media, table=Table(media.table.path, version))
@@ -191,6 +193,7 @@ class Removal:
             guard=lambda: self._no_new_readers(mark),
             progress=lambda share: progress(DELETING, share),
             allowed=allowed_folders(self._context.settings),
+            instead=dict(zip(self._rows.lost.tolist(), self._rows.survivor.tolist(), strict=True)),
         )
 
     @contextmanager
@@ -249,7 +252,7 @@ def _state_of(connection: Any, dataset_id: str, config: Mapping[str, Any]) -> Ge
 
 
 def _packed(rows: RowIds) -> str:
-    """Return ascending numbers as compressed text."""
+    """Return numbers as compressed text, which is short if they ascend."""
     steps = np.diff(np.asarray(rows, "<u8"), prepend=np.zeros(1, "<u8"))
     return base64.b85encode(zlib.compress(steps.tobytes())).decode()
 
