@@ -123,10 +123,12 @@ class AnyEdits(EditRules):
         self.did("add_media", session.model)
 
     def added(self, session: Session, numbers: Sequence[int], label: str | None, *, settle: bool) -> None:
-        """Note an addition in the model."""
-        present = {session.model.media[each].uri for each in session.state.rows}
+        """Note an addition in the model; content that was uploaded is known under any name."""
+        rows = [session.model.media[each] for each in session.state.rows]
+        present, contents = {each.uri for each in rows}, {each.family for each in rows}
         new = self.read_new(session)
-        uris = {f"{number}.png" for number in numbers} - present
+        unknown = [each for each in numbers if not (session.model.is_of_files and each % FAMILIES in contents)]
+        uris = {f"{number}.png" for number in unknown} - present
         assert sorted(session.model.media[each].uri for each in new) == sorted(uris)
         partial = (session.state.partial or bool(new)) and not settle
         session.model.add_rows({each: fresh(label) for each in new}, partial=partial)
@@ -457,5 +459,5 @@ def test_workspace__any_edits_of_many(case: str) -> None:
     """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots."""
     all_steps, refused = run(case, EXAMPLES, STEPS)
     if examples(EXAMPLES).max_examples >= EXAMPLES:  # few examples are short, and five may be
-        assert all_steps > EXAMPLES * STEPS / 4
+        assert all_steps > EXAMPLES * STEPS / 10
     assert refused < 0.6 * all_steps

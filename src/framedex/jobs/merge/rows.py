@@ -68,7 +68,7 @@ class Moving:
                 part, values = batch.filter(mask), {"media_id": ids.filter(mask)}
                 if ID_LOCATION.name in schema.names:
                     values[ID_LOCATION.name] = self._origins(part, "media_id")
-                yield self._moved(part, values, schema.names, schema)
+                yield self._moved(part, values, [*names, *schema.names[len(names) :]], schema)
 
     def _origins(self, batch: pa.RecordBatch, own: str) -> pa.Array:
         """Return the texts from which the ids of rows are computed that are not their locations, as bytes."""
