@@ -198,7 +198,7 @@ def test_unreadable_source(tmp_path: Path) -> None:
         except framedex.InvalidInput as error:
             print("Permission denied" in str(error) and "shut" in str(error), len(workspace.datasets()))
         dataset = workspace.create_dataset("d", sys.argv[1] + "/open")
-        print(dataset.issues("corrupted")["reason"].to_pylist(), dataset.skipped)
+        print(dataset.issues("unreadable")["reason"].to_pylist(), dataset.skipped)
         """,
         tmp_path,
         unprivileged=True,

@@ -114,7 +114,8 @@ def test_pages__ask_no_other_host(browser: Browser, folder: Path, address: str, 
     page.goto(f"{start}/api/workspace.html")
     expect(page.get_by_role("heading", name="create_dataset").first).to_be_visible()
     page.get_by_role("textbox", name="Search").press_sequentially("label_is_right")
-    page.locator(".md-search-result__link").first.click()
+    found = page.locator(".md-search-result__link", has_text="label_is_right")  # not those of a part of the word
+    found.first.click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert "label_is_right" in (page.locator("article").text_content() or "")
     context.close()

@@ -280,8 +280,8 @@ def test_search__by_meaning_that_is_not_available(site: Site, open_page: Open) -
 
 @pytest.mark.slow
 def test_search__that_is_not_finished(site: Site, open_page: Open) -> None:
-    """One quotation mark is text; an open parenthesis is named by a sentence, until the words are put right."""
-    page = open_page(site, "/d/pets/pictures", allowed=("422",))
+    """One quotation mark and an open parenthesis are text, and no error."""
+    page = open_page(site, "/d/pets/pictures")
     first_image(page)
     page.keyboard.press("/")
     page.keyboard.type('"street')
@@ -290,9 +290,6 @@ def test_search__that_is_not_finished(site: Site, open_page: Open) -> None:
     page.goto("/d/pets/pictures?q=%22")
     expect(page.get_by_text("Nothing here matches")).to_be_visible()
     page.goto("/d/pets/pictures?q=(street")
-    expect(page.get_by_role("alert")).to_contain_text("the ( at character 1 is never closed: add a )")
-    page.get_by_role("searchbox").fill("(street)")
-    page.keyboard.press("Enter")
     expect(page.locator(".count")).to_have_text(f"{len(TOWNS)} of {len(site.dataset.view)} images")
 
 
@@ -367,9 +364,9 @@ def test_changes__of_others(own_site: Site, open_page: Open) -> None:
     page.keyboard.press("g")
     page.keyboard.press("x")
     expect(page.get_by_text("Images came after the last index")).to_be_visible()
-    apply = page.get_by_role("button", name="Apply")
-    expect(apply).to_have_attribute("aria-disabled", "true")
-    expect(apply).to_have_attribute("title", "Reindex first: the last index does not know all images.")
+    remove = page.get_by_role("button", name="Remove", exact=True)
+    expect(remove).to_have_attribute("aria-disabled", "true")
+    expect(remove).to_have_attribute("title", "Reindex first: the last index does not know all images.")
     page.get_by_role("button", name="Reindex").click()
     expect(page.get_by_text("Images came after the last index")).to_have_count(0)
 

@@ -245,6 +245,8 @@ def test_file__of_broken_media(served: Serving, dataset: Dataset) -> None:
     for rest in ("/file", "/file?format=original", "/file?format=jpeg", "/thumbnail"):
         answer = served.vic.get(url(dataset, "broken.html.jpg", rest))
         assert (answer.status_code, answer.json()["detail"]) == (415, "The media file cannot be shown as an image")
+        if rest == "/thumbnail":
+            assert answer.json()["fault"] == "damaged"
     assert served.vic.get(url(dataset, "a.png", "/video")).status_code == 404
 
 

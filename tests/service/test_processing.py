@@ -124,7 +124,7 @@ def test_process__by_role_below_allowed_folders(tmp_path: Path, role: Role) -> N
             wait_until(lambda: all(each.status_new in ("READY", "ERROR") for each in workspace.datasets()))
             found = workspace.dataset("listed")
             assert found.info.status_new == "ERROR" or found.view.where([{"issues": {
-                "op": "issue", "value": "corrupted", "mode": "in"}}]).count() == found.count()  # fmt: skip
+                "op": "issue", "value": "unreadable", "mode": "in"}}]).count() == found.count()  # fmt: skip
 
 
 def test_process__not_in_the_cloud_and_not_without_log_ins_elsewhere(

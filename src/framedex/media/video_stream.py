@@ -49,7 +49,7 @@ Matrix = tuple[tuple[int, int], tuple[int, int]]
 _UPRIGHT: Matrix = ((1, 0), (0, 1))
 
 
-class NoDecoder(CannotDecode):
+class NoDecoder(Exception):
     """The libraries lack a decoder for the codec of a video, which is the only argument."""
 
 

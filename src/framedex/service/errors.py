@@ -74,13 +74,20 @@ class Refusal(Exception):
         sentence: what is wrong and what would be right.
         code: a short name for programs; by default that of the status.
         headers: further headers of the response.
+        fault: the kind of the reason why an image cannot be decoded, if that is what is wrong.
     """
 
     def __init__(
-        self, status: int, sentence: str, code: str | None = None, *, headers: dict[str, str] | None = None
+        self,
+        status: int,
+        sentence: str,
+        code: str | None = None,
+        *,
+        headers: dict[str, str] | None = None,
+        fault: Fault | None = None,
     ) -> None:
         super().__init__(sentence)
-        self.headers = headers
+        self.headers, self.fault = headers, fault
         self.status, self.sentence, self.code = status, sentence, code or _CODES.get(status, "error")
 
 
@@ -122,7 +129,8 @@ async def _of_library(request: Request, error: Exception) -> JSONResponse:
 
 async def _of_refusal(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Refusal), "the handler of refusals"
-    return error_response(request, error.status, error.sentence, error.code, headers=error.headers)
+    more = {} if error.fault is None else {"fault": error.fault}
+    return error_response(request, error.status, error.sentence, error.code, headers=error.headers, **more)
 
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:

@@ -142,8 +142,8 @@ def _made(make: partial[bytes]) -> bytes:
         return make()
     except NotFound:
         raise Refusal(404, _MISSING) from None
-    except CannotDecode:
-        raise Refusal(415, _NOT_SHOWN) from None
+    except CannotDecode as error:
+        raise Refusal(415, _NOT_SHOWN, fault=error.fault) from None
 
 
 def _is_sent_as_it_is(file: MediaFile, file_format: FileFormat | None, *, strip_metadata: bool) -> bool:
