@@ -90,6 +90,7 @@ def test_uploads__are_a_dictionary(uploads: list[tuple[str, Files]]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_uploads__annotations_of_equal_names(workspace: Workspace) -> None:
     """Annotations belong to the name in the upload; those of a name that several files have belong to none of them."""
     register("averages", lambda _name: Averages())

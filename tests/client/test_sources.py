@@ -23,6 +23,7 @@ def moving(workspace: Workspace, folder: Path) -> Dataset:
     return prepared(workspace, "moving", folder)
 
 
+@pytest.mark.slow
 def test_relocate__by_client(client: Client, moving: Dataset, folder: Path, tmp_path: Path) -> None:
     """A source that is gone is shown with its reason, and found again after it was relocated."""
     away = folder.rename(tmp_path / "away")

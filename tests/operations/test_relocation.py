@@ -137,6 +137,7 @@ def test_relocate__links(workspace: Workspace, folder: Path, tmp_path: Path) -> 
         workspace.relocate(second, second)
 
 
+@pytest.mark.slow
 def test_relocate__parent_of_sources(workspace: Workspace, tmp_path: Path) -> None:
     """All sources below a folder move with it, those of one dataset and of several; others stay."""
     one, two = fill(tmp_path / "old/one", 2), fill(tmp_path / "old/two", 2, first_seed=300)
@@ -247,6 +248,7 @@ def test_relocate__while_a_task_runs(dataset: Dataset, workspace: Workspace, fol
     assert workspace.relocate(folder, new).is_done
 
 
+@pytest.mark.slow
 def test_relocate__bucket(service: Service, tmp_path: Path) -> None:
     """A prefix of a bucket moves to another bucket, and to a folder."""
     for path in fill(tmp_path / "local", 3).iterdir():

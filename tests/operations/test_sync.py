@@ -73,6 +73,7 @@ def test_sync__shown_first(dataset: Dataset, folder: Path) -> None:
     assert dataset.where(vql.missing()).count() == 0
 
 
+@pytest.mark.slow
 def test_sync__renamed_folder(dataset: Dataset, workspace: Workspace, folder: Path) -> None:
     """Rows move with their ids, tags, decisions, objects and basket, and an addition adds nothing afterwards."""
     ids = list(dataset.view.media_ids())
@@ -254,6 +255,7 @@ def test_sync__file_that_became_a_folder(dataset: Dataset, folder: Path) -> None
     assert found.unreadable == {"it cannot be read: not a regular file": 1}
 
 
+@pytest.mark.slow
 def test_sync__videos(workspace: Workspace, tmp_path: Path) -> None:
     """All frames of a video move, vanish and return with it."""
     folder = fill(tmp_path / "mixed", 1)
@@ -294,6 +296,7 @@ def test_sync__bucket(service: Service, tmp_path: Path) -> None:
         assert counts(dataset.sync()) == {"missing": 1}
 
 
+@pytest.mark.slow
 def test_sync__clones_and_merges(dataset: Dataset, workspace: Workspace, folder: Path) -> None:
     """A clone and a merge of datasets with moved files know each file once, also by a later addition."""
     old = dataset.clone(dataset.snapshot("before").snapshot_id)
