@@ -92,8 +92,7 @@ def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
             )
             if is_strict:
                 raise InvalidInput(sentence) from error
-            sentence = sentence.replace(os.path.join(folder, ""), "")  # noqa: PTH118 - which may be a temporary one
-            annotations.problems.add(problem(path.name, path.name, sentence.removeprefix(f"{path.name!r} ")))
+            annotations.problems.add(_unreadable(path, sentence))
     return annotations
 
 
@@ -188,9 +187,14 @@ def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None]
         except InvalidInput as error:
             if source.loose:
                 raise
-            sentence = str(error).replace(os.path.join(source.path.parent, ""), "")  # noqa: PTH118
-            problems.add(problem(source.path.name, source.path.name, sentence))
+            problems.add(_unreadable(source.path, str(error)))
     return index
+
+
+def _unreadable(path: Path, sentence: str) -> Problem:
+    """Return an annotation file that cannot be read as a problem; its folder, which may be temporary, is left out."""
+    sentence = sentence.replace(os.path.join(path.parent, ""), "")  # noqa: PTH118 - a path may be any bytes
+    return problem(path.name, path.name, sentence.removeprefix(f"{path.name!r} "))
 
 
 def _has_labels(source: BoxSource) -> bool:

@@ -12,7 +12,7 @@ from framedex.media.files import Reader
 from framedex.media.row_images import read_row
 from framedex.settings import Settings
 from framedex.storage.media import Media
-from framedex.storage.media_rows import VIDEO
+from framedex.storage.media_rows import DAMAGED, VIDEO
 
 
 def check_media_id(media_id: Any) -> None:
@@ -45,8 +45,10 @@ def read_image(
     check_media_id(media_id)
     row = media.find(media_id, media.location)
     if row.get("kind") == VIDEO:
-        error = media.find(media_id, ["error"])["error"]
-        raise CannotDecode(f"the video {media.shown_path(row)!r} is damaged: {error}")
+        found = media.find(media_id, [name for name in ("error", "fault") if name in media.table.schema.names])
+        fault = found.get("fault") or DAMAGED
+        words = "is damaged" if fault == DAMAGED else "cannot be shown"
+        raise CannotDecode(f"the video {media.shown_path(row)!r} {words}: {found['error']}", fault)
     location = media.location_of(row)
     if location is None:
         raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")

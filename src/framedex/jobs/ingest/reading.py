@@ -203,12 +203,15 @@ def with_box_problems(
         content: the content, for problems of its labels; None for none.
     """
     of_labels = content.annotations.problems if isinstance(content, FilesInput) else Problems()
-    counts = {UNUSABLE_BOXES: of_labels.count + (0 if boxes is None else boxes.problems.count)}
+    of_boxes = Problems() if boxes is None else boxes.problems
+    sample = list(dict.fromkeys([*of_labels.sample, *of_boxes.sample]))  # a file may have both labels and boxes
+    twice = len(of_labels.sample) + len(of_boxes.sample) - len(sample)
+    counts = {UNUSABLE_BOXES: of_labels.count + of_boxes.count - twice}
     if boxes is not None and unmatched:
         counts["images with boxes that are not there"] = boxes.unmatched
     counts_by_reason = {name: count for name, count in counts.items() if count}
-    sample = [*of_labels.sample, *([] if boxes is None else boxes.problems.sample)][: Problems.SAMPLE_SIZE]
-    return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=list(map(str, sample)))
+    shown = list(map(str, sample[: Problems.SAMPLE_SIZE]))
+    return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=shown)
 
 
 def layout_lines(content: Content) -> list[str]:
