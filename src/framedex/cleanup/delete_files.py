@@ -105,9 +105,11 @@ def delete_files(
         for number, row in batch:
             result = (
                 _refusal(media, row)
-                or lacking.get(int(row_ids[number]))
-                or ("other media are in the same file" if needed[number] else _check(media, row, allowed))
+                or ("other media are in the same file" if needed[number] else None)
+                or _check(media, row, allowed)
             )
+            if not isinstance(result, str):
+                result = lacking.get(int(row_ids[number]), result)
             if isinstance(result, str):
                 outcome.note(media.shown_path(row), result)
             else:
