@@ -83,14 +83,17 @@ def test_rows__of_gaps(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_cleanup__removes_damaged_files_alone(workspace: Workspace, folder: Path) -> None:
-    """A clean-up by damage deletes the damaged file; by another kind of fault it is refused."""
+    """A clean-up by damage deletes the damaged file, and none of unknown content; by other faults it is refused."""
+    (folder / "words.jpg").write_text("hello")
     dataset = workspace.create_dataset("odd", folder, "gist")
     for issue in ("not_supported", "over_limit", "unreadable"):
         with pytest.raises(InvalidInput, match=f"files with the issue '{issue}' may be in order"):
             dataset.plan_cleanup(issues=["corrupted", issue])
     result = dataset.plan_cleanup(issues=["corrupted"]).apply(delete_files=True)
-    assert (result.removed, result.files_deleted) == (1, 1)
+    assert (result.removed, result.files_deleted, result.files_left) == (2, 1, 1)
+    assert result.files_failed[0][1].startswith("it may be in order, but was not decoded: not an image")
     assert not (folder / "cut.jpg").exists()
+    assert (folder / "words.jpg").exists()
     assert dataset.count() == len(FAULTS) + len(SOUND) - 1
 
 

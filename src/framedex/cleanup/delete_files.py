@@ -17,6 +17,7 @@ from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, OwnPath, with
 from framedex.core.arrays import RowIds
 from framedex.core.regular_files import opener
 from framedex.errors import Forbidden
+from framedex.media.file_kinds import UNIDENTIFIED
 from framedex.media.remote import is_remote
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import DAMAGED, text_of_path
@@ -79,10 +80,10 @@ def delete_files(
     """Delete the files of removed rows.
 
     A file is deleted if it is below a local source root (not behind a link to a folder elsewhere), has the size and
-    content that were ingested, was decoded or is damaged, and no other media use it, directly or through a link. If a
-    path is a link to a file, the link is deleted, and its target stays. The file of a copy is deleted only while that
-    of the row that stays in its place is there, with the content that was ingested; objects of buckets are not looked
-    at.
+    content that were ingested, was decoded or is a damaged image, and no other media use it, directly or through a
+    link. If a path is a link to a file, the link is deleted, and its target stays. The file of a copy is deleted only
+    while that of the row that stays in its place is there, with the content that was ingested; objects of buckets are
+    not looked at.
 
     Args:
         media: a state with the rows.
@@ -250,7 +251,7 @@ def _refusal(media: Media, row: dict[str, Any]) -> str | None:
         return "it is not on this machine"
     if row["content_hash"] is None or row["size_bytes"] is None:
         return "its content was never read"
-    if row["error"] is not None and row.get("fault") != DAMAGED:
+    if row["error"] is not None and (row.get("fault") != DAMAGED or row["error"] == UNIDENTIFIED):
         return f"it may be in order, but was not decoded: {row['error']}"
     path = str(media.file_of(row))
     if _is_within(str(media.table.path.parents[1]), path):

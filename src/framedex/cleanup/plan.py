@@ -212,12 +212,13 @@ class CleanupPlan:
 
         Args:
             delete_files: also delete the files of the removed media. A file is deleted only if it is below a local
-                source folder, its size and content are as ingested, and no other media of the workspace or its
-                snapshots use the file, directly or through a link. A link in place of a file is deleted; its target
-                stays. Files behind a link to a folder outside of the source folder stay, too. The result has the files
-                that stay, with the reasons. The deletion begins after the media are removed. If it is interrupted, a
-                retry of the task, in any process, continues with exactly these files, while the snapshot exists. If
-                another task that reads files, clones or restores begins meanwhile, the remaining files stay.
+                source folder, its size and content are as ingested, it was decoded or is known to be a damaged image or
+                video, and no other media of the workspace or its snapshots use the file, directly or through a link. A
+                link in place of a file is deleted; its target stays. Files behind a link to a folder outside of the
+                source folder stay, too. The result has the files that stay, with the reasons. The deletion begins after
+                the media are removed. If it is interrupted, a retry of the task, in any process, continues with exactly
+                these files, while the snapshot exists. If another task that reads files, clones or restores begins
+                meanwhile, the remaining files stay.
             wait: return when the task is done, showing progress; else return the task at once, type MEDIA_DELETION.
 
         Returns:

@@ -26,7 +26,7 @@ from framedex.core.forks import cached_property, renew_after_forks
 from framedex.errors import CannotDecode
 from framedex.media import jpeg, jpeg_ends, png, tiff
 from framedex.media.file_ends import check_end, check_strips
-from framedex.media.file_kinds import file_kind
+from framedex.media.file_kinds import UNIDENTIFIED, file_kind
 
 _GIF_PIXELS_PER_BYTE = 2731
 _SAMPLE = 100
@@ -575,7 +575,7 @@ def _unidentified(data: bytes, refusal: Exception | None) -> CannotDecode:
         return CannotDecode(f"it is {name}", "not_supported")
     if refusal is not None and (error := _error_of(refusal)).fault == "not_supported":
         return error
-    return CannotDecode("not an image of a supported format, or its beginning is damaged")
+    return CannotDecode(UNIDENTIFIED)
 
 
 def _orientation(image: Any) -> int:

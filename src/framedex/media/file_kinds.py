@@ -2,6 +2,9 @@
 
 import re
 
+UNIDENTIFIED = "not an image of a supported format, or its beginning is damaged"
+"""What is wrong with an image file that no reader accepts, and whose kind is not known."""
+
 _STARTS = (
     (b"version https://git-lfs.github.com/spec/", "a Git LFS pointer: run `git lfs pull` to fetch the file"),
     (b"\xff\x0a", "a JPEG XL image"),
