@@ -6,6 +6,9 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from framedex import Conflict, Dataset, Forbidden, InvalidInput, NotFound, ReadOnly, Workspace
@@ -201,8 +204,25 @@ def test_relocate__missing_files(dataset: Dataset, workspace: Workspace, folder:
 
 def test_relocate__part_of_source(dataset: Dataset, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A part of a source does not move alone; the message names the source and the way."""
-    assert "framedex sync" in refused(workspace, folder / "part", tmp_path, "a part of the source")
+    write(folder / "part" / "a.png", photo(50))
+    dataset.add_media(folder)
+    message = refused(workspace, folder / "part", tmp_path, f"has these files as a part of {folder}, which stays")
+    assert f"`framedex sync pets --from {tmp_path}` finds them again" in message
     assert str(folder) in refused(workspace, tmp_path / "unknown", tmp_path, "they are")
+
+
+@pytest.mark.slow
+def test_relocate__paths_of_a_table(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
+    """Files that a table names by absolute paths stay where they are named, which is said."""
+    uris = [path.as_uri() if number else str(path) for number, path in enumerate(sorted(folder.iterdir()))]
+    vectors = pa.array(np.eye(len(uris), dtype=np.float32).tolist(), pa.list_(pa.float32(), len(uris)))
+    pq.write_table(pa.table({"uri": uris, "embedding": vectors}), tmp_path / "table.parquet")
+    table = workspace.create_dataset("table", tmp_path / "table.parquet")
+    moved = folder.rename(tmp_path / "moved")
+    message = refused(workspace, folder, moved, "dataset 'table' names 6 files below the old place")
+    folder.symlink_to(moved)
+    assert "a link from the old place to the new one keeps them readable" in message
+    assert files_of(table) == [path.read_bytes() for path in sorted(moved.iterdir())]
 
 
 def test_relocate__onto_another_source(dataset: Dataset, workspace: Workspace, folder: Path, tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 """Relocations: source folders that were moved, or are at another place on this machine."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
@@ -45,6 +49,22 @@ class _Obstacle(NamedTuple):
     can_be_forced: bool
 
 
+class _Found(NamedTuple):
+    """The source roots of all datasets, as a relocation finds them.
+
+    Attributes:
+        moving: those that move.
+        parts: those that stay and contain the old place; they "move" to where they are.
+        every: the places of all.
+        clash: what keeps the roots from moving.
+    """
+
+    moving: list[_Root]
+    parts: list[_Root]
+    every: set[str]
+    clash: _Obstacle | None
+
+
 class _Sample(NamedTuple):
     """A file whose content is compared."""
 
@@ -62,7 +82,6 @@ class _Tally:
     unreadable: int = 0
     compared: int = 0
     different: int = 0
-    own_places: int = 0
     examples: list[str] = field(default_factory=list)
     sample: list[_Sample] = field(default_factory=list)
     step: int = 1
@@ -105,7 +124,11 @@ def relocate(
     before, after = place_of(old), place_of(new)
     check_allowed_place(after, context.settings)
     with context.catalog.read() as connection:
-        moving, notes, clash = _find(connection, before, after)
+        found = _find(connection, before, after)
+    moving, clash = found.moving, found.clash
+    notes = list(_notes(context, found.parts, before, after))
+    if not moving:
+        raise _nothing_there(before, found, notes)
     places: dict[tuple[str, AssumedRole | None], Place] = {}
     tallies = []
     for number, root in enumerate(moving):
@@ -114,10 +137,7 @@ def relocate(
             if progress is not None:
                 progress(name, share)
 
-        tallies.append(tally := _look(context, root, places, step))
-        if tally.own_places:
-            rows = counted(tally.own_places, "rows", "name")
-            notes.append(f"{rows} files below the old place by absolute paths of their own; these are not relocated")
+        tallies.append(_look(context, root, places, step))
     roots = [_record(root, tally) for root, tally in zip(moving, tallies, strict=True)]
     obstacle = clash or _obstacle(after, roots, places.values())
     is_done = not check and (obstacle is None or (force and obstacle.can_be_forced))
@@ -167,12 +187,11 @@ def check_allowed_place(place: str, settings: Settings) -> None:
         allowed.check(place)
 
 
-def _find(connection: Any, before: str, after: str) -> tuple[list[_Root], list[str], _Obstacle | None]:
-    """Return the roots that move, notes, and what keeps all of them from moving.
+def _find(connection: Any, before: str, after: str) -> _Found:
+    """Return the roots that a relocation concerns.
 
     Raises:
         InvalidInput: both places are the same.
-        NotFound: no dataset has files there.
     """
     if before == after:
         raise InvalidInput(f"the old and the new place are the same: {_shown(before)}")
@@ -180,8 +199,7 @@ def _find(connection: Any, before: str, after: str) -> tuple[list[_Root], list[s
     of_dataset = {each.id: datasets.get_roots(connection, each.id) for each in records}
     every = {root for roots in of_dataset.values() for root in roots if root != BLOBS_ROOT}
     start = before if any(below(before, root) is not None for root in every) else _same_place(before, every)
-    moving, notes, clash = list[_Root](), list[str](), None
-    parts = list[tuple[str, str]]()
+    moving, parts, clash = list[_Root](), list[_Root](), None
     for record in records:
         roots, after_all = of_dataset[record.id], list(of_dataset[record.id])
         for number, root in enumerate(roots):
@@ -191,7 +209,7 @@ def _find(connection: Any, before: str, after: str) -> tuple[list[_Root], list[s
                 after_all[number] = locate(after, rest) if rest else after
                 moving.append(_Root(record.id, record.display_name, number, root, after_all[number]))
             elif below(root, start) or below(root, before):
-                parts.append((record.display_name, root))
+                parts.append(_Root(record.id, record.display_name, number, root, root))
         if (both := _nested(roots, after_all)) is not None:
             words = " and ".join(map(_shown, both))
             clash = clash or _Obstacle(
@@ -199,14 +217,34 @@ def _find(connection: Any, before: str, after: str) -> tuple[list[_Root], list[s
                 "sources. Remove the media of one of them first (`framedex delete`), or give another place",
                 can_be_forced=False,
             )
-    if not moving:
-        raise _nothing_there(before, parts, every)
-    for name, root in parts:
-        notes.append(
-            f"dataset {name!r} has these files as a part of {_shown(root)}, which stays; "
-            f"`framedex sync {name} --from {_shown(after)}` finds them again"
-        )
-    return moving, notes, clash
+    return _Found(moving, parts, every, clash)
+
+
+def _notes(context: Context, parts: Sequence[_Root], before: str, after: str) -> Iterator[str]:
+    """Yield what each dataset has at the old place that does not move."""
+    with context.catalog.read() as connection:
+        records = datasets.list_datasets(connection)
+    for record in records:
+        within = {each.number: each.before for each in parts if each.dataset_id == record.id}
+        own, of_parts = 0, set[str]()
+        with suppress(Conflict, NotFound):  # it has no media yet, or was deleted meanwhile
+            media = open_media(context, record.id, early=True)
+            for block in file_blocks(media):
+                staying = pc.or_(pc.is_null(block["root"]), pc.is_in(block["root"], pa.array(within, pa.int32())))
+                for row in block.filter(staying).to_pylist():
+                    if below(before, media.location_of(row) or "") is not None:
+                        own += row["root"] is None
+                        of_parts.update([] if row["root"] is None else [within[row["root"]]])
+        for root in sorted(of_parts):
+            yield (
+                f"dataset {record.display_name!r} has these files as a part of {_shown(root)}, which stays; "
+                f"`framedex sync {record.display_name} --from {_shown(after)}` finds them again"
+            )
+        if own:
+            yield (
+                f"dataset {record.display_name!r} names {counted(own, 'files')} below the old place by paths of their "
+                "own, as its table does, and these stay; a link from the old place to the new one keeps them readable"
+            )
 
 
 def _same_place(place: str, roots: set[str]) -> str:
@@ -235,15 +273,12 @@ def _nested(before: Sequence[str], after: Sequence[str]) -> tuple[str, str] | No
     return None
 
 
-def _nothing_there(before: str, parts: Sequence[tuple[str, str]], roots: set[str]) -> NotFound:
-    if parts:
-        name, root = parts[0]
+def _nothing_there(before: str, found: _Found, notes: Sequence[str]) -> NotFound:
+    if notes:
         return NotFound(
-            f"{_shown(before)} is a part of the source {_shown(root)} of dataset {name!r}, and a source moves as a "
-            f"whole. If only this part has moved, `framedex sync {name} --from NEW`, or "
-            f"sync(sources=[new]), finds its files by their content"
+            f"no dataset has {_shown(before)} as a source, and a source moves as a whole: {'; '.join(notes)}"
         )
-    shown = sorted(map(_shown, roots))
+    shown = sorted(map(_shown, found.every))
     more = f" and {len(shown) - _ROOTS:,} more" if len(shown) > _ROOTS else ""
     listed = f"they are {', '.join(shown[:_ROOTS])}{more}" if shown else "there are none"
     return NotFound(f"no dataset has {_shown(before)} as a source, or a source below it; {listed}")
@@ -263,8 +298,6 @@ def _look(
     for block in file_blocks(media):
         step()
         rows = block.to_pylist()
-        own = [row for row in rows if row["root"] is None and below(root.before, str(row["path"])) is not None]
-        tally.own_places += len(own)
         rows = [row for row in rows if row["root"] == root.number]
         paths = [path_of_text(row["path"], row["path_raw"]) for row in rows]
         for row, path, look in zip(rows, paths, place.look(paths), strict=True):
