@@ -19,6 +19,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return where / build_wheel(str(where))
 
 
+@pytest.mark.slow
 def test_wheel__has_the_licences(wheel: Path) -> None:
     """The licence is in it, and the terms of all that it bundles."""
     with zipfile.ZipFile(wheel) as archive:

@@ -434,6 +434,7 @@ def test_damaged_table(workspace: Workspace, tmp_path: Path, damage: str) -> Non
     assert [record.display_name for record in workspace.datasets()] == ["other"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"no catalog" * 900, None], ids=["empty", "other", "cut"])
 def test_damaged_catalog(workspace: Workspace, content: bytes | None) -> None:
     """A damaged catalog is refused by its name and left as it is."""
@@ -453,6 +454,7 @@ def test_damaged_catalog(workspace: Workspace, content: bytes | None) -> None:
 # --- a catalog that others hold, or that cannot be written
 
 
+@pytest.mark.slow
 def test_locked_catalog__waits(workspace: Workspace) -> None:
     """While another one holds the catalog's lock readers go on, and a writer waits for its turn."""
     dataset = workspace.create_dataset("pets", part(families(60)))
@@ -596,6 +598,7 @@ def clock() -> Iterator[Clock]:
         yield turned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [HOUR, -HOUR], ids=["forward", "back"])
 def test_clock__set_while_a_task_runs(workspace: Workspace, folder: Path, clock: Clock, change: timedelta) -> None:
     """A task goes on when the clock is set, whoever looks; its times are in order."""

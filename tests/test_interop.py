@@ -43,6 +43,7 @@ def stored(dataset: Dataset) -> list[dict[str, Any]]:
     return [{**row, "labels": row["labels"] or None} for row in rows]
 
 
+@pytest.mark.slow
 def test_tables__name_the_present_state(pets: Dataset) -> None:
     """Each table is a folder with a version; edits that are not in it yet are told."""
     media = media_of(pets)

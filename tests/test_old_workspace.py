@@ -133,6 +133,7 @@ def without_measure(dataset: Dataset) -> None:
         )
 
 
+@pytest.mark.slow
 def test_old_workspace__shows_what_it_held(home: Path, old: Workspace) -> None:
     """Rows, tags, labels, captions, fields, decisions, objects and snapshots are those of the earlier version."""
     read = {record.display_name: contents(old.dataset(record.id)) for record in old.datasets()}
@@ -171,6 +172,7 @@ def test_old_workspace__its_catalog_is_migrated(tmp_path: Path) -> None:
         assert workspace.in_namespace("other").dataset("old").id == moved.id
 
 
+@pytest.mark.slow
 def test_old_workspace__an_interrupted_migration(tmp_path: Path) -> None:
     """A migration is one transaction: one that fails at the end leaves the catalog as it was, and runs again."""
     with tarfile.open(ARCHIVE) as archive:
@@ -186,6 +188,7 @@ def test_old_workspace__an_interrupted_migration(tmp_path: Path) -> None:
         assert len(workspace.datasets()) == 2
 
 
+@pytest.mark.slow
 def test_old_workspace__is_searched(old: Workspace) -> None:
     """Filters, texts and similar images are found."""
     dataset = old.dataset("old")

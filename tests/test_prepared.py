@@ -23,6 +23,7 @@ def content(dataset: Dataset) -> dict[str, list[object]]:
     return {**columns, **columns_of(dataset)}
 
 
+@pytest.mark.slow
 def test_prepared__is_what_a_creation_makes(workspace: Workspace, folder: Path) -> None:
     """Columns, groups, embedding config and layout are equal; nothing is wrong, and nothing in the folder is new."""
     created = workspace.create_dataset("created", folder, Averages())
@@ -37,6 +38,7 @@ def test_prepared__is_what_a_creation_makes(workspace: Workspace, folder: Path) 
     assert made.view.media_ids() == ids
 
 
+@pytest.mark.slow
 def test_prepared__in_another_folder(workspace: Workspace, tmp_path: Path) -> None:
     """A copy reads the files of its own folder, of which none counts as changed."""
     datasets = {}
@@ -51,6 +53,7 @@ def test_prepared__in_another_folder(workspace: Workspace, tmp_path: Path) -> No
             ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["name", "content", "encoder", "thresholds", "source"])
 def test_prepared__of_other_arguments(workspace: Workspace, tmp_path: Path, change: str) -> None:
     """Whatever differs in a call makes another dataset."""
@@ -79,6 +82,7 @@ def test_prepared__of_a_table(workspace: Workspace) -> None:
     assert counts == [2, 3]
 
 
+@pytest.mark.slow
 def test_prepared__copies_are_apart(workspace: Workspace, tmp_path: Path) -> None:
     """What a test does to its dataset is not in the next one."""
     first = prepared(workspace, "d", part(VECTORS))

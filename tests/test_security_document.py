@@ -2,11 +2,14 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.test_conformance import ROOT, faults_of, rows
 
 TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_rows__name_tests_that_exist() -> None:
     """Each row names one test or several, and nothing else; each is a test of the file that is named."""
     assert len(rows(TEXT)) > 20

@@ -30,6 +30,7 @@ def test_document__is_current() -> None:
         with_settings("# Settings\n")
 
 
+@pytest.mark.slow
 def test_definitions__are_all_settings() -> None:
     """Each field has a definition with a meaning, and each variable that the package names is a setting."""
     listed = definitions()

@@ -50,6 +50,7 @@ def assert_touched(touched: npt.NDArray[np.bool_], graph: NeighbourGraph, before
     np.testing.assert_array_equal(graph.similarity[:known][same], before.similarity[same])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("known", "count"), [(100, 101), (1000, 1500), (2000, 2001), (30, 2000), (700, 700)])
 def test_extend__equals_comparing_all(known: int, count: int) -> None:
     """The extended graph equals the graph of all rows, and rows with changed neighbours are marked."""
@@ -227,6 +228,7 @@ def test_join_clusters__too_far_for_the_finest_level() -> None:
     assert found[0, 1:].tolist() == labels[0, 1:].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [None, 1, 4, 100])
 def test_join_clusters__agree_with_linking_all_rows(large: int | None, tuning: Tuning) -> None:
     """For well-separated clusters, added rows get the clusters of average linkage over all rows."""

@@ -59,6 +59,7 @@ def test_group_rows__law(groups: list[int], count: int) -> None:
     assert parts == [[row for row, own in enumerate(groups) if own == group] for group in range(count)]
 
 
+@pytest.mark.slow
 def test_measure_reach__grows_with_the_recall() -> None:
     """Reach and candidates grow with the recall, and probing within the reach gives that recall."""
     vectors = clustered(6000, 24, centres=40, spread=0.8)

@@ -464,6 +464,7 @@ def workers(request: pytest.FixtureRequest) -> Iterator[Executor]:
         yield processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("added", "split"), rest_slow([(0, 200), (390, None), (0, None), (1, None)], 2, several=True))
 def test_find_candidates__in_any_blocks(workers: Executor, tuning: Tuning, added: int, split: int | None) -> None:
     """Blocks of any size on any executor give the very same pairs and numbers, also where many are equally similar."""
@@ -496,6 +497,7 @@ def spread_copies(count: int) -> Units:
     return units(vectors, vectors[: count // 10] + 0.1 * grids(count // 10, seed=8), list(range(count // 10, 0, -1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("added", [pytest.param(0, marks=pytest.mark.slow), 2950])
 def test_find_candidates__on_disk(tmp_path: Path, added: int) -> None:
     """What does not fit into memory has the same copies; nothing is left in the folder, and the share ascends."""
@@ -544,6 +546,7 @@ def test_find_candidates__on_disk_may_cost_too_much(tmp_path: Path) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("pose", [0, 5])
 def test_find_candidates__many_equal_images(tmp_path: Path, pose: int, *, on_disk: bool) -> None:

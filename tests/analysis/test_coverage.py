@@ -23,6 +23,7 @@ def worth(vectors: Vectors, chosen: npt.ArrayLike) -> float:
     return float((vectors @ vectors[np.asarray(chosen)].T).max(axis=1).mean(dtype=np.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_choose_covering__is_nearly_as_good_as_the_best_choice(seed: int) -> None:
     """The worth, counted from nothing, is at least 1 - 1/e of that of the best choice, in fact nearly equal."""

@@ -156,6 +156,7 @@ def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, tuning: Tu
         assert same_partition(column[column >= 0], component[column >= 0])
 
 
+@pytest.mark.slow
 def test_crowds__larger_than_a_block() -> None:
     """More unmerged equal vectors than one block are one group with the vectors near them."""
     vectors = np.concatenate([np.tile(at_angles(0), (2500, 1)), at_angles(10, 20, 100)])

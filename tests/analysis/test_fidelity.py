@@ -77,6 +77,7 @@ def test_found_steps__of_an_image_without_compression(seed: int) -> None:
     assert found_steps(grey(scaled(saved(scene(seed), 50)[0], 0.7))).tolist() == [0] * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @pytest.mark.parametrize("size", [(301, 213), (300, 213), (301, 216)])
 def test_measure_fidelity__turned_since(size: tuple[int, int], turns: int) -> None:
@@ -184,6 +185,7 @@ def test_stand__nothing() -> None:
     assert stand([measure_fidelity(scene(1))]) == [Standing(WIDTH * HEIGHT, None, None, 0.0, 0, None, is_derived=False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.4, 0.5, 0.6])
 @pytest.mark.parametrize("seed", range(2))
 def test_stand__enlarged(seed: int, factor: float) -> None:
@@ -210,6 +212,7 @@ def test_stand__enlarged_step_by_step() -> None:
     assert [each.detail for each in stand([measure_fidelity(each) for each in sizes])] == [small.size / 3] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_stand__enlarged_and_framed(place: int) -> None:
     """A wide frame around one of several enlarged copies does not hide that they were enlarged, wherever it stands."""
@@ -237,6 +240,7 @@ def soft(seed: int, *, width: int = 600, height: int = 450) -> Pixels:
     return np.asarray(cv2.GaussianBlur(scene(seed, width=width, height=height), (0, 0), 1.6), dtype=np.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quality", [75, 92, 98])
 @pytest.mark.parametrize("side", [0, 1])
 def test_stand__a_soft_image_enlarged(quality: int, side: int) -> None:
@@ -285,6 +289,7 @@ def edits(original: Pixels) -> dict[str, Pixels]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("bright", "marked"), ("marked", "blurred"), ("bright", "grey", "blurred")])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_stand__the_unaltered_one(place: int, names: tuple[str, ...]) -> None:
@@ -346,6 +351,7 @@ def test_stand__saved_again(quality: int) -> None:
     assert [each.is_derived for each in stand(copies)] == [False, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quality", [98, 95, 90, 85, 75, 50])
 def test_stand__saved_with_loss(quality: int) -> None:
     """The source of a compressed copy is not derived from it, though fine steps explain all differences."""
@@ -355,6 +361,7 @@ def test_stand__saved_with_loss(quality: int) -> None:
     assert not stand([measure_fidelity(first, steps), of_jpeg(first, min(quality, 90))])[0].is_derived
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quality", [40, 75, 92, 98, 100])
 def test_stand__saved_without_loss(quality: int) -> None:
     """A file without a loss that has the pixels of a JPEG is derived from it; the source of a JPEG is not."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +89,7 @@ def test_best_members__of_equal_files() -> None:
     assert chosen(("alone.jpg", "x")) == (0, ORDER, 1)
 
 
+@pytest.mark.slow
 @given(GROUPS, st.randoms(use_true_random=False))
 def test_best_members__do_not_depend_on_the_order(groups: list[list[Member]], random: Any) -> None:
     """Shuffled members give the same best members, excluded members and counts."""
@@ -108,6 +110,7 @@ def test_best_members__do_not_depend_on_the_order(groups: list[list[Member]], ra
     assert same(second.compared, first.compared)
 
 
+@pytest.mark.slow
 @given(GROUPS)
 def test_best_members__groups_are_independent(groups: list[list[Member]]) -> None:
     """A group has the same result alone and among other groups."""

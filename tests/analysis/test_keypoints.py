@@ -55,6 +55,7 @@ def assert_shared(a: Pixels, b: Pixels, *, scale: float, turn: float, share: flo
     assert view.other_share == pytest.approx(other_share, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_shared_view__crop(seed: int) -> None:
     """A crop is all of itself and a part of the image; it is enlarged to the side in which keypoints are found."""
@@ -95,6 +96,7 @@ def test_shared_view__scaled(factor: float, seed: int) -> None:
     assert_shared(image, scaled(image, factor), scale=min(1.0, factor), turn=0, share=1, other_share=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("level", [0, 255])
 def test_shared_view__framed(level: int, seed: int) -> None:

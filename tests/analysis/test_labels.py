@@ -269,6 +269,7 @@ def test_mislabels__three_votes_are_needed(k: int, found: list[int]) -> None:
     assert mislabelled(quality_of(vectors, single(true), k=k)) == found
 
 
+@pytest.mark.slow
 def test_mislabels__overlapping_groups_differ_from_wrong_labels() -> None:
     """In overlapping groups, neighbours contradict many right labels, but only wrong labels clearly enough."""
     vectors, true = groups(60, spread=1.3)

@@ -62,6 +62,7 @@ def test_place_rows__few(rows: int) -> None:
     assert np.isfinite(places).all()
 
 
+@pytest.mark.slow
 def test_place_rows__missing_neighbours() -> None:
     """A list that ends early, or has nobody, makes no place infinite; equal places come apart."""
     neighbours = np.full((50, 10), -1, np.int32)

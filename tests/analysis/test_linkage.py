@@ -28,6 +28,7 @@ def clusters(
     return average_linkage(vectors, weights, nearest(vectors, k=k, engine=ONE), cuts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "vectors",
     [

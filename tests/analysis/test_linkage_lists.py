@@ -90,6 +90,7 @@ def test_lists__are_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(asked) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "vectors",
     [
@@ -107,6 +108,7 @@ def test_lists__equal_scipy(vectors: Vectors, k: int) -> None:
         assert same_partition(found[:, level], reference_clusters(vectors, cut)), cut
 
 
+@pytest.mark.slow
 def test_lists__weights_stand_for_identical_rows() -> None:
     """Weighted rows give SciPy's clusters of all rows with copies."""
     random = np.random.default_rng(0)
@@ -117,6 +119,7 @@ def test_lists__weights_stand_for_identical_rows() -> None:
         assert same_partition(found[every, level], reference_clusters(distinct[every], cut)), cut
 
 
+@pytest.mark.slow
 def test_lists__progress_ascends_to_one() -> None:
     """Progress never falls from one round to the next, and ends at one."""
     shares: list[float] = []
@@ -159,6 +162,7 @@ def test_lists__equal_similarities_in_a_ring() -> None:
     assert found[:, 1].max() < count / 2
 
 
+@pytest.mark.slow
 def test_lists__rows_along_a_circle() -> None:
     """Rows along a circle, each nearest to the next one, end as one cluster."""
     angles = np.cumsum(np.linspace(0.02, 0.001, 300))
@@ -178,6 +182,7 @@ def test_lists__equal_vectors_are_one_cluster() -> None:
     assert found[:, 0].max() == 2
 
 
+@pytest.mark.slow
 def test_lists__of_half_precision_in_a_file(tmp_path: Path) -> None:
     """Memory-mapped, read-only float16 vectors give the clusters of their values."""
     values = clustered(300, 16).astype(np.float16)
@@ -208,6 +213,7 @@ def test_lists__law(count: int, dimension: int, k: int, seed: int) -> None:
         assert distances.min() > cut - 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "vectors",
     [
@@ -224,6 +230,7 @@ def test_lists__do_not_depend_on_the_order_of_rows(vectors: Vectors) -> None:
         assert same_partition(found[order, level], shuffled[:, level]), cut
 
 
+@pytest.mark.slow
 def test_lists__a_neighbour_that_lists_the_row_is_found() -> None:
     """A row merges with its nearest one, even if only the nearest one lists it."""
     vectors = clustered(300, 16, centres=8, spread=1.0)

@@ -25,6 +25,7 @@ def exact(vectors: Vectors, rows: list[int], k: int) -> list[dict[int, float]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_cells", [False, True])
 def test_search__finds_neighbours_above_the_minimum(by_cells: bool, tuning: Tuning) -> None:
     """Lists hold the nearest rows above the minimum and then no row, of all vectors and of the remaining ones."""

@@ -24,6 +24,7 @@ def merge(
         items[one] |= items[other]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_mean_vectors__of_merged_clusters(dtype: str) -> None:
     """After several rounds of merges each mean and each product is that of the clusters' items."""

@@ -26,6 +26,7 @@ def brute_force(vectors: Vectors, k: int) -> tuple[list[list[int]], Vectors]:
     return rows, scores.astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", [uniform(300, 16), clustered(300, 24), uniform(50, 2)])
 def test_nearest__equals_brute_force(vectors: Vectors) -> None:
     """The neighbours and their similarities are those of comparing every pair."""
@@ -76,6 +77,7 @@ def test_nearest__blocks_are_joined_and_reported() -> None:
     np.testing.assert_allclose(graph.similarity[-1], np.sort(last)[::-1][:3], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1023, 1024, 1025, 1026, 2048, 2049, 3073, 4200])
 def test_nearest__across_the_borders_of_tiles(count: int) -> None:
     """Neighbours are exact for one row more or less than a tile, and for several tiles."""
@@ -87,6 +89,7 @@ def test_nearest__across_the_borders_of_tiles(count: int) -> None:
     assert graph.n_comparisons >= count * (count - 1) // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 1023, 1030, 5000])
 def test_nearest__as_many_neighbours_as_a_tile_has_rows(k: int) -> None:
     """Lists may be longer than a tile, and have all other rows if k is larger than their number."""
@@ -96,6 +99,7 @@ def test_nearest__as_many_neighbours_as_a_tile_has_rows(k: int) -> None:
     np.testing.assert_allclose(graph.similarity, true_neighbours(vectors, graph.k), atol=2e-6)
 
 
+@pytest.mark.slow
 def test_nearest__of_half_precision(tmp_path: Path) -> None:
     """Float16 vectors have the neighbours of their values, in memory or in a memory-mapped, read-only file."""
     values = clustered(2100, 16).astype(np.float16)
@@ -167,6 +171,7 @@ def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, t
         np.testing.assert_array_equal(graph.rows, graphs[0].rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False, None])
 def test_nearest__can_be_stopped_at_any_time(exact: bool | None, tuning: Tuning) -> None:
     """An error raised by progress at any time ends the work and all threads."""
@@ -183,6 +188,7 @@ def test_nearest__can_be_stopped_at_any_time(exact: bool | None, tuning: Tuning)
         assert not [each for each in threading.enumerate() if each.name.startswith("framedex-index")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", [uniform(4200, 64), clustered(3000, 32), uniform(300, 4)])
 @pytest.mark.parametrize("exact", [True, False, None])
 def test_nearest__progress_ascends_to_one(exact: bool | None, vectors: Vectors, tuning: Tuning) -> None:

@@ -110,6 +110,7 @@ def test_above__holds_the_largest_above_the_limits(
             assert sorted(score[row == each].tolist(), reverse=True)[: len(wanted)] == wanted
 
 
+@pytest.mark.slow
 @examples(60)
 @given(BLOCKS, st.integers(0, 12))
 def test_near__the_best_and_those_almost_as_good(
@@ -226,6 +227,7 @@ def test_run_all__an_error_ends_the_work(where: str, workers: int) -> None:
     assert not [each for each in threading.enumerate() if each.name.startswith("framedex-index")]
 
 
+@pytest.mark.slow
 def test_nearest__restores_the_threads_of_blas() -> None:
     """Concurrent computations of graphs restore the threads of BLAS."""
     vectors = clustered(1500, 16)

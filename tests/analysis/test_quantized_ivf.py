@@ -37,6 +37,7 @@ def coded(vectors: Vectors, centroids: Vectors, parts: int) -> tuple[QuantizedIv
     return QuantizedIvf(centroids, made), np.concatenate(ordered)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     seed=st.integers(0, 1000),
@@ -105,6 +106,7 @@ def test_nearest__reach(seed: int, k: int, share: float) -> None:
         np.testing.assert_array_equal(found[1], wanted[1])
 
 
+@pytest.mark.slow
 def test_nearest__reach_leaves_out_cells() -> None:
     """A small reach leaves out results in far cells, but none of a filter of few rows, which stays exact."""
     index, vectors = clustered(3000, 16, 0)

@@ -59,12 +59,14 @@ def test_share__is_mutual() -> None:
         assert len({*graph.rows[row].tolist()}) == 5
 
 
+@pytest.mark.slow
 def test_recall__costs_less_than_all_pairs() -> None:
     """Rows of clusters are compared with few others, and with more rows for a higher recall."""
     compared = [nearest(CLUSTERED, k=10, exact=False, recall=recall).n_comparisons for recall in (0.8, 0.99)]
     assert compared[0] <= compared[1] < len(CLUSTERED) ** 2 / 2
 
 
+@pytest.mark.slow
 def test_cells__are_those_of_the_rows() -> None:
     """The graph has its cells: unit centroids, a cell for each row, and the reach."""
     cells = nearest(CLUSTERED, k=10, exact=False).cells
@@ -125,6 +127,7 @@ def test_cells__ten_thousand_near_copies(spread: float, count: int, k: int) -> N
     assert np.all(graph.rows[:count] < count)
 
 
+@pytest.mark.slow
 def test_cells__half_of_the_vectors_are_zero() -> None:
     """Zero vectors, which are equally near to all cells, have full lists and do not affect others."""
     vectors = clustered(2400, 16, centres=20)

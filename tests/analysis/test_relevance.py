@@ -61,6 +61,7 @@ def test_of__is_the_number_of_unrelated_rows(count: int) -> None:
         assert scale.of(np.array([similarity]))[0] == pytest.approx(relevance, rel=0.07)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "dimension"), [(250, 16), (250, 64), (1000, 512)])
 def test_measure__nothing_matches_among_unrelated_rows(classes: int, dimension: int) -> None:
     """Of rows without a relation to others, at most one in ten has a match."""
@@ -70,6 +71,7 @@ def test_measure__nothing_matches_among_unrelated_rows(classes: int, dimension: 
     assert np.mean(np.array(found) > 0) <= 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [3, 6, 25, 100])
 def test_measure__members_of_dense_classes_match(classes: int) -> None:
     """In dense classes, also if they are few, a query finds its class and hardly anything else; without it, nothing."""

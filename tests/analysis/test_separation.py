@@ -118,6 +118,7 @@ def test_cannot_link__items_that_are_unlike_anyway() -> None:
         assert similarity[item] == pytest.approx(rest.max(), abs=1e-6)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(cases(tied=False))
 def test_cannot_link__equals_joining_pair_by_pair(case: tuple[Vectors, list[list[int]]]) -> None:

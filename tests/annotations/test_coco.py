@@ -151,6 +151,7 @@ def written(folder: Path, images: ImagesInMemory) -> list[Box]:
     return again
 
 
+@pytest.mark.slow
 @examples(50)
 @given(boxes("coco", ids=True))
 def test_round_trip__to_the_last_bit(given_boxes: list[Box]) -> None:

@@ -70,6 +70,7 @@ def written(format_: ModuleType, given_boxes: tuple[list[Box], dict[str, tuple[i
     return folder
 
 
+@pytest.mark.slow
 def test_round_trip__to_the_last_bit(given_boxes: tuple[list[Box], dict[str, tuple[int, int]]], tmp_path: Path) -> None:
     """COCO, CSV and VOC files restore exactly the same numbers."""
     found, problems = given_boxes[0], Problems()
@@ -83,6 +84,7 @@ def test_round_trip__to_the_last_bit(given_boxes: tuple[list[Box], dict[str, tup
     assert problems.count == 0
 
 
+@pytest.mark.slow
 def test_yolo__files_hold_the_same_numbers(tmp_path: Path) -> None:
     """Label files that are read and written keep their classes and numbers, and do not grow."""
     folder = SHARED / "coco-yolo"

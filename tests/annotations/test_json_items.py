@@ -32,6 +32,7 @@ def whole(found: Any) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=3), _values, max_size=5), st.sampled_from([None, 1]), st.integers(1, 7))
 def test_items__are_the_object(content: dict[str, Any], indent: int | None, chunk: int) -> None:
     """The items equal those of the standard library, in order, for any chunk size."""

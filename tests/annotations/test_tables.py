@@ -146,6 +146,7 @@ def test_parquet__of_another_kind(tmp_path: Path) -> None:
         list(read_parquet_boxes(path, Problems()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["image_annotations.csv", "object_annotations.csv"])
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_csv__row_without_an_end(tmp_path: Path, name: str, quote: str) -> None:

@@ -30,6 +30,7 @@ def section(card: str, title: str) -> dict[str, list[str]]:
     return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows[2:]}
 
 
+@pytest.mark.slow
 def test_card__has_the_counts_of_the_library(gallery: Dataset) -> None:
     """Each number of the card is that of the call which a user would compare it with."""
     card = gallery.card()
@@ -91,6 +92,7 @@ def test_card__several_licences_of_an_image(workspace: Workspace) -> None:
     }
 
 
+@pytest.mark.slow
 def test_card__names_are_text(workspace: Workspace) -> None:
     """Markdown and HTML in names, labels and the description are shown as they are, and end no table."""
     rows = part(families(3))

@@ -43,6 +43,7 @@ def test_embeddings__are_what_the_groups_say(gallery: Gallery) -> None:
     assert similarity[at[ANIMALS[2]], at[TOWNS[2]]] < 0.9
 
 
+@pytest.mark.slow
 def test_read__rgb_and_upright(workspace: Workspace, tmp_path: Path) -> None:
     """An image is read as RGB pixels, the way it is meant to be seen."""
     (tmp_path / "p").mkdir()
@@ -66,6 +67,7 @@ def test_read__agrees_with_the_table(gallery: Gallery) -> None:
     np.testing.assert_array_equal(gallery.dataset.read(gallery.ids[TOWNS[0]]), photo(50, width=200, height=150))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("media_id", ["", "no-such-id", "' OR 1=1 --", "\udcff", "a\0b", "../x", 5, None])
 def test_read__unknown_media(gallery: Gallery, media_id: Any) -> None:
     """A media item that does not exist is an error that names it."""
@@ -75,6 +77,7 @@ def test_read__unknown_media(gallery: Gallery, media_id: Any) -> None:
         assert repr(media_id) in str(raised.value)
 
 
+@pytest.mark.slow
 def test_thumbnail__does_not_leave_the_cache(workspace: Workspace, folder: Path) -> None:
     """An id that is a path leads to no file, even where one lies."""
     dataset = workspace.create_dataset("d", folder)
@@ -165,6 +168,7 @@ def test_cache__damaged_thumbnails_are_made_again(
         image.load()
 
 
+@pytest.mark.slow
 def test_cache__damaged_thumbnail_of_a_file_that_is_gone(workspace: Workspace, folder: Path) -> None:
     """Without an intact thumbnail and a file there is a clear error; an empty thumbnail has no URI."""
     dataset = workspace.create_dataset("d", folder)
@@ -179,6 +183,7 @@ def test_cache__damaged_thumbnail_of_a_file_that_is_gone(workspace: Workspace, f
     assert thumbnail_uri(layout_of(workspace).thumbnails(dataset.id), first) is None
 
 
+@pytest.mark.slow
 def test_cache__thumbnails_without_a_seal(workspace: Workspace, folder: Path) -> None:
     """A whole JPEG that was cached without the hash behind it is still shown, also when the file is gone."""
     dataset = workspace.create_dataset("d", folder)
@@ -216,6 +221,7 @@ def test_cache__that_cannot_be_written(workspace: Workspace, folder: Path) -> No
     assert "data:image/jpeg" in dataset._repr_html_()
 
 
+@pytest.mark.slow
 def test_cache__leaves_no_partial_files(workspace: Workspace, folder: Path) -> None:
     """The cache holds whole thumbnails only."""
     dataset = workspace.create_dataset("d", folder)
@@ -247,6 +253,7 @@ def reindexed(workspace: Workspace, dataset: Dataset) -> Any:
     return commit
 
 
+@pytest.mark.slow
 def test_generations__what_is_not_committed_is_not_seen(workspace: Workspace) -> None:
     """A version that was written and not committed changes nothing; the commit changes all at once."""
     dataset = workspace.create_dataset("d", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]))
@@ -258,6 +265,7 @@ def test_generations__what_is_not_committed_is_not_seen(workspace: Workspace) ->
     assert [cluster.n_images for cluster in dataset.explore().clusters] == [4]
 
 
+@pytest.mark.slow
 def test_generations__a_reader_keeps_its_own(workspace: Workspace) -> None:
     """Media that were opened before a commit stay as they were, for as long as they are held."""
     dataset = workspace.create_dataset("d", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]))

@@ -164,6 +164,7 @@ def test_add_media__batches_are_counted_where_something_was_added(pets: Dataset,
     assert rows["path"][6:] == ["000.png", "new.png"]
 
 
+@pytest.mark.slow
 def test_add_media__names_that_look_like_another_root(workspace: Workspace, tmp_path: Path) -> None:
     """No name of a file below the first folder is taken for that of a file below the second."""
     write(tmp_path / "a" / "1:x.png", photo(1))
@@ -206,6 +207,7 @@ def test_add_media__to_broken_files_only(workspace: Workspace, tmp_path: Path, u
     assert (dataset.count(), dataset.explore().clusters[0].n_images) == (5, 2)  # 000.png is there twice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "parquet"])
 def test_add_media__vectors(workspace: Workspace, tmp_path: Path, kind: str) -> None:
     """Rows of a table are added with labels, captions and sizes; uris that are there are left out."""
@@ -234,6 +236,7 @@ def test_add_media__vectors(workspace: Workspace, tmp_path: Path, kind: str) -> 
     assert dataset.skipped == {"media that are there already": 6}
 
 
+@pytest.mark.slow
 def test_add_media__vectors_of_images_below_another_folder(workspace: Workspace, tmp_path: Path) -> None:
     """Relative uris of a Parquet file are relative to its own folder, also when that lies within the first one's."""
     dataset = None

@@ -54,6 +54,7 @@ def test_basket__is_a_view(dataset: Dataset) -> None:
     assert len(dataset.basket) == 0
 
 
+@pytest.mark.slow
 def test_basket__in_filters(dataset: Dataset) -> None:
     """The reserved name selects the basket in VQL, alone and with others; its media may be untagged."""
     ids = dataset.where([]).media_ids()
@@ -67,6 +68,7 @@ def test_basket__in_filters(dataset: Dataset) -> None:
     assert sum(cluster.n_images for cluster in dataset.explore(tags="basket").clusters) == 4
 
 
+@pytest.mark.slow
 def test_basket__is_no_tag(dataset: Dataset, tmp_path: Path) -> None:
     """The basket is in no list of tags, neither of the dataset nor of media, clusters and exports."""
     ids = dataset.where([]).media_ids()

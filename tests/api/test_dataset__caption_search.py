@@ -77,6 +77,7 @@ def segments(dataset: Dataset) -> list[Path]:
     return sorted(path for encoder in folder.iterdir() for path in encoder.iterdir()) if folder.exists() else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "first"),
     [("crimson automobile", "0.jpg"), ("puppy", "1.jpg"), ("ocean", "2.jpg"), ("the feline", "3.jpg")],
@@ -115,6 +116,7 @@ def test_search__nothing_matches(pets: Dataset) -> None:
     assert names(pets.search("hound", by="meaning", relevance=0.5)) == ["1.jpg"]
 
 
+@pytest.mark.slow
 def test_search__filter_comes_first(searched: Workspace) -> None:
     """As many come back as match the filter, up to the limit, in the order that they have without it."""
     random = np.random.default_rng(0)
@@ -190,6 +192,7 @@ def test_search__clones(pets: Dataset, encoder: Meanings) -> None:
     assert set(encoder.asked) == {"a lorry", "truck", "hound"}
 
 
+@pytest.mark.slow
 def test_search__both_kinds_of_encoders(searched: Workspace, tmp_path: Path) -> None:
     """If the dataset's own encoder encodes text, images are searched, not captions."""
     for name, colour in COLOURS.items():
@@ -200,6 +203,7 @@ def test_search__both_kinds_of_encoders(searched: Workspace, tmp_path: Path) -> 
     assert segments(dataset) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["caption", "vql"])
 def test_explore__by_caption(searched: Workspace, form: str) -> None:
     """Clusters come in the order of their best caption, over all pages, as a view of the search has it."""
@@ -241,6 +245,7 @@ def test_where__semantic(pets: Dataset) -> None:
     assert others.count() == len(CAPTIONS) - 1
 
 
+@pytest.mark.slow
 def test_search__nothing_may_be_written(searched: Workspace, pets: Dataset, encoder: Meanings) -> None:
     """A workspace that is open for reading is searched, and nothing is written to it."""
     folder = searched.path
@@ -265,6 +270,7 @@ def test_search__where_nothing_can_be_written(searched: Workspace, pets: Dataset
     assert names(pets.search("hound", by="meaning"))[0] == "1.jpg"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["int8.npy", "scale.npy", "low.npy", "key_text.npy", "segment.json", "centroids.npy"])
 @pytest.mark.parametrize("damage", rest_slow(["cut", "changed", "gone"], 1))
 def test_search__damaged_cache(pets: Dataset, name: str, damage: str) -> None:

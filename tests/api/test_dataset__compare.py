@@ -202,6 +202,7 @@ def test_compare__counts_all_changes(dataset: Dataset) -> None:
     assert set(dataset.compare("current").counts) == set(CHANGES)
 
 
+@pytest.mark.slow
 def test_trends__count_each_state(dataset: Dataset) -> None:
     """There is a point for each snapshot, oldest first, and one for the present state, with its issues and labels."""
     dataset.snapshot("second")

@@ -271,6 +271,7 @@ ENCODERS = pytest.mark.parametrize("encoder", ["gist", "onnx"])
 class TestCreation:
     """Copies among the images of a new dataset."""
 
+    @pytest.mark.slow
     @ENCODERS
     def test_create__groups_copies_of_all_kinds(self, home: Home, encoder: str) -> None:
         """Each copy is in one group with its original, and the group says what was done to it."""
@@ -545,6 +546,7 @@ class TestEdits:
         assert np.isnan(detail).tolist() == [True, False, False]
         assert group.keep == ids_of(dataset)["c.png"]
 
+    @pytest.mark.slow
     def test_create__keeps_the_intact_image(self, workspace: Workspace, tmp_path: Path) -> None:
         """Of a JPEG and its copy with zeroed bytes in the middle, the intact one is kept, though gaps look sharp."""
         folder = put(tmp_path / "images", {"z.jpg": photo(5, width=320, height=240)}, quality=90)
@@ -701,6 +703,7 @@ class TestCache:
         last = {"d.png": {"d_cropped.png": HALF}}
         assert copies(dataset.duplicates()) == SMALL | last | {"c.png": {"c_turned.png": "turned by 90°"}}
 
+    @pytest.mark.slow
     def test_disk_usage__counts_keypoints(self, dataset: Dataset) -> None:
         """Cached keypoints are part of what a dataset takes, and are deleted with it."""
         file = cache_file(dataset)
@@ -757,6 +760,7 @@ class TestBeyondMemory:
         assert sorted(len(group.paths) for group in groups) == [3, 3, 3, 3]
         assert max(columns_of(dataset, ["duplicate_similarity"])["duplicate_similarity"]) <= 1
 
+    @pytest.mark.slow
     def test_create__of_broken_images(self, workspace: Workspace, tmp_path: Path) -> None:
         """Without any descriptor there are no copies."""
         for name in ("a.jpg", "b.jpg"):
@@ -764,6 +768,7 @@ class TestBeyondMemory:
         dataset = workspace.create_dataset("d", tmp_path / "images", "gist")
         assert dataset.duplicates() == []
 
+    @pytest.mark.slow
     def test_create__without_space(self, workspace: Workspace, home: Home, tuning: Tuning) -> None:
         """Too little space is reported before the descriptors are written."""
         tuning.copy_file_bytes = 2**50
@@ -875,6 +880,7 @@ class TestVideos:
         assert sizes(view.duplicates(within_videos=True))[("still.mp4",)] == STILL
         assert view.duplicates(within_videos=True)[0].threshold == 0.96
 
+    @pytest.mark.slow
     def test_within_videos__no_group(self, films: Home) -> None:
         """At a level without any group, in an empty view, and with limit 0 the list is empty."""
         dataset = films.datasets["onnx"]
@@ -899,12 +905,14 @@ class TestVideos:
             expected = films.datasets["gist"].duplicates(within_videos=within)
             assert groups == [json.loads(group.model_dump_json()) for group in expected]
 
+    @pytest.mark.slow
     def test_command_line__shows_reasons(self, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
         """The table has the reasons in parentheses."""
         with pytest.raises(SystemExit):
             main(["duplicates", "gist", "--workspace", str(home.workspace.path)])
         assert f"a_cropped.png ({HALF})" in " ".join(capsys.readouterr().out.split())
 
+    @pytest.mark.slow
     def test_within_videos__of_images_only(self, home: Home) -> None:
         """Without videos the flag changes nothing."""
         for dataset in home.datasets.values():
@@ -970,6 +978,7 @@ class TestKept:
             assert re.fullmatch(r"(It|Of the \d best, it) [a-z ]+: [^:;]+\.", reason), "one plain sentence"
             assert not any(word in reason for word in ("nan", "inf", "None", "keep_", "{", "}", "first in order"))
 
+    @pytest.mark.slow
     def test_keep__a_tie(self, workspace: Workspace, tmp_path: Path) -> None:
         """Of copies that are equally good the first one is kept, and the reason says so."""
         put(tmp_path / "images", {"a.png": mirrored(detailed(3)), "b.png": detailed(3), "other.png": detailed(4)})
@@ -979,6 +988,7 @@ class TestKept:
         reasons = dict(zip(group.paths, group.reasons, strict=True))
         assert reasons == {"a.png": "kept", "b.png": "mirrored"}
 
+    @pytest.mark.slow
     def test_keep__not_the_sharper_of_two_compressed(self, workspace: Workspace, tmp_path: Path) -> None:
         """A small photo that was mirrored and saved again is sharper by the traces of its blocks, and not kept."""
         put(tmp_path / "images", {"a.jpg": mirrored(photo(1))}, quality=60)
@@ -1021,6 +1031,7 @@ class TestKept:
         (again,) = dataset.duplicates()
         assert sorted(again.file_names) == sorted(group.file_names)
 
+    @pytest.mark.slow
     def test_keep__one_of_two_originals_with_the_same_pixels(self, workspace: Workspace, tmp_path: Path) -> None:
         """Every other member has a reason of its own, relative to the one that is kept."""
         a = detailed(3)

@@ -48,6 +48,7 @@ def assert_hold(dataset: Dataset) -> None:
                 assert len(set(decision.media_ids) & set(group.media_ids)) < 2
 
 
+@pytest.mark.slow
 def test_decision__about_a_pair(workspace: Workspace) -> None:
     """Two that are decided to be no duplicates are in no group together; the others stay with the nearer one."""
     dataset = workspace.create_dataset("d", part([COPY, near(0.002), near(0.01), OTHER, OTHER]))
@@ -61,6 +62,7 @@ def test_decision__about_a_pair(workspace: Workspace) -> None:
     assert set(dataset.issues("duplicates")["path"].to_pylist()) == {"1.jpg", "2.jpg", "3.jpg", "4.jpg"}
 
 
+@pytest.mark.slow
 def test_decision__about_a_whole_group(workspace: Workspace) -> None:
     """A group that is decided to be none is gone, at all levels, and its media are no issue any more."""
     dataset = workspace.create_dataset("d", part([COPY, near(0.002), near(0.01), OTHER, OTHER]))
@@ -135,6 +137,7 @@ def test_decision__between_media_of_different_groups(workspace: Workspace) -> No
     assert sorted(map(len, members(dataset))) == [2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partial", [False, True])
 def test_withdraw__restores_groups_and_ids(workspace: Workspace, partial: bool) -> None:
     """Without the decision all groups are as before, with their ids, and so are similarities and issues."""
@@ -162,6 +165,7 @@ def test_withdraw__restores_groups_and_ids(workspace: Workspace, partial: bool) 
         dataset.withdraw_decision(decision.decision_id)
 
 
+@pytest.mark.slow
 def test_withdraw__ids_of_groups_that_lost_less_than_half(workspace: Workspace) -> None:
     """A group that loses one of four members and gets it back has its id all the time."""
     dataset = workspace.create_dataset("d", part([COPY, near(0.0005), near(0.001), near(0.03, 6), OTHER]))
@@ -232,6 +236,7 @@ def test_decision__about_rows_without_an_embedding(workspace: Workspace) -> None
     assert len(dataset.duplicate_decisions()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partial", [False, True])
 def test_decision__changes_nothing_else(workspace: Workspace, partial: bool) -> None:
     """Status, counts, clusters, scores and what was left out are as before."""

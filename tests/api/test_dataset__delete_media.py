@@ -113,6 +113,7 @@ def assert_sums_whole(dataset: Dataset) -> None:
         np.testing.assert_allclose(total, np.sum(members, axis=0) if members else 0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_delete_media__scores_as_if_never_there(workspace: Workspace) -> None:
     """Scores of rows that had a deleted neighbour are those of a dataset that never had it; limits stay."""
     rows = families(300, seed=4)
@@ -165,6 +166,7 @@ def test_delete_media__keeps_decisions(workspace: Workspace) -> None:
     assert dataset.duplicates() == []
 
 
+@pytest.mark.slow
 def test_delete_media__files_stay(workspace: Workspace, folder: Path) -> None:
     """The images themselves are not touched, and can be added again."""
     dataset = workspace.create_dataset("d", folder, "gist")

@@ -60,6 +60,7 @@ def hues(workspace: Workspace) -> Hues:
     return encoder
 
 
+@pytest.mark.slow
 def test_detect__in_every_image(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """The new dataset has what was found, with confidence and the model's id; the source has none."""
     for number in range(3):
@@ -248,6 +249,7 @@ class TestModels:
         assert model.status is ModelStatus.COMING_SOON
         assert words in model.description
 
+    @pytest.mark.slow
     def test_names__of_another_count(self, workspace: Workspace, hues: Hues, folder: Path) -> None:
         """A detector with other class counts than its names is refused before anything begins."""
         write(folder / "a.png", photo(1))

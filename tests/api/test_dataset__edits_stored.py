@@ -109,6 +109,7 @@ def test_edits__folded_by_a_reindex(workspace: Workspace) -> None:
     assert [{name: row[name] for name in STORED[:5]} for row in everything(dataset)] == before
 
 
+@pytest.mark.slow
 def test_edits__folded_once_they_are_many(workspace: Workspace, tuning: Tuning) -> None:
     """Edits lie beside the files only while they are few."""
     tuning.layer_values = 4
@@ -158,6 +159,7 @@ def test_edits__in_snapshots_and_clones(workspace: Workspace) -> None:
         assert again.check().findings == []
 
 
+@pytest.mark.slow
 def test_edits__of_a_full_text_search(workspace: Workspace) -> None:
     """An edited caption is found at once, and the old one no more."""
     dataset = create(workspace)

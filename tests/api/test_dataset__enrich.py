@@ -56,6 +56,7 @@ def errors_of(dataset: Dataset) -> dict[str, str | None]:
     return dict(zip(found["path"], found["error"], strict=True))
 
 
+@pytest.mark.slow
 def test_models__are_listed(source: Dataset) -> None:
     """Registered models have the interface's fields, in the order of the file."""
     first, second, built_in = source.list_models()
@@ -94,6 +95,7 @@ def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> N
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_enrich__text_search(source: Dataset) -> None:
     """Sentences find images in the new dataset, where they could not in the source."""
     enriched = source.enrich(ENCODE)
@@ -141,6 +143,7 @@ def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) 
     assert {path for path in before if path.startswith("media.lance/data")} & new.keys()
 
 
+@pytest.mark.slow
 def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: Hues, images: Path) -> None:
     """While it runs the source is READ ONLY: it can be read, and neither be changed, enriched again nor deleted."""
     hues.opened.clear()
@@ -243,6 +246,7 @@ def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -
     assert set(errors_of(enriched.enrich(ENCODE)).values()) == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [2, 4096])
 def test_enrich__no_image_is_there(
     source: Dataset, images: Path, rows: int, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
@@ -256,6 +260,7 @@ def test_enrich__no_image_is_there(
     assert status_of(source) is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_enrich__of_precomputed_vectors(workspace: Workspace, hues: Hues, images: Path) -> None:
     """A dataset that brought its embeddings gets new ones where its uris are files."""
     paths = sorted(map(str, images.iterdir()))
@@ -307,6 +312,7 @@ def test_enrich__dependencies(workspace: Workspace, source: Dataset) -> None:
     source.enrich(ENCODE).enrich(TAG)
 
 
+@pytest.mark.slow
 def test_enrich__needs_a_ready_dataset(workspace: Workspace, hues: Hues) -> None:
     """A dataset with media that are not settled yet cannot be enriched."""
     dataset = workspace.create_dataset("d", part(np.eye(4)[:3]))

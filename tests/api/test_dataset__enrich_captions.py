@@ -173,6 +173,7 @@ def test_enrich__with_other_types(workspace: Workspace, images: Path) -> None:
     assert models == {**TAG, **CAPTION, **ENCODE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "missing"),
     [

@@ -125,6 +125,7 @@ def test_export__without_waiting(workspace: Workspace, dataset: Dataset, tmp_pat
     assert zipfile.ZipFile(tmp_path / "out #1.zip").testzip() is None
 
 
+@pytest.mark.slow
 def test_exports__newest_first(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """All exports of a dataset are listed, those that were waited for too, and no other dataset's."""
     other = workspace.create_dataset("other", embedded([[1, 0]]))
@@ -166,6 +167,7 @@ def test_export__of_one_state(workspace: Workspace, dataset: Dataset, tmp_path: 
     assert dataset.export(tmp_path / "out.zip").total_media_items == 52
 
 
+@pytest.mark.slow
 def test_export__while_a_task_runs(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """A dataset that is READ ONLY is exported as it was before."""
     from tests.pauses import watched
@@ -310,6 +312,7 @@ def test_wait__progress(workspace: Workspace, dataset: Dataset, tmp_path: Path) 
     assert heard[-1] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_close__aborts_what_runs(tmp_path: Path) -> None:
     """Closing a workspace stops its exports, also those that wait for a thread, before it returns."""
     workspace = Workspace(tmp_path / "workspace", settings=SETTINGS)

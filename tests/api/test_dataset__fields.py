@@ -80,6 +80,7 @@ def test_field__record(dataset: Dataset) -> None:
     assert values_of(dataset, "side") == [None] * ROWS
 
 
+@pytest.mark.slow
 def test_field__bad_rows_fail_alone(dataset: Dataset) -> None:
     """Good rows go in, and the record says how many did not and why; the task is one of its type."""
     first, second, *_ = all_ids(dataset)
@@ -102,6 +103,7 @@ def test_field__bad_rows_fail_alone(dataset: Dataset) -> None:
     assert (task.task_id, task.task_type, task.status) == (result.task_id, "CUSTOM_METADATA", "COMPLETED")
 
 
+@pytest.mark.slow
 def test_field__result_is_kept_with_the_task(workspace: Workspace, dataset: Dataset) -> None:
     """Every process can read the result of the rows, as long as the task exists."""
     ids = all_ids(dataset)
@@ -168,6 +170,7 @@ def test_field__requests_that_cannot_be(dataset: Dataset) -> None:
     assert [field.field_name for field in dataset.fields()] == ["a"]
 
 
+@pytest.mark.slow
 def test_field__renamed(dataset: Dataset) -> None:
     """Another name, the same values; the old name is free again."""
     first = all_ids(dataset)[0]
@@ -184,6 +187,7 @@ def test_field__renamed(dataset: Dataset) -> None:
     assert values_of(dataset, "a") == [None] * ROWS
 
 
+@pytest.mark.slow
 def test_field__deleted(dataset: Dataset) -> None:
     """A deleted field is gone with its values; a new one of its name begins empty, in a column of its own."""
     first = all_ids(dataset)[0]
@@ -215,6 +219,7 @@ def test_field__status_stays(workspace: Workspace) -> None:
     assert (values_of(dataset, "a"), values_of(dataset, "b")) == ([1.0, None, None, None, 5.0], [2.0, *[None] * 4])
 
 
+@pytest.mark.slow
 def test_field__leaves_the_rest(dataset: Dataset) -> None:
     """Filling a field changes no other column."""
     names = [name for name in stored_media(dataset).table.schema.names if "neighbour" not in name]
@@ -223,6 +228,7 @@ def test_field__leaves_the_rest(dataset: Dataset) -> None:
     assert columns_of(dataset, names) == before
 
 
+@pytest.mark.slow
 def test_field__as_a_task(dataset: Dataset) -> None:
     """Without waiting there is a task at once, whose result can be looked at."""
     first = all_ids(dataset)[0]
@@ -239,6 +245,7 @@ def test_field__as_a_task(dataset: Dataset) -> None:
     assert values_of(dataset, "a")[0] == 3.0
 
 
+@pytest.mark.slow
 def test_field__while_the_task_runs(dataset: Dataset) -> None:
     """The dataset is READ ONLY meanwhile; readers see the state before; an aborted task leaves nothing."""
     first = all_ids(dataset)[0]
@@ -272,6 +279,7 @@ def test_field__while_the_task_runs(dataset: Dataset) -> None:
     assert values_of(dataset, "a")[0] == 1.0
 
 
+@pytest.mark.slow
 def test_field__in_a_workspace_that_is_read_only(workspace: Workspace, dataset: Dataset) -> None:
     """Fields can be read there and not written."""
     first = all_ids(dataset)[0]
@@ -285,6 +293,7 @@ def test_field__in_a_workspace_that_is_read_only(workspace: Workspace, dataset: 
                 edit()
 
 
+@pytest.mark.slow
 def test_to_arrow__has_fields_by_name(dataset: Dataset) -> None:
     """A field's name selects its column, beside others and in the wanted order; by default there are none."""
     ids = all_ids(dataset)
@@ -336,6 +345,7 @@ def test_export__has_fields(dataset: Dataset, tmp_path: Path) -> None:
     assert table["empty"].null_count == ROWS
 
 
+@pytest.mark.slow
 def test_field__values_of_a_dataset_of_images(workspace: Workspace, tmp_path: Path) -> None:
     """Media that were read from files have fields like all others."""
     dataset = workspace.create_dataset("d", fill(tmp_path / "images", 3), "gist")

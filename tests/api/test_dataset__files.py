@@ -47,6 +47,7 @@ def test_thumbnail__of_several_sizes(dataset: Dataset) -> None:
     assert dataset.cached_thumbnail(object_id, 32) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [15, 4097, 1.5, "256", None])
 def test_thumbnail__of_other_sizes(dataset: Dataset, size: object) -> None:
     """A size is an integer from 16 to 4096."""
@@ -63,6 +64,7 @@ def test_jpeg__has_the_full_size(dataset: Dataset) -> None:
         dataset.jpeg(dataset.media_id("broken.jpg"))
 
 
+@pytest.mark.slow
 def test_open_file__has_the_bytes(dataset: Dataset) -> None:
     """The file of an item is that of its image or video, as it is."""
     with dataset.open_file(dataset.media_id("large.png")) as file:
@@ -83,6 +85,7 @@ def test_open_file__has_the_bytes(dataset: Dataset) -> None:
         assert file.error is not None
 
 
+@pytest.mark.slow
 def test_open_file__that_is_gone(tmp_path: Path) -> None:
     """A file that is gone, or that a link now leads elsewhere, is not found; what says so names no path."""
     source = fill(tmp_path / "source", 2)
@@ -99,6 +102,7 @@ def test_open_file__that_is_gone(tmp_path: Path) -> None:
             dataset.open_file("nothing")
 
 
+@pytest.mark.slow
 def test_media_item__has_all(dataset: Dataset) -> None:
     """The details of an item are those of its preview, with issues, clusters and values of fields."""
     dataset.add_field("stars", "float", values={dataset.media_id("large.png"): 3.0})
@@ -145,6 +149,7 @@ def test_with_uris__of_a_server(dataset: Dataset) -> None:
         dataset.with_uris("https://example.org")  # type: ignore[arg-type] # bad input
 
 
+@pytest.mark.slow
 def test_count_clusters__equals_explore(dataset: Dataset) -> None:
     """The counts are those of all pages, for each type and level."""
     for entity_type in ("IMAGES", "OBJECTS", "VIDEOS"):

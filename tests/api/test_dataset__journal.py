@@ -58,6 +58,7 @@ def state(dataset: Dataset) -> dict[str, Any]:
     return columns
 
 
+@pytest.mark.slow
 def test_journal__says_who_did_what(workspace: Workspace, dataset: Dataset) -> None:
     """Each edit is a step, with its user, its time and the number of media that it changed."""
     ids = ids_of(dataset)
@@ -293,6 +294,7 @@ def test_undo__of_a_renaming_to_the_same_name(dataset: Dataset) -> None:
     assert dataset.undo().operation == dataset.redo().operation == "rename_field"
 
 
+@pytest.mark.slow
 def test_undo__of_a_restore(dataset: Dataset) -> None:
     """A restore is undone, too."""
     ids = ids_of(dataset)
@@ -374,6 +376,7 @@ def test_undo__of_a_damaged_file(workspace: Workspace, dataset: Dataset) -> None
     assert dataset.to_arrow(["caption"])["caption"].to_pylist()[0] == "first"
 
 
+@pytest.mark.slow
 def test_journal__of_a_clone(dataset: Dataset) -> None:
     """A clone begins a journal of its own."""
     dataset.set_captions({ids_of(dataset)[0]: "first"})

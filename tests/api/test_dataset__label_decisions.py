@@ -54,6 +54,7 @@ def wrong_ids(dataset: Dataset) -> list[str]:
     return [ids[row] for row in WRONG]
 
 
+@pytest.mark.slow
 def test_label_is_right__leaves_the_issue_at_once(dataset: Dataset) -> None:
     """Decided media are no issue and have no suggestion; others stay, and the values are kept."""
     wrong = wrong_ids(dataset)
@@ -132,6 +133,7 @@ def test_label_is_right__is_about_the_labels_of_that_time(dataset: Dataset) -> N
     assert wrong not in listed(dataset)
 
 
+@pytest.mark.slow
 def test_label_is_right__decided_media_vote(dataset: Dataset) -> None:
     """A decision changes nothing for the neighbours of the media."""
     names = ["media_id", "label_support", "label_distance", "issue_mislabels", "issue_label_outlier"]

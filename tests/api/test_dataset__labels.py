@@ -54,6 +54,7 @@ def assert_same(left: Dataset, right: Dataset) -> None:
         np.testing.assert_allclose(one, other, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_labels__a_wrong_one_is_found_at_once(dataset: Dataset) -> None:
     """A label that does not fit becomes an issue with a suggestion, and a corrected one is an issue no more."""
     ids = all_ids(dataset)
@@ -118,6 +119,7 @@ def test_labels__by_the_rules_of_ingestion(dataset: Dataset, given_labels: Any, 
     assert columns_of(dataset, ["labels"])["labels"][0] == (expected or None)
 
 
+@pytest.mark.slow
 def test_labels__of_a_view(dataset: Dataset) -> None:
     """All media of a view get the same labels."""
     dataset.set_labels(dataset.where([{"labels": {"op": "is", "value": "crowd 1"}}]), ["x", "y"])
@@ -211,6 +213,7 @@ def test_labels__of_added_media(workspace: Workspace) -> None:
     assert before["labels"] == after["labels"]
 
 
+@pytest.mark.slow
 def test_labels__without_embeddings(workspace: Workspace, tmp_path: Path) -> None:
     """Broken files can have labels; nothing is said of them."""
     folder = tmp_path / "images"
@@ -223,6 +226,7 @@ def test_labels__without_embeddings(workspace: Workspace, tmp_path: Path) -> Non
     assert columns_of(dataset, ["label_support"])["label_support"] == [None, None]
 
 
+@pytest.mark.slow
 def test_labels__leave_the_rest(dataset: Dataset) -> None:
     """An edit of labels changes what is said of labels and nothing else."""
     names = [name for name in stored_media(dataset).table.schema.names if name not in JUDGED]
@@ -233,6 +237,7 @@ def test_labels__leave_the_rest(dataset: Dataset) -> None:
     assert columns_of(dataset, names) == {name: before[name] for name in names}
 
 
+@pytest.mark.slow
 def test_captions__set_and_taken_away(dataset: Dataset, tmp_path: Path) -> None:
     """A caption is text; None and blanks are none."""
     ids = all_ids(dataset)
@@ -258,6 +263,7 @@ def test_captions__that_cannot_be(dataset: Dataset) -> None:
     assert stored_media(dataset).generation == before
 
 
+@pytest.mark.slow
 def test_edits__wait_for_no_task(workspace: Workspace, tmp_path: Path) -> None:
     """While a task works on the dataset its labels and captions stay as they are."""
     gate = Gate()

@@ -125,6 +125,7 @@ def test_set_limits__of_duplicates(dataset: Dataset) -> None:
     assert 0 < len(members) < len(dataset.duplicates(0.96)) * 3
 
 
+@pytest.mark.slow
 def test_set_limits__of_duplicates_and_decisions(workspace: Workspace) -> None:
     """Decisions about duplicates use the limit, too."""
     copy, near = np.eye(8)[0], np.eye(8)[0] + 0.15 * np.eye(8)[1]
@@ -466,6 +467,7 @@ def test_limits__of_an_enriched_dataset(workspace: Workspace, dataset: Dataset, 
     assert with_issue(enriched, "mislabels") == set()
 
 
+@pytest.mark.slow
 def test_values__beside_an_older_custom_field(workspace: Workspace, tmp_path: Path) -> None:
     """A custom field that had the name of an issue type before comes first; the other values stay columns."""
     dataset = workspace.create_dataset("d", part(families(4)))

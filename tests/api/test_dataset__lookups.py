@@ -18,6 +18,7 @@ from tests.inside import catalog_of
 from tests.videos import numbered, write_video
 
 
+@pytest.mark.slow
 def test_labels__are_counted(workspace: Workspace) -> None:
     """Each label counts the images that have it, the most frequent first; a view counts its own."""
     table = embedded([[1, 0], [0, 1], [1, 1], [0, 2]], labels=[["dog", "big", "dog"], ["cat"], ["dog"], None])
@@ -121,6 +122,7 @@ def test_media_id__of_frames(workspace: Workspace, tmp_path: Path) -> None:
         dataset.media_id("a.mp4#t=0.123")
 
 
+@pytest.mark.slow
 def test_explore__total_pages(workspace: Workspace) -> None:
     """A page tells its number and that of all pages."""
     dataset = workspace.create_dataset("many", embedded([[float(x == y) for x in range(210)] for y in range(210)]))

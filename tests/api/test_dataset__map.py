@@ -73,6 +73,7 @@ def test_map__equal_media_have_one_place(workspace: Workspace) -> None:
     assert len(np.unique(found, axis=0)) == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_map__few(workspace: Workspace, rows: int) -> None:
     """A dataset of few media has a map, too."""
@@ -139,6 +140,7 @@ def test_map_region__of_an_l_and_a_star() -> None:
     assert not inside(grid[:0], star).any()
 
 
+@pytest.mark.slow
 def test_map_region__without_a_map(dataset: Dataset) -> None:
     """A region needs a map, and says so; what is no region is refused with its place in the filter."""
     with pytest.raises(NotFound, match=r"no map of the present index; make it with ds.map\(\)"):
@@ -210,6 +212,7 @@ def test_start_map__one_task_for_all(workspace: Workspace, dataset: Dataset) -> 
     assert task.record.task_type is TaskType.MAP
 
 
+@pytest.mark.slow
 def test_start_map__aborted_in_the_middle(
     workspace: Workspace, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,6 +163,7 @@ def test_bad_box__is_left_out_alone(workspace: Workspace, folder: Path, kind: st
     assert reason in said
 
 
+@pytest.mark.slow
 def test_box_over_the_edge__is_cut_off(workspace: Workspace, folder: Path) -> None:
     """Of a box that reaches over the image the part within counts, and that is said."""
     paint_scenes(folder, ["a.png"])

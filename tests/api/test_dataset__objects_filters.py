@@ -108,6 +108,7 @@ def test_objects__unknown_fields_are_errors(dataset: Dataset) -> None:
     assert caught.value.path == "$[0].field.name"
 
 
+@pytest.mark.slow
 def test_objects__edits_show_at_once(dataset: Dataset) -> None:
     """A tag that is put on an image is at once that of the objects in it."""
     name = CARS[0].image

@@ -40,6 +40,7 @@ def test_explore__counts_images_frames_and_videos(dataset: Dataset) -> None:
     assert (dogs.n_objects, dogs.n_images, dogs.n_frames, dogs.n_videos) == (1, 1, 0, 0)
 
 
+@pytest.mark.slow
 def test_explore__previews_name_time_and_box(dataset: Dataset, tmp_path: Path) -> None:
     """The address of an object in a frame has both; that of the video has neither."""
     frames = vql.labels("dog") & vql.media("video_frame")

@@ -68,6 +68,7 @@ def test_similar__between_images_and_objects(dataset: Dataset) -> None:
     assert set(dataset.similar(dataset.read(cars[0]), 3, entity_type="OBJECTS").media_ids()) == set(cars)
 
 
+@pytest.mark.slow
 def test_similar__a_part_of_an_object(dataset: Dataset) -> None:
     """A box within an object counts from the corner of its crop."""
     (car, *_) = boxes(dataset, vql.labels("car"))
@@ -78,6 +79,7 @@ def test_similar__a_part_of_an_object(dataset: Dataset) -> None:
     assert np.allclose(whole["relevance_score"].to_numpy(), boxed["relevance_score"].to_numpy(), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_explore__anchors_of_both_kinds(dataset: Dataset) -> None:
     """An object, a media item and an upload order clusters of images and of objects."""
     cars = boxes(dataset, vql.labels("car"))

@@ -101,6 +101,7 @@ def test_objects__clusters_in_explore(street: Street) -> None:
     assert set(alike.media_ids()) <= {street.ids[thing] for thing in (*CARS, SAME[1])}
 
 
+@pytest.mark.slow
 def test_objects__box_of_parts_of_pixels(street: Street) -> None:
     """The address names the whole pixels that are cut out; the box is as it was given."""
     clusters = street.dataset.objects.where([{"size": {"op": "is", "value": 51, "of": "width"}}]).explore().clusters
@@ -116,6 +117,7 @@ def test_objects__images_are_explored_as_before(street: Street) -> None:
     assert sum(cluster.n_images for cluster in clusters) == len(IMAGES)
 
 
+@pytest.mark.slow
 def test_objects__pages_are_the_whole(street: Street) -> None:
     """At each level every object is in one cluster, and the ids of clusters are those of the table."""
     for level in range(5):
@@ -243,6 +245,7 @@ def test_objects__choose_no_media(street: Street) -> None:
             edit()
 
 
+@pytest.mark.slow
 def test_objects__of_a_dataset_without_any(bare: Dataset) -> None:
     """All is valid and empty."""
     objects = bare.objects

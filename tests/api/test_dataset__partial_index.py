@@ -43,6 +43,7 @@ def test_partial_index__joins_clusters_at_the_levels_of_its_distance(workspace: 
         assert found[name][8] not in known[name]
 
 
+@pytest.mark.slow
 def test_partial_index__groups_of_duplicates(workspace: Workspace) -> None:
     """Copies and near-duplicates join the groups that are there, which keep their ids, or make new ones."""
     first = [axis(0), axis(0), axis(1), axis(2), axis(3), axis(3), axis(3)]
@@ -65,6 +66,7 @@ def test_partial_index__groups_of_duplicates(workspace: Workspace) -> None:
     assert set(issues["path"].to_pylist()) == set().union(*after.values())
 
 
+@pytest.mark.slow
 def test_partial_index__a_bridge_joins_groups(workspace: Workspace) -> None:
     """An image between two groups makes them one, which has the id of the larger."""
     middle = np.array(axis(0))
@@ -156,6 +158,7 @@ def test_partial_index__scale_of_uniqueness(workspace: Workspace) -> None:
     assert summary_of(dataset)["uniqueness_scale"] == summary_of(whole)["uniqueness_scale"]
 
 
+@pytest.mark.slow
 def test_partial_index__labels_of_added_rows(workspace: Workspace) -> None:
     """A label that contradicts those of the images around it is a mislabel, whether it was added or made so."""
     rng = np.random.default_rng(0)

@@ -19,6 +19,7 @@ def dataset(workspace: Workspace, folder: Path) -> Dataset:
     return prepared(workspace, "pets", folder)
 
 
+@pytest.mark.slow
 def test_description__is_kept(workspace: Workspace, dataset: Dataset) -> None:
     """A description survives a rename, a snapshot's restore, a check and the loss of the catalog."""
     assert dataset.info.description == ""
@@ -53,6 +54,7 @@ def test_update__is_all_or_nothing(workspace: Workspace, dataset: Dataset) -> No
     assert (dataset.name, dataset.info.description) == ("pets", "x" * 10_000)
 
 
+@pytest.mark.slow
 def test_record__of_folders_files_and_copies(workspace: Workspace, dataset: Dataset, folder: Path) -> None:
     """The source is the folder; a copy names the dataset that it was made of."""
     record = dataset.info
@@ -68,6 +70,7 @@ def test_record__of_folders_files_and_copies(workspace: Workspace, dataset: Data
     assert (table.source_type, table.source_dataset_id) == (SourceType.LOCAL, None)
 
 
+@pytest.mark.slow
 def test_record__of_uploads(workspace: Workspace) -> None:
     """A draft and what becomes of it are uploads, without a place of their own."""
     draft = workspace.create_draft("draft")
@@ -112,6 +115,7 @@ def test_text_searches__follow_labels_captions_and_encoders(workspace: Workspace
     assert dataset.enrich(ENCODE).text_searches().semantic
 
 
+@pytest.mark.slow
 def test_last_enrichment__of_source_and_copy(workspace: Workspace, dataset: Dataset) -> None:
     """The newest enrichment is that of the source and of the copy."""
     assert (dataset.last_enrichment, dataset.running_task) == (None, None)

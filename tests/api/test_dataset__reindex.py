@@ -53,6 +53,7 @@ def test_reindex__of_what_did_not_change(workspace: Workspace) -> None:
     assert dataset.explore(level=2) == clusters
 
 
+@pytest.mark.slow
 def test_reindex__what_joined_for_a_while_does_not_count(workspace: Workspace) -> None:
     """A cluster is known by its settled members: many that joined it and are taken elsewhere leave it its id."""
     turns = np.radians(np.repeat([0.0, 11.0, 20.0], [2, 5, 10]) + np.linspace(0, 0.1, 17))

@@ -54,6 +54,7 @@ def dataset(workspace: Workspace) -> Dataset:
     return prepared(workspace, "pets", labelled(0, "ababababaa"), thresholds=THRESHOLDS)
 
 
+@pytest.mark.slow
 def test_save_view__a_new_view_has_the_values_of_the_interface(dataset: Dataset) -> None:
     """Monitoring and alerts are on, nothing was evaluated, and the filters are those of the view."""
     saved = dataset.save_view(" Good a ", dataset.where(vql.labels("a")).sort_by("file_name", descending=True))
@@ -100,6 +101,7 @@ def test_saved_views__by_name_and_id(dataset: Dataset) -> None:
     assert repr(first) == "<framedex.SavedView 'strasse': 0 new results, alerts on>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["", "  ", "a\nb", 3, None, "x" * 256, "\udc80"])
 def test_save_view__bad_names(dataset: Dataset, wrong: Any) -> None:
     """A name that cannot be used is an error that says what a name is, and nothing is saved."""
@@ -213,6 +215,7 @@ def test_alerts__where_something_new_matches(dataset: Dataset) -> None:
         saved.set_alerting("yes")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_monitoring__can_be_off(workspace: Workspace, dataset: Dataset) -> None:
     """A view that is not monitored has no trend and no alerts, and is not evaluated."""
     saved = dataset.save_view("a")
@@ -226,6 +229,7 @@ def test_monitoring__can_be_off(workspace: Workspace, dataset: Dataset) -> None:
     assert saved.record.stats.n_images == -1
 
 
+@pytest.mark.slow
 def test_caption__words_and_order(dataset: Dataset) -> None:
     """A caption without an encoder of texts is searched by its words, in the view and in each batch."""
     saved = dataset.save_view("caption", dataset.where(vql.labels(["a", "b"])), caption="bbb")
@@ -408,6 +412,7 @@ def test_batches__are_additions_alone(tmp_path: Path) -> None:
         assert (counts_of(saved), counts_of(boxes)) == ({1: 1}, {1: 0})
 
 
+@pytest.mark.slow
 def test_copies__have_no_saved_views(workspace: Workspace, dataset: Dataset) -> None:
     """A clone has no views, and its additions are not those of its source; a deletion takes the views along."""
     saved = dataset.save_view("a")
@@ -423,6 +428,7 @@ def test_copies__have_no_saved_views(workspace: Workspace, dataset: Dataset) -> 
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
+@pytest.mark.slow
 def test_read_only__views_are_read_and_not_changed(tmp_path: Path, workspace: Workspace, dataset: Dataset) -> None:
     """A workspace that was opened for reading shows views, trends and alerts, and refuses changes."""
     dataset.save_view("a", dataset.where(vql.labels("a")))
@@ -467,6 +473,7 @@ COUNTED: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 def test_counts__in_one_pass_are_those_of_single_filters(workspace: Workspace, tmp_path: Path) -> None:
     """The counts of several conditions together are those of each alone, whatever parameters they have."""
     dataset = workspace.create_dataset("pets", labelled(0, "ababab"))

@@ -211,6 +211,7 @@ def test_similar__brought_embeddings(workspace: Workspace) -> None:
         dataset.search("red", by="meaning").count()
 
 
+@pytest.mark.slow
 def test_similar__diversity(workspace: Workspace) -> None:
     """With variety, copies of what came already come later."""
     dataset = workspace.create_dataset("d", embedded([[1, 0, 0], [1, 0.01, 0], [1, 0.02, 0], [0.7, 0, 0.7], [0, 0, 1]]))
@@ -245,6 +246,7 @@ def test_search__words(gallery: Gallery) -> None:
     assert set(found["relevance_score_type"].to_pylist()) == {"bm25"}
 
 
+@pytest.mark.slow
 def test_search__meaning(coloured: Dataset) -> None:
     """Texts find the images that show what they mean, whatever captions say."""
     assert set(names_of(coloured.search("red", 5, by="meaning"))) == {f"red-{number}.png" for number in range(5)}
@@ -252,6 +254,7 @@ def test_search__meaning(coloured: Dataset) -> None:
     assert set(names_of(coloured.search("green AND grass", by="words"))) == {"blue-3.png"}
 
 
+@pytest.mark.slow
 def test_search__both(coloured: Dataset) -> None:
     """Together, what words and meaning agree on comes first, and both have a say."""
     found = coloured.search("green", limit=None).to_arrow()
@@ -276,6 +279,7 @@ def test_search__bad_way(gallery: Gallery) -> None:
         gallery.dataset.search("fur", by="meaning").count()
 
 
+@pytest.mark.slow
 def test_where__text(gallery: Gallery, coloured: Dataset) -> None:
     """Full text and meaning are filters, too, and combine with others."""
     fts = [{"text": {"op": "fts", "value": "fur"}}]
@@ -330,6 +334,7 @@ def test_explore__caption(gallery: Gallery, coloured: Dataset) -> None:
     assert meant.clusters[0].relevance_score_type == "cosine_distance"
 
 
+@pytest.mark.slow
 def test_explore__search_in_the_filter(gallery: Gallery) -> None:
     """A search that all media of a filter were found by orders the clusters; one of several alternatives does not."""
     found = [{"text": {"op": "fts", "value": "street 05"}}]
@@ -352,6 +357,7 @@ def test_explore__labels(gallery: Gallery, form: Any) -> None:
     assert sum(cluster.n_images for cluster in page.clusters) == 4
 
 
+@pytest.mark.slow
 def test_explore__tags(workspace: Workspace, folder: Path) -> None:
     """Tags come by id or name, and as ``untagged``."""
     dataset = workspace.create_dataset("d", folder)

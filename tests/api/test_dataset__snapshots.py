@@ -64,6 +64,7 @@ def current(dataset: Dataset) -> list[str]:
     return [each.snapshot_id for each in dataset.snapshots() if each.is_current]
 
 
+@pytest.mark.slow
 def test_snapshot__made_when_first_indexed(dataset: Dataset) -> None:
     """The first index makes a snapshot with reason creation and the default name, which is current."""
     (first,) = dataset.snapshots()
@@ -126,6 +127,7 @@ def test_delete_snapshot__hides_it(dataset: Dataset) -> None:
     assert dataset.count() == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["nobody", "", "\udc80", 3, None])
 def test_snapshots__unknown(dataset: Dataset, wrong: Any) -> None:
     """An id that is none is an error that names it."""
@@ -134,6 +136,7 @@ def test_snapshots__unknown(dataset: Dataset, wrong: Any) -> None:
             use(wrong)
 
 
+@pytest.mark.slow
 def test_snapshot__of_another_dataset(workspace: Workspace, dataset: Dataset) -> None:
     """A snapshot belongs to its dataset; another one does not know it."""
     other = workspace.create_dataset("other", part(ROWS[:3]))
@@ -279,6 +282,7 @@ def test_clone__is_independent(workspace: Workspace, dataset: Dataset) -> None:
     assert state_of(clone) == same
 
 
+@pytest.mark.slow
 def test_clone__is_of_the_present_state(dataset: Dataset) -> None:
     """Without a name a clone has all that was changed since the last snapshot; with one it has nothing of it."""
     ids = dataset.where([]).media_ids()
@@ -295,6 +299,7 @@ def test_clone__is_of_the_present_state(dataset: Dataset) -> None:
     assert state_of(dataset) == before
 
 
+@pytest.mark.slow
 def test_clone__is_of_the_state_at_its_call(dataset: Dataset) -> None:
     """What is changed while a clone is made is not in it."""
     clone = dataset.clone(wait=False)
@@ -304,6 +309,7 @@ def test_clone__is_of_the_state_at_its_call(dataset: Dataset) -> None:
     assert (clone.count(), dataset.count()) == (40, 35)
 
 
+@pytest.mark.slow
 def test_restore__without_a_name(dataset: Dataset) -> None:
     """A restore names its snapshot; else the error lists the snapshots, and nothing changes."""
     kept = dataset.snapshot("before")
@@ -394,6 +400,7 @@ def test_snapshot__needs_ready(workspace: Workspace, dataset: Dataset, tmp_path:
             use()
 
 
+@pytest.mark.slow
 def test_snapshots__switched_off(tmp_path: Path) -> None:
     """If the settings forbid snapshots, not even the one of the creation is made."""
     settings = SETTINGS.model_copy(update={"dataset_snapshots_enabled": False})
@@ -419,6 +426,7 @@ def test_snapshots__in_a_workspace_that_is_read(workspace: Workspace, dataset: D
                 use()
 
 
+@pytest.mark.slow
 def test_rename__dataset(workspace: Workspace, dataset: Dataset) -> None:
     """A dataset gets another name, unless that is taken or cannot be one."""
     workspace.create_dataset("cats", part(ROWS[:2]))
@@ -434,6 +442,7 @@ def test_rename__dataset(workspace: Workspace, dataset: Dataset) -> None:
         dataset.rename("birds")
 
 
+@pytest.mark.slow
 def test_snapshot__that_is_not_there(workspace: Workspace, folder: Path) -> None:
     """The error about an unknown snapshot names those that are there."""
     dataset = workspace.create_dataset("d", folder)
@@ -444,6 +453,7 @@ def test_snapshot__that_is_not_there(workspace: Workspace, folder: Path) -> None
         assert f"{kept.snapshot_id} ('before')" in str(raised.value)
 
 
+@pytest.mark.slow
 def test_snapshot__of_a_dataset_that_was_deleted(workspace: Workspace, folder: Path) -> None:
     """Methods of a dataset that was deleted meanwhile raise that it does not exist."""
     dataset = workspace.create_dataset("d", folder)
@@ -469,6 +479,7 @@ def test_clone__that_fails_leaves_nothing(workspace: Workspace, folder: Path) ->
     assert workspace.tasks(task_type="SNAPSHOT_CLONE").tasks[0].status is TaskStatus.FAILED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["decisions", "fields"])
 @pytest.mark.parametrize("replaced", [False, True])
 def test_clone__names_a_missing_file(dataset: Dataset, workspace: Workspace, table: str, replaced: bool) -> None:

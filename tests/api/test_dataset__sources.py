@@ -90,6 +90,7 @@ def check_unchanged(dataset: Dataset) -> None:
 class TestRequest:
     """The arguments of additions."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "sources",
         [
@@ -107,6 +108,7 @@ class TestRequest:
         given = ", ".join(name for name in ("path", "files", "s3_uri", "archive") if name in sources) or "none"
         assert str(raised.value) == f"{ONE_SOURCE}, or path as the first argument; given: {given}"
 
+    @pytest.mark.slow
     def test_add_media__where_it_is_not_enabled(self, tmp_path: Path, folder: Path) -> None:
         """A setting forbids additions altogether."""
         settings = SETTINGS.model_copy(update={"add_media_enabled": False})
@@ -129,6 +131,7 @@ class TestRequest:
         with pytest.raises(InvalidInput, match="external_id is for assume_role"):
             pets.add_media(s3_uri="s3://bucket/x", external_id="ours")
 
+    @pytest.mark.slow
     def test_add_media__not_while_another_task_runs(self, pets: Dataset, tmp_path: Path) -> None:
         """If a task cannot start, nothing is uploaded."""
         gate = Gate()
@@ -183,6 +186,7 @@ class TestRequest:
 class TestFiles:
     """Single images, paths and contents."""
 
+    @pytest.mark.slow
     def test_path__of_one_image(self, workspace: Workspace, pets: Dataset, folder: Path, tmp_path: Path) -> None:
         """An image alone is added, below the root that its folder is in; a dataset can be made of one, too."""
         write(folder / "below" / "one.png", photo(7))
@@ -276,6 +280,7 @@ class TestFiles:
             np.testing.assert_array_equal(pets.read(ids_of(pets)[name]), photo(seed))
         assert pets.skipped == {"repeated names, of which the last one counts": 1}
 
+    @pytest.mark.slow
     def test_files__that_are_no_images(self, pets: Dataset) -> None:
         """A content that cannot be decoded becomes a corrupted row, whatever its name."""
         pets.add_media(files=[("a.png", b""), ("noext", b"text"), ("b", png(5))])
@@ -315,6 +320,7 @@ class TestFiles:
             pets.add_media(files=[("a.png", b"x"), closed])
         check_unchanged(pets)
 
+    @pytest.mark.slow
     def test_files__that_are_too_large(self, strict: Dataset) -> None:
         """A content above the limit refuses all; nothing stays."""
         with pytest.raises(InvalidInput, match=r"files\[1\] \('a\.png'\) has more than 1,000 bytes"):
@@ -333,6 +339,7 @@ class TestFiles:
 class TestUploaded:
     """Uploaded media go where their workspace goes."""
 
+    @pytest.mark.slow
     def test_uploads__in_a_moved_workspace(self, workspace: Workspace, pets: Dataset, tmp_path: Path) -> None:
         """A workspace that was moved has its uploads with it."""
         pets.add_media(files=[("a.png", png(1))])

@@ -142,6 +142,7 @@ def test_tag__selections(dataset: Dataset) -> None:
     assert tags_of(dataset) == [["b", "d"], ["a", "d", "f"], ["a", "c", "d", "f"], ["a", "d", "f"], ["d"], ["c", "d"]]
 
 
+@pytest.mark.slow
 def test_tag__of_unknown_media_changes_nothing(dataset: Dataset) -> None:
     """The first unknown id is named, and neither the tag is made nor anything tagged."""
     ids = all_ids(dataset)
@@ -155,6 +156,7 @@ def test_tag__of_unknown_media_changes_nothing(dataset: Dataset) -> None:
     assert "tags" not in stored_media(dataset).generation.tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", [None, 5, {"a": 1}, [5], [None], b"bytes"])
 def test_tag__of_what_is_no_selection(dataset: Dataset, selection: Any) -> None:
     """Anything else than a view or ids is refused, and says what would be right."""
@@ -162,6 +164,7 @@ def test_tag__of_what_is_no_selection(dataset: Dataset, selection: Any) -> None:
         dataset.tag(selection, "a")
 
 
+@pytest.mark.slow
 def test_tag__of_a_view_of_another_dataset(workspace: Workspace, dataset: Dataset) -> None:
     """A view selects media of its own dataset only."""
     other = workspace.create_dataset("other", grouped([2]))
@@ -182,6 +185,7 @@ def test_tag__names_that_cannot_be(dataset: Dataset, name: Any) -> None:
     assert dataset.tags() == [existing]
 
 
+@pytest.mark.slow
 def test_tag__record(dataset: Dataset) -> None:
     """A tag has an id that stays, who made it and when; it is found by id and by name."""
     made = dataset.create_tag("a")
@@ -208,6 +212,7 @@ def test_tag__messages_name_the_tags_that_there_are(dataset: Dataset) -> None:
         dataset.create_tag("a")
 
 
+@pytest.mark.slow
 def test_tag__twice_keeps_the_first_date(dataset: Dataset) -> None:
     """The date of a tag is when it was first put on, until it is taken off."""
     ids = all_ids(dataset)
@@ -222,6 +227,7 @@ def test_tag__twice_keeps_the_first_date(dataset: Dataset) -> None:
     assert columns_of(dataset, ["tagged_at"])["tagged_at"][1][0] > second[2][0]
 
 
+@pytest.mark.slow
 def test_tag__each_edit_is_one_generation_and_leaves_the_rest(dataset: Dataset) -> None:
     """Readers that hold a state keep it; embeddings and all else are as before."""
     before, seen = stored_media(dataset), dataset.to_arrow()
@@ -275,6 +281,7 @@ def test_tag__by_many_at_a_time(workspace: Workspace, dataset: Dataset) -> None:
     assert sorted((tag.name, tag.count) for tag in dataset.tags()) == [(f"tag {number}", 6) for number in range(4)]
 
 
+@pytest.mark.slow
 def test_tag__waits_for_no_task(workspace: Workspace, tmp_path: Path) -> None:
     """While a task works on the dataset nothing can be tagged, and the message says why."""
     gate = Gate()
@@ -300,6 +307,7 @@ def test_tag__in_a_workspace_that_is_read_only(workspace: Workspace, dataset: Da
             seen.delete_tag("a")
 
 
+@pytest.mark.slow
 def test_filter__tags_by_id_and_by_name(dataset: Dataset) -> None:
     """A filter names any of some tags, as the interface does by id; unknown ones find nothing."""
     ids = all_ids(dataset)
@@ -320,6 +328,7 @@ def test_filter__a_dataset_that_was_never_tagged(dataset: Dataset) -> None:
     assert tagged(dataset, "untagged") == list(range(6))
 
 
+@pytest.mark.slow
 def test_explore__shows_tags(dataset: Dataset) -> None:
     """Previews have the names of their tags, clusters the most frequent ones; None where there are none."""
     assert all(cluster.user_tags is None for cluster in dataset.explore().clusters)
@@ -337,6 +346,7 @@ def test_explore__shows_tags(dataset: Dataset) -> None:
     assert [cluster.user_tags for cluster in untagged] == [None, None]
 
 
+@pytest.mark.slow
 def test_export__has_tags_with_their_dates(dataset: Dataset, tmp_path: Path) -> None:
     """JSON has an item for each tag with the day it was put on, Parquet the names."""
     ids = all_ids(dataset)
@@ -355,6 +365,7 @@ def test_export__has_tags_with_their_dates(dataset: Dataset, tmp_path: Path) -> 
     assert pq.read_table(content)["tags"].to_pylist() == [["c"], ['a "b"', "c"], [], [], [], []]
 
 
+@pytest.mark.slow
 def test_tags__are_records(dataset: Dataset) -> None:
     """The list of tags is oldest first, whatever was renamed."""
     for name in ("b", "a", "c"):

@@ -177,6 +177,7 @@ def test_upload__a_dataset_made_of_it_is_like_others(workspace: Workspace, tmp_p
     assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_upload__videos_and_annotations(workspace: Workspace, tmp_path: Path) -> None:
     """Videos become frames, and annotation files give labels and boxes; the last one of a name counts."""
     dataset, transaction = drafted(workspace, 1, 2)
@@ -196,6 +197,7 @@ def test_upload__videos_and_annotations(workspace: Workspace, tmp_path: Path) ->
     assert sum(dataset.skipped.values()) == 1
 
 
+@pytest.mark.slow
 def test_upload__broken_annotations_are_a_problem(workspace: Workspace) -> None:
     """A malformed annotation file is named among the problems; the images are there."""
     dataset, transaction = drafted(workspace, 1)
@@ -498,6 +500,7 @@ def test_retry__of_an_addition(workspace: Workspace, folder: Path, uses: Uses) -
     assert (state_of(transaction), dataset.count()) == (UploadState.DONE, 7)
 
 
+@pytest.mark.slow
 def test_retry__with_an_encoder_of_this_process(workspace: Workspace) -> None:
     """A creation with an encoder object is retried by its process only; its files stay through vacuum as long."""
     encoder = Faulty()
@@ -517,6 +520,7 @@ def test_retry__with_an_encoder_of_this_process(workspace: Workspace) -> None:
     assert (paths_of(dataset), lists_of(workspace, dataset)) == (["1.png", "2.png"], [])
 
 
+@pytest.mark.slow
 def test_process__interrupted_after_the_start(
     workspace: Workspace, uses: Uses, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_expiry__of_a_failed_creation(
     assert paths_of(dataset) == ["3.png"]
 
 
+@pytest.mark.slow
 def test_expiry__does_not_touch_what_is_retried_in_time(
     workspace: Workspace, clock: Clock, failed: tuple[Dataset, UploadTransaction]
 ) -> None:

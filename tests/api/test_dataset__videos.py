@@ -74,6 +74,7 @@ def frames_of(dataset: Dataset, name: str) -> list[int]:
 class TestIngestion:
     """From files to rows."""
 
+    @pytest.mark.slow
     def test_rows__by_file_and_then_by_frame(self, dataset: Dataset) -> None:
         """Frames stand where their video does, each with its number and time."""
         found = [tuple(row[name] for name in SHOWN) for row in rows(dataset)]
@@ -109,6 +110,7 @@ class TestIngestion:
         assert (other["container"], other["codec"]) == ("avi", "mjpg")
         assert clip["size_bytes"] == (films / "clip.mp4").stat().st_size
 
+    @pytest.mark.slow
     def test_rate__holds_for_what_is_added(self, workspace: Workspace, films: Path, tmp_path: Path) -> None:
         """The rate that a dataset was made with is that of additions, too."""
         dataset = workspace.create_dataset("films", films / "clip.mp4", "gist", frames_per_second=2)
@@ -117,6 +119,7 @@ class TestIngestion:
         assert frames_of(dataset, "later.mp4") == [0, 5, 10, 15]
         assert dataset.embedding_config.frames_per_second == 2
 
+    @pytest.mark.slow
     def test_scenes__are_kept_on_request(self, workspace: Workspace, tmp_path: Path) -> None:
         """With scene changes the first frame of a scene is media."""
         scenes = [frame for seed in (1, 2) for frame in numbered(25, seed=seed)]
@@ -170,6 +173,7 @@ class TestDamage:
         path.write_bytes(content[: len(content) // 2] + bytes(3000) + content[len(content) // 2 + 3000 :])
         return workspace.create_dataset("films", path.parent, "gist", frames_per_second=FPS)
 
+    @pytest.mark.slow
     def test_issue__names_frames_and_seconds(self, holed: Dataset) -> None:
         """The issue says which frames are lost, and those that are kept after the hole are there."""
         error, of_video = damaged_video(holed)
@@ -196,6 +200,7 @@ class TestDamage:
         assert not holed.issues("corrupted").to_pylist()
         assert holed.count() == len(frames_of(holed, "clip.mp4")) > 30
 
+    @pytest.mark.slow
     def test_repair__takes_the_issue_away(self, holed: Dataset, tmp_path: Path) -> None:
         """Once the file is whole, its frames are all there, and the row of its damage is gone."""
         (tmp_path / "in" / "clip.mp4").write_bytes(made_video(LONG))
@@ -203,6 +208,7 @@ class TestDamage:
         assert not holed.issues("corrupted").to_pylist()
         assert (holed.count(), frames_of(holed, "clip.mp4")) == (LONG_COUNT, list(range(LONG_COUNT)))
 
+    @pytest.mark.slow
     def test_clone__has_the_issue(self, holed: Dataset, tmp_path: Path) -> None:
         """A clone has the row; the same folder adds nothing to it; a removal is undone with it."""
         holed.snapshot("whole")
@@ -219,6 +225,7 @@ class TestDamage:
 class TestAddition:
     """Videos that come later."""
 
+    @pytest.mark.slow
     def test_again__adds_nothing(self, dataset: Dataset, films: Path) -> None:
         """The same videos are there already."""
         before = dataset.to_arrow()
@@ -274,6 +281,7 @@ class TestAddition:
         for row in rows(dataset, media={"op": "is", "value": "video_frame"}):
             assert dataset.read(row["media_id"]).shape == (120, 160, 3)
 
+    @pytest.mark.slow
     def test_list__names_videos(self, workspace: Workspace, films: Path) -> None:
         """A list of paths may name videos beside images."""
         (films / "list.txt").write_text("clip.mp4\n0.png\n")
@@ -402,6 +410,7 @@ class TestReading:
         images = [shown for c in clusters for shown in c.previews if shown.type == "IMAGE"]
         assert {(each.video_uri, each.frame_timestamp) for each in images} == {(None, None)}
 
+    @pytest.mark.slow
     def test_explore__videos(self, dataset: Dataset) -> None:
         """Videos are clusters of their frames, the longest first."""
         page = dataset.explore(entity_type="VIDEOS")
@@ -418,6 +427,7 @@ class TestReading:
         found = dataset.explore("VIDEOS", vql=[{"file_name": {"op": "is", "value": "other.avi"}}]).clusters
         assert [cluster.cluster_id for cluster in found] == [second.cluster_id]
 
+    @pytest.mark.slow
     def test_explore__videos_where_there_are_none(self, workspace: Workspace, folder: Path) -> None:
         """A dataset of images has no clusters of videos."""
         dataset = workspace.create_dataset("pets", folder, "gist")
@@ -440,6 +450,7 @@ class TestReading:
 class TestExport:
     """Frames in exports."""
 
+    @pytest.mark.slow
     def test_json__with_images(self, dataset: Dataset, tmp_path: Path) -> None:
         """An item says which frame of which video it is, and its image is that frame."""
         dataset.export(tmp_path / "out.zip", include_images=True)
@@ -457,6 +468,7 @@ class TestExport:
         assert np.abs(shown(jpeg) - dataset.read(item["media_id"])).mean() < 4
         assert {each["media_type"] for each in items} == {"image", "video_frame"}
 
+    @pytest.mark.slow
     def test_parquet__columns(self, dataset: Dataset, tmp_path: Path) -> None:
         """The table says the same."""
         dataset.export(tmp_path / "out.zip", "parquet")
@@ -559,6 +571,7 @@ class TestDuplicates:
         """A dataset of images has no groups of videos."""
         assert workspace.create_dataset("pets", folder, "gist").duplicates(entity_type="VIDEOS") == []
 
+    @pytest.mark.slow
     def test_export__of_videos_alone(self, dataset: Dataset, tmp_path: Path) -> None:
         """An export can be of what is of videos."""
         assert dataset.export(tmp_path / "out.zip", entity_type="VIDEOS").total_media_items == 6

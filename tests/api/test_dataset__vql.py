@@ -97,6 +97,7 @@ def test_where__each_key(edited: Gallery, element: dict[str, Any], names: set[st
     assert set(edited.names(dataset.where(json.dumps([{"not": element}])).media_ids())) == ALL - names
 
 
+@pytest.mark.slow
 def test_where__size_of_the_file(edited: Gallery) -> None:
     """Files are compared by the bytes that they have on the disk."""
     for op, holds in (("lt", operator.lt), ("ge", operator.ge)):
@@ -158,6 +159,7 @@ def test_date_added__of_changed_files(workspace: Workspace, folder: Path) -> Non
     assert dataset.where(vql.date_added("ge", datetime.fromisoformat(times["1"]))).media_ids() == ids
 
 
+@pytest.mark.slow
 def test_where__expressions(edited: Gallery) -> None:
     """An expression goes wherever a filter goes."""
     dataset = edited.dataset
@@ -179,6 +181,7 @@ def test_where__field_that_is_not_there(edited: Gallery) -> None:
         view.count()
 
 
+@pytest.mark.slow
 def test_where__too_many_views_of_views(edited: Gallery) -> None:
     """The combined filter of nested views has the same limits as a single filter."""
     half = edited.dataset.where([{"batch": {"op": "is", "value": 0}}] * 6000)

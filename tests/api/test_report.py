@@ -34,6 +34,7 @@ def images_in(html: str) -> list[bytes]:
     return [base64.b64decode(data) for data in re.findall(r"data:image/jpeg;base64,([^'\"]+)", html)]
 
 
+@pytest.mark.slow
 def test_shown__is_self_contained(shown: str, gallery: Gallery) -> None:
     """Nothing is fetched from elsewhere: no addresses, no paths, no scripts; each image is in the page."""
     outline = Outline(shown)
@@ -47,6 +48,7 @@ def test_shown__is_self_contained(shown: str, gallery: Gallery) -> None:
     assert str(gallery.folder) not in shown
 
 
+@pytest.mark.slow
 def test_shown__images_are_small(shown: str) -> None:
     """Each image is a JPEG of less than 30 KB."""
     assert all(data[:2] == b"\xff\xd8" and len(data) < 30_000 for data in images_in(shown))
@@ -62,6 +64,7 @@ def test_shown__images_of_noise_are_small(workspace: Workspace, tmp_path: Path) 
         assert 0 < max(map(len, images_in(html))) < 30_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["<script>alert(1)", "a'b\"c", "x & y", "<img src=x onerror=y>"])
 def test_shown__names_are_text(workspace: Workspace, tmp_path: Path, name: str) -> None:
     """Names of datasets, files and labels are shown as text, whatever they hold."""
@@ -91,6 +94,7 @@ def test_dataset__shows_numbers_and_images(gallery: Gallery) -> None:
     assert html.count("<figure") == 24
 
 
+@pytest.mark.slow
 def test_dataset__without_content(workspace: Workspace, folder: Path) -> None:
     """A dataset that is being made shows that."""
     gate = Gate()
@@ -104,6 +108,7 @@ def test_dataset__without_content(workspace: Workspace, folder: Path) -> None:
     dataset.task.wait(60)
 
 
+@pytest.mark.slow
 def test_page__shows_the_largest_clusters(workspace: Workspace) -> None:
     """A page shows its first twelve clusters, and says how many more there are; nothing breaks without files."""
     html = workspace.create_dataset("d", grouped([3] * 20)).explore()._repr_html_()
@@ -112,6 +117,7 @@ def test_page__shows_the_largest_clusters(workspace: Workspace) -> None:
     assert html.count("cannot be shown") == 36
 
 
+@pytest.mark.slow
 def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
     """The report has each issue with its worst images, the groups of duplicates and the clusters."""
     path = gallery.dataset.report(tmp_path / "report.html", level=2, extra="<p>by hand</p>")
@@ -131,6 +137,7 @@ def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
     assert html.count("cannot be shown") >= len(BROKEN)
 
 
+@pytest.mark.slow
 def test_report__contents(gallery: Gallery, tmp_path: Path) -> None:
     """The contents lead to each section; damaged files and copies come before dark images and those without colours."""
     outline = Outline(gallery.dataset.report(tmp_path / "report.html").read_text("utf-8"))
@@ -159,6 +166,7 @@ def test_report__boxes_on_images(workspace: Workspace, tmp_path: Path) -> None:
     assert f"Objects: {len(first)}" in outline.texts
 
 
+@pytest.mark.slow
 def test_report__worst_first(gallery: Gallery, tmp_path: Path) -> None:
     """Images of an issue come in the order of the table, with their values."""
     texts = Outline(gallery.dataset.report(tmp_path / "report.html").read_text("utf-8")).texts
@@ -196,12 +204,14 @@ def test_duplicates__shows_the_largest_groups(workspace: Workspace) -> None:
     assert "no duplicates found" in dataset.duplicates(exact=True)._repr_html_()
 
 
+@pytest.mark.slow
 def test_report__of_nothing_found(workspace: Workspace, tmp_path: Path) -> None:
     """A dataset without faults has a report that says so."""
     dataset = workspace.create_dataset("d", embedded([[1, 0], [0, 1]]))
     assert "none found" in dataset.report(tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [-1, 5])
 def test_report__unusable_level(gallery: Gallery, tmp_path: Path, level: int) -> None:
     """A level that does not exist is refused, and nothing is written."""
@@ -210,6 +220,7 @@ def test_report__unusable_level(gallery: Gallery, tmp_path: Path, level: int) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_report__replaces_an_older_one(gallery: Gallery, tmp_path: Path) -> None:
     """A report takes the place of an older one, given as text or as a path."""
     (tmp_path / "report.html").write_text("old")

@@ -160,6 +160,7 @@ def test_to_pandas__is_the_table(gallery: Gallery) -> None:
     assert gallery.dataset.where([{"labels": {"op": "is", "value": "fur"}}]).to_pandas(["width"]).shape == (4, 1)
 
 
+@pytest.mark.slow
 def test_to_arrow__nothing_left(gallery: Gallery) -> None:
     """A view without media has the same columns and no rows."""
     view = gallery.dataset.where([{"any": []}])
@@ -188,6 +189,7 @@ def test_where__leaves_the_view_as_it_was(gallery: Gallery) -> None:
     assert gallery.names(view.media_ids()) == FURRY
 
 
+@pytest.mark.slow
 def test_where__is_lazy_and_sees_the_present(workspace: Workspace) -> None:
     """A filter is checked when it is made; the media are looked up when they are asked for."""
     dataset = workspace.create_dataset("d", embedded([[1, 0]], label=["x"]))
@@ -231,6 +233,7 @@ def test_to_arrow__large(workspace: Workspace) -> None:
     assert {tuple(labels) for labels in odd["labels"].to_pylist()} == {("odd",)}
 
 
+@pytest.mark.slow
 def test_to_arrow__paths_of_uris(workspace: Workspace, tmp_path: Path) -> None:
     """The path of a media item is where its file is; of one that is elsewhere, its uri."""
     uris = ["a/b.jpg", "/abs/c.jpg", "file:///with%20space/d.jpg", "s3://bucket/key/e.jpg"]

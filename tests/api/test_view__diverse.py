@@ -29,6 +29,7 @@ def closest(dataset: Dataset, chosen: DiverseView) -> tuple[np.ndarray, np.ndarr
     return similarity.argmax(axis=1), similarity.max(axis=1)
 
 
+@pytest.mark.slow
 def test_diverse__covers_the_view(dataset: Dataset) -> None:
     """The rows are some of the view; what each covers, and how well, is that of all pairs."""
     chosen = dataset.view.diverse(8)
@@ -95,6 +96,7 @@ def test_diverse__seed(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> Non
     assert first.n_covered == second.n_covered == 60
 
 
+@pytest.mark.slow
 def test_diverse__sample_with_few_embeddings(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a sample has too few rows with an embedding, all are read."""
     monkeypatch.setattr("framedex.browse.diverse_rows.sample_size", lambda count: 5)
@@ -102,6 +104,7 @@ def test_diverse__sample_with_few_embeddings(workspace: Workspace, monkeypatch: 
     assert len(dataset.view.diverse(8)) == 8
 
 
+@pytest.mark.slow
 def test_diverse__stays_while_the_dataset_changes(dataset: Dataset) -> None:
     """A deleted row leaves the choice; its coverage stays that of the time when it was chosen."""
     chosen = dataset.view.diverse(5)
@@ -122,6 +125,7 @@ def test_diverse__of_objects(workspace: Workspace, tmp_path: Path) -> None:
     assert chosen.n_covered + chosen.n_without_embedding == len(dataset.objects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "seed"), [(-1, 0), (1.5, 0), (True, 0), (10_001, 0), ("5", 0), (5, -1), (5, 0.5)])
 def test_diverse__bad_numbers(dataset: Dataset, n: Any, seed: Any) -> None:
     """Numbers are integers within their limits."""

@@ -94,6 +94,7 @@ def test_ids__are_a_sequence(gallery: Gallery) -> None:
     assert Ids(pa.array([], pa.string())) == []
 
 
+@pytest.mark.slow
 def test_sort_by__reads_the_present(workspace: Workspace) -> None:
     """A sorted view that was read before an edit is sorted by the new values after it."""
     dataset = workspace.create_dataset("d", grouped([1] * 5))
@@ -106,6 +107,7 @@ def test_sort_by__reads_the_present(workspace: Workspace) -> None:
     assert view[0:1].ids == [ids[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [0, 2**20, 2**29])
 def test_sort_by__with_any_memory(tmp_path: Path, cached: int) -> None:
     """The rows are the same whether columns and row ids fit in the cache or not."""
@@ -182,6 +184,7 @@ def test_select__of_many(workspace: Workspace) -> None:
     assert view.ids == ids[:2:-1]
 
 
+@pytest.mark.slow
 def test_sample__is_the_same_everywhere(tmp_path: Path) -> None:
     """A seed selects the same files in another workspace; another seed selects others."""
     table = grouped([1] * 60)
@@ -205,6 +208,7 @@ def test_entity_type__of_ordered_views(gallery: Gallery) -> None:
     assert sum(cluster.n_images for cluster in view.limit(3).explore().clusters) == 3
 
 
+@pytest.mark.slow
 def test_views__show_their_rows_alone(gallery: Gallery) -> None:
     """Issues, histograms, duplicates and exports of a limited view are those of its rows."""
     view = gallery.dataset.view
@@ -262,6 +266,7 @@ def test_keep__of_pages_of_a_large_table(
     assert all(number is not None and number <= 2 for number in asked)
 
 
+@pytest.mark.slow
 def test_flags__are_those_of_the_issues(gallery: Gallery) -> None:
     """A flag is true where the table of issues has a row."""
     table = gallery.dataset.to_arrow()
@@ -272,6 +277,7 @@ def test_flags__are_those_of_the_issues(gallery: Gallery) -> None:
             assert row[name] == ((name[3:-6], row["media_id"]) in flagged), name
 
 
+@pytest.mark.slow
 def test_to_arrow__has_custom_fields(workspace: Workspace) -> None:
     """Custom fields are columns by default; new ones cannot take the names of columns."""
     dataset = workspace.create_dataset("d", grouped([1] * 3))

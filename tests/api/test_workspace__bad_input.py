@@ -56,6 +56,7 @@ def test_create_dataset__unusable_name(workspace: Workspace, folder: Path, name:
     assert_nothing_left(workspace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x" * 255, 'it\'s "quoted" & <b>', "猫と犬", "a;b?c=d#e%20", "..", "' OR 1=1 --"])
 def test_create_dataset__odd_name(workspace: Workspace, folder: Path, name: str) -> None:
     """A name may hold what is no slash and no control character."""
@@ -161,6 +162,7 @@ def test_create_dataset__unusable_embeddings(
     assert_nothing_left(workspace)
 
 
+@pytest.mark.slow
 def test_create_dataset__zero_vectors(workspace: Workspace) -> None:
     """An embedding of zeros has no direction: the row is kept, with the reason, and has no part in any cluster."""
     dataset = workspace.create_dataset("d", embedded([[1, 0], [0, 0], None, [1, 0]]))
@@ -172,6 +174,7 @@ def test_create_dataset__zero_vectors(workspace: Workspace) -> None:
     assert len(dataset.embeddings()[0]) == 2
 
 
+@pytest.mark.slow
 def test_create_dataset__failure_on_the_way(workspace: Workspace, folder: Path) -> None:
     """A fault of the encoder is a TaskFailed that carries it; the name is free again and the task tells why."""
     with pytest.raises(TaskFailed, match="the encoder is out of order"):
@@ -262,6 +265,7 @@ def test_create_dataset__extreme_sizes(workspace: Workspace, tmp_path: Path) -> 
     dataset.report(tmp_path / "report.html")
 
 
+@pytest.mark.slow
 def test_create_dataset__name_of_a_failed_one(workspace: Workspace, folder: Path) -> None:
     """The name of a dataset whose creation failed is taken, which says how to get rid of it."""
     task = workspace.create_dataset("d", folder, Faulty(), wait=False).task
@@ -335,6 +339,7 @@ def test_report__text_that_is_no_unicode(workspace: Workspace, folder: Path, tmp
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("media_id", ["\ud800", "x", 3])
 def test_field_values__of_no_id(workspace: Workspace, folder: Path, media_id: Any) -> None:
     """A value without the form of an id is that of no media item."""

@@ -41,6 +41,7 @@ def test_create_dataset__record(gallery: Gallery) -> None:
     assert info.created_at.utcoffset() is not None
 
 
+@pytest.mark.slow
 def test_create_dataset__string_and_path(workspace: Workspace, folder: Path) -> None:
     """A source may be given as text or as a Path."""
     assert (
@@ -63,6 +64,7 @@ def parquet_list(where: Path, paths: list[Path]) -> Path:
     return where / "list.parquet"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write_list", [text_list, csv_list, parquet_list])
 def test_create_dataset__list(
     workspace: Workspace, folder: Path, tmp_path: Path, write_list: Callable[[Path, list[Path]], Path]
@@ -73,6 +75,7 @@ def test_create_dataset__list(
     assert dataset.to_arrow(["file_path"])["file_path"].to_pylist() == list(map(str, paths))
 
 
+@pytest.mark.slow
 def test_create_dataset__list_with_missing_paths(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A path of a list that leads nowhere becomes an unreadable media item with the reason, and the others are kept."""
     source = text_list(tmp_path, [folder / "000.png", folder / "gone.png", folder / "001.png"])
@@ -84,12 +87,14 @@ def test_create_dataset__list_with_missing_paths(workspace: Workspace, folder: P
     assert "No such file" in dataset.issues("unreadable")["reason"][0].as_py()
 
 
+@pytest.mark.slow
 def test_create_dataset__list_of_missing_paths_only(workspace: Workspace, tmp_path: Path) -> None:
     """A list of which no path leads anywhere is a dataset of unreadable media: nothing is hidden."""
     dataset = workspace.create_dataset("listed", text_list(tmp_path, [tmp_path / "a.png", tmp_path / "b.png"]))
     assert [(cluster.n_images, cluster.formed_by) for cluster in dataset.explore().clusters] == [(2, "CORRUPTED")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["arrow", "parquet", "pandas", "dict"])
 def test_create_dataset__embeddings(workspace: Workspace, tmp_path: Path, kind: str) -> None:
     """A table brings its own embeddings, sizes, captions and labels, in whatever form it comes."""
@@ -145,6 +150,7 @@ def test_create_dataset__annotations(gallery: Gallery) -> None:
     assert rows["bad/grey.png"]["labels"] == []
 
 
+@pytest.mark.slow
 def test_create_dataset__coco(workspace: Workspace, folder: Path) -> None:
     """COCO annotations give labels and captions; those of files that are not there are counted."""
     content = {
@@ -163,6 +169,7 @@ def test_create_dataset__coco(workspace: Workspace, folder: Path) -> None:
     assert dataset.skipped["annotations without an image"] == 1
 
 
+@pytest.mark.slow
 def test_create_dataset__unusable_annotations(workspace: Workspace, folder: Path) -> None:
     """Annotations that cannot be understood are problems of the dataset, which name the file."""
     (folder / "annotations.json").write_text("{")
@@ -224,6 +231,7 @@ def test_create_dataset__unusable_thresholds(workspace: Workspace, thresholds: A
     assert workspace.datasets() == []
 
 
+@pytest.mark.slow
 def test_create_dataset__not_waiting(workspace: Workspace, folder: Path) -> None:
     """With wait=False the dataset is there at once, indexing, and its task leads to READY."""
     dataset = workspace.create_dataset("later", folder, wait=False)
@@ -234,6 +242,7 @@ def test_create_dataset__not_waiting(workspace: Workspace, folder: Path) -> None
     assert dataset.count() == 6
 
 
+@pytest.mark.slow
 def test_create_dataset__name_taken(workspace: Workspace, folder: Path) -> None:
     """A name belongs to one dataset; the second one changes nothing of the first."""
     first = workspace.create_dataset("pets", folder)
@@ -251,6 +260,7 @@ def test_create_dataset__without_changing_the_source(workspace: Workspace, folde
     assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_dataset__by_name_and_id(workspace: Workspace, folder: Path) -> None:
     """A dataset is found by its name or its id; what is not there is named in the error, with what is."""
     made = workspace.create_dataset("pets", folder)
@@ -259,6 +269,7 @@ def test_dataset__by_name_and_id(workspace: Workspace, folder: Path) -> None:
         workspace.dataset("cats")
 
 
+@pytest.mark.slow
 def test_datasets__newest_first(workspace: Workspace) -> None:
     """Datasets are listed from the newest to the oldest."""
     for name in ("a", "c", "b"):
@@ -266,6 +277,7 @@ def test_datasets__newest_first(workspace: Workspace) -> None:
     assert [info.display_name for info in workspace.datasets()] == ["b", "c", "a"]
 
 
+@pytest.mark.slow
 def test_delete_dataset__leaves_nothing(workspace: Workspace, folder: Path) -> None:
     """After a deletion the name is free and no file of the dataset is left; the task's record stays."""
     dataset = workspace.create_dataset("pets", folder)
@@ -279,6 +291,7 @@ def test_delete_dataset__leaves_nothing(workspace: Workspace, folder: Path) -> N
     assert workspace.create_dataset("pets", folder).count() == 6
 
 
+@pytest.mark.slow
 def test_delete_dataset__switched_off(tmp_path: Path, folder: Path) -> None:
     """If the settings forbid deletions, a failed creation still leaves nothing."""
     settings = SETTINGS.model_copy(update={"delete_dataset_enabled": False})
@@ -305,6 +318,7 @@ def test_repr__says_what_it_is(workspace: Workspace, folder: Path) -> None:
     assert "6 media" in repr(dataset.where([]))
 
 
+@pytest.mark.slow
 def test_create_dataset__reads_each_image_once(workspace: Workspace, folder: Path) -> None:
     """A dataset is made of what the files were: changing them later changes nothing but what is read anew."""
     dataset = workspace.create_dataset("d", folder)

@@ -36,6 +36,7 @@ def files_of(folder: Path) -> int:
     return sum({status.st_ino: status.st_size for status in found}.values())
 
 
+@pytest.mark.slow
 def test_disk_usage__of_a_fresh_dataset(workspace: Workspace, dataset: Dataset) -> None:
     """Embeddings, index and other columns take what they take; there is hardly anything else."""
     usage = workspace.disk_usage()

@@ -61,6 +61,7 @@ class Broken(AbstractContextManager[None]):
         raise BrokenPipeError
 
 
+@pytest.mark.slow
 def test_create__what_was_committed_stays(workspace: Workspace, tmp_path: Path) -> None:
     """An error after the commit, as from a broken progress bar, does not take the dataset away."""
     write(tmp_path / "images" / "a.png", photo(0))

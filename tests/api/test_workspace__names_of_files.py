@@ -42,6 +42,7 @@ def odd(workspace: Workspace, tmp_path: Path) -> Dataset:
     return workspace.create_dataset("odd", root, "gist")
 
 
+@pytest.mark.slow
 def test_names__all_are_found(odd: Dataset) -> None:
     """Each file is a media item of its own without a fault."""
     assert odd.count() == len(set(odd.where([]).media_ids())) == len(NAMES)
@@ -77,6 +78,7 @@ def test_names__are_text_in_tables(odd: Dataset) -> None:
     assert len(table) == len(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_names__export(odd: Dataset, tmp_path: Path, format_: str) -> None:
     """An export holds each image under the name that the metadata gives it."""

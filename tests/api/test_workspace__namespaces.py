@@ -41,6 +41,7 @@ def test_namespaces__hold_the_same_name_each(workspace: Workspace) -> None:
         assert str(caught.value) == "no dataset 'secret'; there are: 'pets'"
 
 
+@pytest.mark.slow
 def test_namespaces__ids_are_found_everywhere(workspace: Workspace) -> None:
     """A dataset is found by its id in any namespace, and can be renamed and deleted there."""
     left = workspace.in_namespace("left")
@@ -69,6 +70,7 @@ def test_namespaces__copies_stay_in_that_of_the_source(workspace: Workspace, fol
     assert left.dataset("pets").id == dataset.id
 
 
+@pytest.mark.slow
 def test_namespaces__an_enriched_copy(workspace: Workspace, tmp_path: Path) -> None:
     """An enriched copy is in the namespace of its source, and names the user who asked for it."""
     register_models(workspace, Hues())
@@ -101,6 +103,7 @@ def test_namespaces__survive_the_catalog(tmp_path: Path) -> None:
         assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_namespaces__check_by_name(workspace: Workspace) -> None:
     """A handle checks the dataset of its namespace by name."""
     workspace.in_namespace("a").create_dataset("pets", embedded([[1, 0]]))
@@ -129,6 +132,7 @@ def test_in_namespace__refuses_names_that_cannot_be_used(workspace: Workspace, n
         workspace.in_namespace(name)
 
 
+@pytest.mark.slow
 def test_namespaces__the_database_keeps_names_unique(workspace: Workspace) -> None:
     """Two rows with one name and namespace are refused by the catalog itself."""
     workspace.create_dataset("pets", embedded([[1, 0]]))

@@ -24,6 +24,7 @@ def test_open__creates(tmp_path: Path) -> None:
         assert (path / "framedex.toml").read_text() == "format_version = 1\n"
 
 
+@pytest.mark.slow
 def test_open__again(tmp_path: Path) -> None:
     """Datasets exist when the workspace is opened again, also after it was moved."""
     with Workspace(tmp_path / "first") as workspace:
@@ -141,6 +142,7 @@ def test_read_only__reads_and_changes_nothing(gallery: Gallery, tmp_path: Path) 
     assert state(tmp_path / "ws") == before
 
 
+@pytest.mark.slow
 def test_read_only__export_into_nothing(gallery: Gallery, tmp_path: Path) -> None:
     """An error for a file that cannot be written has its path."""
     with pytest.raises(InvalidInput, match="gone"):

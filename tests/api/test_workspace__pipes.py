@@ -89,6 +89,7 @@ def test_pipe__given_by_its_path(workspace: Workspace, tmp_path: Path) -> None:
     assert "not a regular file" in str(unreadable)
 
 
+@pytest.mark.slow
 def test_pipe__as_the_list_of_models(workspace: Workspace, tmp_path: Path) -> None:
     """A list of models that is a pipe is refused by its name."""
     dataset = workspace.create_dataset("pets", fill(tmp_path / "images", 3))
@@ -114,6 +115,7 @@ def test_long_line_of_a_list(workspace: Workspace, tmp_path: Path) -> None:
     assert "list.txt, line 2: each line must be the path of a file" in str(raised)
 
 
+@pytest.mark.slow
 def test_pipe__in_the_cache_of_thumbnails(workspace: Workspace, tmp_path: Path) -> None:
     """A thumbnail is made again where the cache has a pipe in its place."""
     dataset = workspace.create_dataset("pets", fill(tmp_path / "images", 3))

@@ -171,6 +171,7 @@ def test_roots__later_reads(workspace: Workspace, tmp_path: Path, root: Path) ->
         dataset.similar(str(tmp_path / "outside" / "missing.png")).media_ids()
 
 
+@pytest.mark.slow
 def test_roots__videos(workspace: Workspace, tmp_path: Path, root: Path) -> None:
     """Videos are opened in allowed folders only, at ingestion and for their frames."""
     secret = write_video(tmp_path / "outside" / "secret.mp4", numbered(20))
@@ -351,6 +352,7 @@ def test_settings__of_roots_and_buckets__other_types(name: str, value: Any) -> N
         Settings.model_validate({name: value})
 
 
+@pytest.mark.slow
 def test_roots__without_any_setting(tmp_path: Path, root: Path) -> None:
     """Without the setting a library's own user reads anything, links included."""
     (root / "out.png").symlink_to(first_of(tmp_path / "outside"))

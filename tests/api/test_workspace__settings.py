@@ -21,6 +21,7 @@ def _log_level_as_before() -> Iterator[None]:
     logging.getLogger("framedex").setLevel(level)
 
 
+@pytest.mark.slow
 def test_change_settings__deletion_obeys(workspace: Workspace) -> None:
     """A dataset is not deleted while that is switched off, through whichever handle."""
     workspace.create_dataset("pets", embedded([[1, 0]]))
@@ -93,6 +94,7 @@ def test_change_settings__refuses(workspace: Workspace, values: dict[str, Any], 
     assert workspace.settings == SETTINGS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "FRAMEDEX_"])
 @pytest.mark.parametrize("name", CHANGEABLE)
 def test_settings__names_of_the_interface(environment: Environment, tmp_path: Path, prefix: str, name: str) -> None:

@@ -176,6 +176,7 @@ def test_close__tells_who_waits(tmp_path: Path, folder: Path) -> None:
             again.task(record.task_id).wait(60)
 
 
+@pytest.mark.slow
 def test_close__exports_end_with_the_reason(tmp_path: Path) -> None:
     """An export cannot continue; its record has the reason of the stop."""
     workspace = Workspace(tmp_path / "ws", settings=SETTINGS)
@@ -203,6 +204,7 @@ def test_close__refuses_a_reason_that_says_nothing(workspace: Workspace, reason:
     assert workspace.create_dataset("pets", embedded([[1, 0]])).count() == 1
 
 
+@pytest.mark.slow
 def test_interrupted_tasks__only_the_last_of_existing_datasets(workspace: Workspace) -> None:
     """What a later task followed, or what was deleted, is not run again."""
     first, second = (workspace.create_dataset(name, embedded([[1, 0], [0, 1]])) for name in ("first", "second"))

@@ -51,6 +51,7 @@ def test_tasks__pages_make_the_whole(busy: Workspace) -> None:
         assert [hour for page in pages for hour in hours(page)] == [*range(23, -1, -1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["status", "task_type", "dataset_name", "dataset_id", "created_by", "start_time"])
 def test_tasks__sorted(busy: Workspace, column: str) -> None:
     """They can be sorted by each field, either way, and pages of equal values have no gaps."""
@@ -63,6 +64,7 @@ def test_tasks__sorted(busy: Workspace, column: str) -> None:
     assert [task for page in parts for task in page.tasks] == ascending.tasks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -51,6 +51,7 @@ def test_acting_as__names_the_user_in_all_records(workspace: Workspace, folder: 
     assert creators(workspace, "exports") == [BOB, ANN, SETTINGS.user]
 
 
+@pytest.mark.slow
 def test_acting_as__a_retried_task_keeps_its_user(workspace: Workspace, folder: Path) -> None:
     """Whoever retries a task, also in another process, the task and its results name the user who started it."""
     gate = Gate()
@@ -68,6 +69,7 @@ def test_acting_as__a_retried_task_keeps_its_user(workspace: Workspace, folder: 
     assert [each.created_by for each in dataset.snapshots()] == [ANN]
 
 
+@pytest.mark.slow
 def test_acting_as__a_task_that_another_process_retries(tmp_path: Path, folder: Path) -> None:
     """A job that is rebuilt from its row acts for the user of the row."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as first:

@@ -101,6 +101,7 @@ def test_vacuum__frees_what_rounds_of_changes_left(workspace: Workspace) -> None
     assert workspace.vacuum(older_than_s=0).versions == 0
 
 
+@pytest.mark.slow
 def test_vacuum__keeps_what_was_superseded_lately(workspace: Workspace, dataset: Dataset) -> None:
     """A state that was the head a moment ago stays for those who read it, however long ago it was written."""
     with catalog_of(workspace).write() as connection:
@@ -281,6 +282,7 @@ def test_vacuum__work_of_a_stopped_task(workspace: Workspace, dataset: Dataset) 
     assert dataset.count() == 400
 
 
+@pytest.mark.slow
 def test_vacuum__work_that_nobody_can_go_on_from(workspace: Workspace, dataset: Dataset) -> None:
     """Once the dataset has changed, or after a week, a stopped addition would begin anew, so its rows go."""
     old = stopped_addition(workspace, dataset)
@@ -296,6 +298,7 @@ def test_vacuum__work_that_nobody_can_go_on_from(workspace: Workspace, dataset: 
     assert resume_of(workspace, changed) is None
 
 
+@pytest.mark.slow
 def test_vacuum__failed_creation(workspace: Workspace, folder: Path) -> None:
     """A creation that failed can be retried after a vacuum, and its dataset stays for a look."""
     encoder = Faulty()
@@ -458,6 +461,7 @@ def test_vacuum__of_a_broken_dataset(workspace: Workspace, dataset: Dataset) -> 
     assert workspace.disk_usage().by_part["embeddings"] < 10_000, "of the other alone; the rest is counted as it is"
 
 
+@pytest.mark.slow
 def test_vacuum__before_a_restore_is_tried_again(workspace: Workspace, dataset: Dataset) -> None:
     """A restore that was stopped cannot be done again once its snapshot is gone: it fails, and the head stays whole."""
     first = dataset.snapshots()[0]

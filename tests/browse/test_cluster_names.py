@@ -37,6 +37,7 @@ def names_of(dataset: Dataset, **options: Any) -> dict[int, str | None]:
     return {cluster.n_images: cluster.name for cluster in dataset.explore(level=3, **options).clusters}
 
 
+@pytest.mark.slow
 def test_name__labels_with_their_shares(workspace: Workspace) -> None:
     """The name has the labels that at least a tenth of the members have, most frequent first, with shares."""
     labels = ["cat"] * 18 + ["dog"] * 2 + ["sun, sea"] * 9 + [None] * 2 + ["moon"]
@@ -44,6 +45,7 @@ def test_name__labels_with_their_shares(workspace: Workspace) -> None:
     assert names_of(dataset) == {20: "cat 90 %, dog 10 %", 12: "sun, sea 75 %"}
 
 
+@pytest.mark.slow
 def test_name__words_of_captions_and_file_names(workspace: Workspace) -> None:
     """Without labels, words that set a cluster apart name it; common words, stop words and numbers do not."""
     names = [f"IMG_{row:04}_beach.jpg" for row in range(20)]
@@ -55,6 +57,7 @@ def test_name__words_of_captions_and_file_names(workspace: Workspace) -> None:
     assert names_of(dataset) == names_of(dataset)
 
 
+@pytest.mark.slow
 def test_name__words_with_one_stem_count_as_one(workspace: Workspace) -> None:
     """Singular and plural together can be frequent enough; the more frequent form is shown."""
     captions = [f"{word} here" for word in ["mountains"] * 3 + ["mountain"] * 2 + ["valley"] * 2 + ["hut", "lake"]]
@@ -62,6 +65,7 @@ def test_name__words_with_one_stem_count_as_one(workspace: Workspace) -> None:
     assert names_of(dataset) == {30: "street", 9: "mountains"}
 
 
+@pytest.mark.slow
 def test_name__nothing_sets_apart(workspace: Workspace) -> None:
     """Clusters whose words are everywhere, or on one member only, have no name."""
     names = [f"{'abcdefghij'[row % 10] * 4}/scan_{row}.png" for row in range(30)]
@@ -82,6 +86,7 @@ def test_name__follows_edits_and_filters(workspace: Workspace) -> None:
     assert names_of(dataset, vql=vql.labels("sea")) == {5: "sea 100 %"}
 
 
+@pytest.mark.slow
 def test_name__is_shown(workspace: Workspace, tmp_path: Any) -> None:
     """The report and notebooks show names."""
     names = [f"{'beach' if row < 20 else 'forest'}_{row}.jpg" for row in range(30)]

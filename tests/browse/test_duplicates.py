@@ -44,6 +44,7 @@ def test_duplicates__groups(gallery: Gallery) -> None:
     assert all(0.96 <= group.confidence <= group.similarity for group in groups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", DUPLICATE_LEVELS)
 def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
     """A group at a stricter level lies within one of each looser level."""
@@ -53,6 +54,7 @@ def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
         assert sum(set(group.media_ids) <= members for members in looser) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "used"), [(0.96, 0.96), (0.961, 0.97), (0.98, 0.98), (0.9999, 1), (1, 1)])
 def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float) -> None:
     """A threshold between two levels is rounded to the stricter one, which the groups show."""
@@ -89,6 +91,7 @@ def test_duplicates__unusable_limit(gallery: Gallery, limit: Any, exact: bool) -
         gallery.dataset.duplicates(exact=exact, limit=limit)
 
 
+@pytest.mark.slow
 def test_duplicates__confidence_is_the_lowest_similarity(workspace: Workspace) -> None:
     """The confidence of a group is the lowest similarity of a member."""
     (group,) = workspace.create_dataset("d", embedded([[1, 0], [1, 0], [0.98, 0.199]])).duplicates()
@@ -113,6 +116,7 @@ def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> Non
     assert re.fullmatch(r"It is the least compressed: [\d.]+ bytes a pixel against at most [\d.]+\d\.", reason)
 
 
+@pytest.mark.slow
 def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
     """Of images with equal size the sharper one is better, although it is more compressed."""
     sharp = photo(7, width=320, height=240)
@@ -124,6 +128,7 @@ def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
     assert re.fullmatch(r"It is not blurred: 0\.\d\d+ of sharpness against at most 0\.\d\d+\.", reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
@@ -148,6 +153,7 @@ def test_keep__the_oldest(
     assert best(near) == expected
 
 
+@pytest.mark.slow
 def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
     """If several have the most detail, the next criterion decides among them alone, and the reason says so."""
     write(tmp_path / "p" / "a.png", resized(detailed(1), 0.5))
@@ -200,6 +206,7 @@ def test_exact__broken_files_too(workspace: Workspace, tmp_path: Path) -> None:
     assert left == groups[1:]
 
 
+@pytest.mark.slow
 def test_exact__ids_are_those_of_the_content(gallery: Gallery, workspace: Workspace, tmp_path: Path) -> None:
     """A group keeps its id if other files are added, and has another id in another dataset."""
     (found,) = gallery.dataset.duplicates(exact=True)
@@ -214,6 +221,7 @@ def test_exact__ids_are_those_of_the_content(gallery: Gallery, workspace: Worksp
     assert other.group_id != found.group_id
 
 
+@pytest.mark.slow
 def test_exact__without_files(workspace: Workspace) -> None:
     """Media without read files are in no group."""
     assert workspace.create_dataset("d", embedded([[1, 0], [1, 0]])).duplicates(exact=True) == []

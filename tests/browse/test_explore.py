@@ -94,6 +94,7 @@ def test_explore__uris_lead_to_files(gallery: Gallery) -> None:
     assert shown.media_thumb_uri != shown.media_uri
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", range(5))
 def test_explore__says_what_the_table_says(gallery: Gallery, level: int) -> None:
     """Ids and sizes of clusters equal those in the table's columns, and previews are members."""
@@ -129,6 +130,7 @@ def test_explore__broken_files(gallery: Gallery) -> None:
     assert {(preview.width, preview.height) for preview in cluster.previews} == {(None, None)}
 
 
+@pytest.mark.slow
 def test_explore__labels_most_frequent_first(workspace: Workspace) -> None:
     """Labels of a cluster are sorted by count, then by name, ten at most."""
     labels = ['["zebra", "horse"]', '["zebra", "ant"]', "zebra", "ant", str([f"rare{n:02}" for n in range(12)])]
@@ -147,6 +149,7 @@ def test_explore__labels_of_the_filtered(gallery: Gallery) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_explore__pages(workspace: Workspace) -> None:
     """Pages have a hundred clusters, and each media item is in one cluster of one page.
 
@@ -165,6 +168,7 @@ def test_explore__pages(workspace: Workspace) -> None:
     assert dataset.explore(page_number=2**31).clusters == []
 
 
+@pytest.mark.slow
 def test_explore__order_is_stable(workspace: Workspace) -> None:
     """Clusters of equal size are in the order of their first media, also after reopening the workspace."""
     dataset = workspace.create_dataset("many", grouped([2] * 130))
@@ -192,6 +196,7 @@ def issue(name: str, **more: Any) -> dict[str, Any]:
 ALIKE = sorted({*COPIES, *NEAR[0], *NEAR[1]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("vql", "names"),
     [
@@ -271,6 +276,7 @@ def test_explore__unusable_filter(gallery: Gallery) -> None:
     assert raised.value.path == "$[1]"
 
 
+@pytest.mark.slow
 def test_explore__cluster_ids_are_of_their_dataset(workspace: Workspace) -> None:
     """Cluster ids are unique, over all levels and over datasets of the same content."""
     datasets = [workspace.create_dataset(name, grouped([2, 1])) for name in ("a", "b")]

@@ -17,6 +17,7 @@ from tests.inside import stored_media
 from tests.laws import examples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["blur", "outliers", "duplicates", "odd_size", "mislabels"])
 @pytest.mark.parametrize("bins", [1, 7, 1000])
 def test_histogram__is_that_of_numpy(gallery: Gallery, name: str, bins: int) -> None:

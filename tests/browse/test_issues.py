@@ -80,6 +80,7 @@ def test_issues__confidence_and_order(gallery: Gallery) -> None:
     )
 
 
+@pytest.mark.slow
 def test_issues__values(gallery: Gallery) -> None:
     """A measured issue has a value beyond its threshold; a broken file has a reason instead."""
     for row in gallery.dataset.issues().to_pylist():
@@ -128,6 +129,7 @@ def with_columns(rows: pa.Table, **columns: pa.Array) -> pa.Table:
     return kept
 
 
+@pytest.mark.slow
 def test_issues__suggested_label(gallery: Gallery, tmp_path: Path) -> None:
     """Only mislabelled media have a suggested label, if the dataset has suggestions at all."""
     labels = pa.array(["cat"] * len(NAMES))
@@ -148,6 +150,7 @@ def test_issues__mislabels(gallery: Gallery, tmp_path: Path, issue: str) -> None
     assert (row["suggested_label"], row["value"], row["percentile"], row["confidence"]) == ("cat", 0.5, 100, 0.75)
 
 
+@pytest.mark.slow
 def test_issues__of_one_kind(gallery: Gallery) -> None:
     """Issues can be limited to one kind and to a number of the worst."""
     whole = gallery.dataset.issues("duplicates")
@@ -171,6 +174,7 @@ def test_issues__unusable_limit(gallery: Gallery, limit: Any) -> None:
         gallery.dataset.issues(limit=limit)
 
 
+@pytest.mark.slow
 def test_issues__of_a_view(gallery: Gallery) -> None:
     """A view has the issues of its media."""
     view = gallery.dataset.where([{"issues": {"op": "issue", "value": "bright"}}])
@@ -178,6 +182,7 @@ def test_issues__of_a_view(gallery: Gallery) -> None:
     assert {s.issue_type: s.count for s in view.issue_summaries() if s.count}["bright"] == 1
 
 
+@pytest.mark.slow
 def test_issue_summaries__agree_with_the_table(gallery: Gallery) -> None:
     """Each issue is counted, also those without rows."""
     table = gallery.dataset.issues()["issue_type"].to_pylist()

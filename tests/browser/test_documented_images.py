@@ -70,6 +70,7 @@ def test_images__show_the_app(script: ModuleType, taken: Path) -> None:
         assert max(differences) <= limit, (name, differences)
 
 
+@pytest.mark.slow
 def test_difference__sees_what_is_wrong(script: ModuleType) -> None:
     """Pages differ by more than each limit, and one without a part of it by more than the lower one."""
     pages = [frames(FOLDER / f"{name}.webp")[0] for name in ("overview", "images", "duplicates", "map")]

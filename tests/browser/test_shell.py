@@ -14,6 +14,7 @@ PATHS = ["/", "/tasks", "/import", "/notifications", "/d/pets", *(f"/d/pets/{pag
 ))]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_home__lists_datasets(site: Site, open_page: Open) -> None:
     """The first page has a card for each dataset, which leads to its overview."""
     page = open_page(site, "/")

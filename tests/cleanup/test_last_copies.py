@@ -180,6 +180,7 @@ def test_plan__of_a_basket_with_whole_groups(pairs: Dataset) -> None:
     assert pairs.count() == 0, "who deletes media by name may delete the last copies"
 
 
+@pytest.mark.slow
 def test_plan__of_rules_and_basket_together(workspace: Workspace) -> None:
     """Where a rule names one copy and the basket the other, the better one stays, in one plan or in two."""
     sides = [*range(100, 160, 2), 9000, 150]

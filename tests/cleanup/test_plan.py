@@ -79,6 +79,7 @@ def test_plan__warns_of_labels_and_boxes_that_go(workspace: Workspace, tmp_path:
     assert "⚠ labels that the image to keep lacks: dog" in plan.page(tmp_path / "plan.html").read_text()
 
 
+@pytest.mark.slow
 def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     """Each row has the action, the reason and the kept media item; other media have no row."""
     plan = gallery.dataset.plan_cleanup(duplicates=0.96, issues=["dark", "corrupted"])
@@ -103,6 +104,7 @@ def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     assert rows["broken/empty.jpg"]["reason"] == "corrupted 1.00"
 
 
+@pytest.mark.slow
 def test_plan__its_best_is_that_of_the_groups(gallery: Gallery) -> None:
     """Without issues, each group keeps its best member."""
     for exact in (False, True):
@@ -166,6 +168,7 @@ def test_plan__what_stays(dataset: Dataset, tmp_path: Path, keep: str, stays: st
     assert rows[stays]["reason"].startswith("kept of 2 near-duplicates: ")
 
 
+@pytest.mark.slow
 def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
     """If the best member of a group has an issue, the next best one without an issue is kept."""
     sides = [9000, *range(100, 158, 2), 120, 150]
@@ -182,6 +185,7 @@ def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
     assert {row["kept_media_id"] for row in rows.values()} == {rows["31.jpg"]["media_id"]}
 
 
+@pytest.mark.slow
 def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path) -> None:
     """If all members of a group have an issue, the best of them stays all the same."""
     folder = fill(tmp_path / "images", 3)
@@ -200,6 +204,7 @@ def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path
     assert [row["action"] for row in alone.to_arrow().to_pylist()] == ["keep", "remove"]
 
 
+@pytest.mark.slow
 def test_plan__least_confidence(gallery: Gallery) -> None:
     """Issues can have a minimum confidence; the most confident issue of a row counts, and all are named."""
     table = gallery.dataset.issues("low_information").to_pylist()
@@ -216,6 +221,7 @@ def test_plan__least_confidence(gallery: Gallery) -> None:
     )
 
 
+@pytest.mark.slow
 def test_plan__where(gallery: Gallery) -> None:
     """Media outside of the filter are neither removed nor kept in place of others."""
     only = [{"not": {"labels": {"op": "is", "value": "animal"}}}]
@@ -225,6 +231,7 @@ def test_plan__where(gallery: Gallery) -> None:
     )
 
 
+@pytest.mark.slow
 def test_plan__honours_decisions(dataset: Dataset) -> None:
     """Media decided not to be duplicates are in no group, so none is removed."""
     ids = {row["path"]: row["media_id"] for row in by_path(dataset.plan_cleanup(duplicates=0.96)).values()}
@@ -251,6 +258,7 @@ def test_plan__summary(gallery: Gallery) -> None:
     assert plan.words.startswith("8 media to remove: 3 corrupted, 1 dark, 4 duplicates; ")
 
 
+@pytest.mark.slow
 def test_plan__page_and_notebook(gallery: Gallery, tmp_path: Path) -> None:
     """The page is self-contained and shows removed images beside kept ones; a notebook shows the same."""
     plan = gallery.dataset.plan_cleanup(duplicates=0.96, issues=["dark", "corrupted"])

@@ -47,6 +47,7 @@ def item_of(dataset: Dataset, name: str) -> Any:
     return dataset.media_item(dataset.media_id(name))
 
 
+@pytest.mark.slow
 def test_rows__say_what_is_wrong(workspace: Workspace, folder: Path) -> None:
     """Each file has the issue of its kind alone, with the reason, in issues, filters, counts and rows."""
     dataset = workspace.create_dataset("odd", folder, "gist")
@@ -67,6 +68,7 @@ def test_rows__say_what_is_wrong(workspace: Workspace, folder: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_rows__of_gaps(workspace: Workspace, tmp_path: Path) -> None:
     """A file that is decoded with gaps is damaged, and says how."""
     data = encode(photo(1), "JPEG", quality=95)

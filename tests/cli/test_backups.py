@@ -62,6 +62,7 @@ def test_backup_and_restore__json(home: Path, run: Run, tmp_path: Path) -> None:
     assert (status, found["findings"], found["files"], found["datasets"]) == (0, [], made["files"], made["datasets"])
 
 
+@pytest.mark.slow
 def test_backup__refuses(home: Path, run: Run, tmp_path: Path) -> None:
     """What cannot be done is one line on the error output, with status 1."""
     run("backup", tmp_path / "backup", "--workspace", home / "ws")

@@ -99,6 +99,7 @@ def test_duplicates__names_the_files(run: Run) -> None:
     assert "copy [red].png" in run("duplicates", "pets")[1]
 
 
+@pytest.mark.slow
 def test_duplicates__says_what_to_keep(run: Run) -> None:
     """Each group has the image that is best to keep and why, near-duplicates and equal files alike."""
     for more in ((), ("--exact",)):
@@ -308,6 +309,7 @@ def test_errors__wrong_usage_is_one_line(
     assert expected in err
 
 
+@pytest.mark.slow
 def test_help__without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     """Without arguments the help is shown."""
     with pytest.raises(SystemExit) as exit_:
@@ -324,6 +326,7 @@ def test_errors__a_mistyped_workspace_is_not_made(run: Run, tmp_path: Path) -> N
     assert not (tmp_path / "typo").exists()
 
 
+@pytest.mark.slow
 def test_create__and_rm(run: Run, tmp_path: Path) -> None:
     """A dataset comes and goes; its images stay."""
     Image.new("RGB", (20, 10), "red").save(tmp_path / "one.png")

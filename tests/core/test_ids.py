@@ -18,6 +18,7 @@ def test_new__is_random() -> None:
     assert uuid.UUID(new_id()).version == 4
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30))
 def test_media_id__is_the_name_based_uuid(location: str) -> None:
     """Ids of media are those of RFC 9562, version 5, of a location in the dataset; the same every time."""

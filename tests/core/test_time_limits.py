@@ -12,6 +12,7 @@ ENDLESS = "SELECT count(*) FROM range(1000000000000) a WHERE a.range % 7 = 3"
 WORDS = "took longer than 0.2 s and was stopped"
 
 
+@pytest.mark.slow
 def test_limit__stops_a_query() -> None:
     """A query ends with the limit, and the next one on the same connection works."""
     sql = Sql()

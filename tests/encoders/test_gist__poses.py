@@ -57,6 +57,7 @@ def test_poses__layout_and_colours(size: tuple[int, int], pose: int) -> None:
     np.testing.assert_allclose(found[:, 576:], expected[:, 576:], atol=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pose", range(POSES))
 def test_poses__orientations(pose: int) -> None:
     """Stripes at an angle are found at the angle that they have in the pose."""

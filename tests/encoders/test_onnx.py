@@ -50,6 +50,7 @@ def test_vectors__shape_type_and_length(tmp_path: Path) -> None:
     assert encoder.encode_images(np.empty((0, 8, 8, 3), np.uint8)).shape == (0, 6)
 
 
+@pytest.mark.slow
 def test_vectors__do_not_depend_on_the_batch_or_threads(tmp_path: Path) -> None:
     """The vector of an image does not depend on its batch, so copies have equal vectors."""
     encoder = OnnxEncoder(classifier(tmp_path / "small.onnx"))

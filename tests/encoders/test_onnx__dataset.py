@@ -35,6 +35,7 @@ def first_of(dataset: Dataset) -> tuple[str, Path]:
     return row["media_id"], Path(row["file_path"])
 
 
+@pytest.mark.slow
 def test_config__names_the_weights(dataset: Dataset, model: Path) -> None:
     """The embedding config has the file, its hash, and all settings that the vectors depend on."""
     config = dataset.embedding_config
@@ -74,6 +75,7 @@ def test_dataset__in_another_process(dataset: Dataset, workspace: Workspace) -> 
     assert out.strip() == media_id
 
 
+@pytest.mark.slow
 def test_changed_model__is_noticed(dataset: Dataset, model: Path, tmp_path: Path) -> None:
     """Another model at the same path is rejected with both hashes by searches and additions, unlike the original."""
     before = sha256_of(model)
@@ -92,6 +94,7 @@ def test_changed_model__is_noticed(dataset: Dataset, model: Path, tmp_path: Path
     assert len(dataset.similar(str(path), 3).media_ids()) == 3
 
 
+@pytest.mark.slow
 def test_changed_settings__are_noticed(dataset: Dataset, model: Path) -> None:
     """Changed settings that affect vectors are rejected by name; thresholds do not affect vectors."""
     _, path = first_of(dataset)
@@ -103,6 +106,7 @@ def test_changed_settings__are_noticed(dataset: Dataset, model: Path) -> None:
         dataset.similar(str(path))
 
 
+@pytest.mark.slow
 def test_missing_model__leaves_the_dataset_usable(dataset: Dataset, model: Path) -> None:
     """Without the file, searches by new images fail, and stored vectors still work."""
     media_id, path = first_of(dataset)

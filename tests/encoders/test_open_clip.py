@@ -162,6 +162,7 @@ def check_agreement(encoder: OpenClipEncoder, files: Sequence[bytes]) -> None:
     assert (np.array(ours) * np.array(theirs)).sum(axis=1).min() >= 0.999
 
 
+@pytest.mark.slow
 def test_weights__that_change_are_read_anew(tmp_path: Path) -> None:
     """An encoder is loaded once by its name, and again when its configuration has changed."""
     folder = tmp_path / "model"
@@ -181,6 +182,7 @@ def test_thresholds__may_be_given(encoder: OpenClipEncoder) -> None:
     assert OpenClipEncoder(TRAINED, thresholds=given).thresholds == given
 
 
+@pytest.mark.slow
 def test_half_precision__is_near(encoder: OpenClipEncoder) -> None:
     """Half precision changes vectors little, and they stay float32."""
     images = np.stack([encoder.prepare(photo(seed)) for seed in range(4)])

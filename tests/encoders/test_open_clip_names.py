@@ -74,6 +74,7 @@ def test_of__random_and_weights() -> None:
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_characters="-_. "), min_size=1)
 
 
+@pytest.mark.slow
 @given(
     model=WORDS.filter(lambda word: word[0] != "."),
     parts=st.lists(WORDS.filter(lambda word: word.strip(".")), min_size=1),

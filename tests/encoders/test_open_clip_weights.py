@@ -27,6 +27,7 @@ def state() -> dict[str, Any]:
     return random_state()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["open_clip_model.safetensors", "open_clip_pytorch_model.bin", "mine.pt", "mine.pth"])
 def test_weights__of_a_folder(tmp_path: Path, state: dict[str, Any], name: str) -> None:
     """A folder with a configuration and a weights file is a model; the hashes of both are stated."""

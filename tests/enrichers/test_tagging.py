@@ -17,6 +17,7 @@ from tests.gallery import SETTINGS
 PROBABILITY = st.floats(0, 1, width=32)
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.lists(PROBABILITY, min_size=4, max_size=4), min_size=1),
     limits=st.lists(PROBABILITY, min_size=4, max_size=4),

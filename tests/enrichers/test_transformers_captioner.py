@@ -93,6 +93,7 @@ def test_captions__end_after_so_many_tokens(trained: TransformersCaptioner) -> N
     assert TransformersCaptioner(TRAINED, max_tokens=4000, device="cpu").captions(shown[None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 9000), (9000, 2), (700, 500)])
 def test_captions__of_any_shape(trained: TransformersCaptioner, shape: tuple[int, int]) -> None:
     """Parts of images of any size are prepared to one shape."""
@@ -160,6 +161,7 @@ class Harm:
         return Path.touch, (self.path,)
 
 
+@pytest.mark.slow
 def test_files__tensors_in_bin(copied: Path, trained: TransformersCaptioner) -> None:
     """Weights as .bin give the same captions as those in .safetensors."""
     import torch
@@ -200,6 +202,7 @@ def test_files__weights_that_lack_something(copied: Path) -> None:
         TransformersCaptioner(copied, device="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["config.json", "preprocessor_config.json", "tokenizer.json"])
 def test_files__that_are_no_json(copied: Path, name: str) -> None:
     """A truncated file is named, or the part that needs it."""

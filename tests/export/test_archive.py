@@ -187,6 +187,7 @@ def test_archive__holds_metadata_only(gallery: Gallery, tmp_path: Path, format_:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.zip"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_archive__with_images(gallery: Gallery, tmp_path: Path, format_: str) -> None:
     """Each image lies under images/ by the name that the metadata gives, byte for byte, broken ones too."""
@@ -201,6 +202,7 @@ def test_archive__with_images(gallery: Gallery, tmp_path: Path, format_: str) ->
         assert {each["file_name"] for each in read_json(tmp_path / "out.zip")["media_items"]} == set(NAMES)
 
 
+@pytest.mark.slow
 def test_archive__same_names_in_different_folders(workspace: Workspace, tmp_path: Path) -> None:
     """Images of one base name stay apart, also where they come from different places of a list."""
     paths = [tmp_path / where / "a.png" for where in ("x", "y/z", "y/w")]
@@ -215,6 +217,7 @@ def test_archive__same_names_in_different_folders(workspace: Workspace, tmp_path
             assert archive.read(f"images/{path.relative_to(tmp_path)}") == path.read_bytes()
 
 
+@pytest.mark.slow
 def test_archive__missing_image(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """An image that is gone is named in the result, and the rest is exported; a folder or pipe in its place is too."""
     dataset = workspace.create_dataset("d", folder)
@@ -240,6 +243,7 @@ def test_archive__many_missing_images(workspace: Workspace, tmp_path: Path) -> N
     assert result.message == "11,000 media, 0 images; 11,000 images could not be read"
 
 
+@pytest.mark.slow
 def test_archive__odd_times_of_files(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Images with times that ZIP cannot hold are exported all the same."""
     for name, when in (("000.png", 0), ("001.png", 5_000_000_000)):
@@ -277,6 +281,7 @@ def test_archive__same_bytes(gallery: Gallery, tmp_path: Path, format_: str, mon
     assert first == second
 
 
+@pytest.mark.slow
 def test_json__odd_text(workspace: Workspace, tmp_path: Path) -> None:
     """Labels, captions and names with quotes, newlines and signs of all scripts come back as they were."""
     text = 'quote " backslash \\ newline \n tab \t nul-like \x01 猫 🐈 </script>'
@@ -289,6 +294,7 @@ def test_json__odd_text(workspace: Workspace, tmp_path: Path) -> None:
     assert label["category_name"] == text.strip()
 
 
+@pytest.mark.slow
 def test_json__url_of_odd_names(workspace: Workspace, tmp_path: Path) -> None:
     """The url of an item leads to the file, whatever bytes are in its name."""
     (tmp_path / "p").mkdir()
@@ -299,6 +305,7 @@ def test_json__url_of_odd_names(workspace: Workspace, tmp_path: Path) -> None:
     assert unquote_to_bytes(found["url"].removeprefix("file://")) == os.fsencode(path)
 
 
+@pytest.mark.slow
 def test_json__url_elsewhere(workspace: Workspace, tmp_path: Path) -> None:
     """The url of a media item that is not here is its uri."""
     table = pa.table({"uri": ["https://example.org/a b.jpg"], "embedding": [[1.0]]})
@@ -428,6 +435,7 @@ class Stop(Exception):
     """What a caller raises to stop an export."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("after", [1, 5])
 def test_export__stopped(gallery: Gallery, tmp_path: Path, format_: str, after: int) -> None:
@@ -565,6 +573,7 @@ def test_export__while_files_are_broken(gallery: Gallery, tmp_path: Path) -> Non
     assert ANIMALS[0] not in zipfile.ZipFile(tmp_path / "out.zip").namelist()
 
 
+@pytest.mark.slow
 def test_archive__uris_that_shorten_to_one_name(workspace: Workspace, tmp_path: Path) -> None:
     """Rows whose uris differ only in how they are written get members of their own."""
     (tmp_path / "a.jpg").write_bytes(encode(photo(0), "JPEG"))

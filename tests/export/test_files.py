@@ -33,6 +33,7 @@ def leave_partial(path: Path) -> None:
     run(code, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["out.zip", "x" * 255, "[a]*?.zip", " ", os.fsdecode(b"\xff\xfe")])
 def test_whole_file__of_any_name(tmp_path: Path, name: str) -> None:
     """A file with any valid name is written, and its earlier incomplete files are removed."""

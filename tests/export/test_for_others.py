@@ -61,6 +61,7 @@ def test_media_url__takes_the_place_of_paths(tmp_path: Path) -> None:
             dataset.export(tmp_path / "bad.json", media_url="https://example.org/")
 
 
+@pytest.mark.slow
 def test_issues_description__is_the_suggested_label(tmp_path: Path) -> None:
     """The item of a mislabelled image says which label it should have."""
     vectors = [[1.0, 0.01 * number, 0.0] for number in range(30)] + [[0.0, 0.01 * number, 1.0] for number in range(30)]

@@ -48,6 +48,7 @@ def test_folders__of_classes(workspace: Workspace, tmp_path: Path) -> None:
     assert "not each part has each class, so ImageFolder numbers them differently in train, val" in divided.message
 
 
+@pytest.mark.slow
 def test_folders__of_crops(workspace: Workspace, tmp_path: Path) -> None:
     """An export of objects has the pixels of each crop, as ds.read returns them."""
     dataset = _made(workspace, tmp_path / "source")

@@ -42,6 +42,7 @@ def exported(dataset: Dataset, path: Path) -> tuple[ExportResult, dict[str, byte
     return result, {name.removeprefix("images/"): data for name, data in files.items() if name.startswith("images/")}
 
 
+@pytest.mark.slow
 def test_outside__what_is_no_image_stays(workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path) -> None:
     """A link to a file that is not an image is left out, and the message says so."""
     (source / "link.jpg").symlink_to(elsewhere / "secret")
@@ -55,6 +56,7 @@ def test_outside__what_is_no_image_stays(workspace: Workspace, source: Path, els
     assert "could not be read" not in result.message
 
 
+@pytest.mark.slow
 def test_outside__linked_images_are_exported(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
@@ -79,6 +81,7 @@ def file_that_becomes_a_link(link: Path, elsewhere: Path) -> None:
     changed_link(link.with_name("0.png"), elsewhere)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [changed_target, changed_link, file_that_becomes_a_link])
 def test_outside__what_has_changed_stays(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path, change: Callable[[Path, Path], None]
@@ -105,6 +108,7 @@ def test_outside__another_image_than_was_indexed_stays(
     assert set(images) == {"0.png", "1.png"}
 
 
+@pytest.mark.slow
 def test_outside__broken_files_within_the_source_are_exported(
     workspace: Workspace, source: Path, tmp_path: Path
 ) -> None:

@@ -139,6 +139,7 @@ def test_image_names__stay_when_a_source_is_added() -> None:
     assert names == ["a.jpg", f"source-1/a-{mark}.jpg", "source-x/a.jpg", "x/source-1/a.jpg"]
 
 
+@pytest.mark.slow
 def test_marked_name__many_folders() -> None:
     """A path that is too long loses its first folders."""
     name = marked_name("f/" * 5000 + "a.jpg", "0123456789")

@@ -137,6 +137,7 @@ def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
     assert [each["original_id"] for each in of_type(items["c.png"], "object_label")] == ["x", "12", "12"]
 
 
+@pytest.mark.slow
 def test_json__issues_of_objects(dataset: Dataset, tmp_path: Path) -> None:
     """Objects have their own items; equal boxes are duplicates, in a group of objects."""
     dataset.export(tmp_path / "out.zip")
@@ -186,6 +187,7 @@ def test_parquet__a_row_an_object(dataset: Dataset, tmp_path: Path) -> None:
     assert (dog["width"], dog["height"], dog["media_type"], dog["source"]) == (60, 90, "image", "coco")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", [each for each in FORMATS if each != "imagefolder"])  # whose images are crops
 def test_export__counts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
     """Media and objects are counted separately; an export of objects counts objects."""
@@ -219,6 +221,7 @@ def test_export__what_a_format_does_not_hold(dataset: Dataset, tmp_path: Path) -
     assert said("voc") == lost.replace("; 1 crowd", confidence + "; 1 crowd").format("VOC") + fractions
 
 
+@pytest.mark.slow
 def test_coco__ids(dataset: Dataset, tmp_path: Path) -> None:
     """Ids of images and annotations stay; crowds and scores are written; labels of images are in their lists."""
     found = json.loads(exported(dataset, tmp_path, "coco")["annotations.json"])
@@ -234,6 +237,7 @@ def test_coco__ids(dataset: Dataset, tmp_path: Path) -> None:
     assert [each["labels"] for each in found["images"]] == [["pet", "dog"], [], ["dog", "cat"]]
 
 
+@pytest.mark.slow
 def test_voc__files(dataset: Dataset, tmp_path: Path) -> None:
     """Files lie in a folder beside the images; without images, at the paths that the images would have."""
     files = exported(dataset, tmp_path, "voc", include_images=True)
@@ -256,6 +260,7 @@ def test_yolo__boxes_alone(dataset: Dataset, tmp_path: Path) -> None:
     assert b'"a.png","[""pet"", ""dog""]",\r\n"b.png","[]",\r\n' in files["image_annotations.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> None:
     """An export of objects contains no other objects, and no image labels."""
@@ -297,6 +302,7 @@ def chosen(dataset: Dataset, path: Path, selection: list[Any], entity_type: str)
     return [row["image_filename" if entity_type == "IMAGES" else "original_id"] for row in rows]
 
 
+@pytest.mark.slow
 def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
     """An object selects its image, and an image selects all objects in it."""
     ids, media = object_ids(dataset), dataset.where([]).media_ids()
@@ -389,6 +395,7 @@ def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
     assert [[each["label"] for each in row["objects"]] for row in found] == [["0", "1"]] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["json", "voc"])
 def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """An export that is stopped leaves no file."""

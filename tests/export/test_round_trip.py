@@ -190,6 +190,7 @@ def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
     assert result.message == f"{gallery.dataset.count()} media; 12 captions are left out: YOLO files hold none"
 
 
+@pytest.mark.slow
 def test_csv__cells(workspace: Workspace, tmp_path: Path) -> None:
     """A row has the image's name, its labels as a JSON array, and its caption, marked if it looks like a formula."""
     table = embedded([[1, 0], [0, 1]], label=['["a", "=1,2"]', None], caption=["=cmd\n", None])
@@ -201,6 +202,7 @@ def test_csv__cells(workspace: Workspace, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
     """Numbers start with 1; labels have boxes around their images; captions have a file without categories."""
     from tests.export.test_archive import strict_json
@@ -234,6 +236,7 @@ def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) -> None:
     """An empty export is valid."""

@@ -42,6 +42,7 @@ def test_selection__media(gallery: Gallery, tmp_path: Path) -> None:
     assert exported(gallery, tmp_path / "out.zip", selection) == [ANIMALS[5], TOWNS[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", range(5))
 def test_selection__cluster(gallery: Gallery, tmp_path: Path, level: int) -> None:
     """A cluster of any level is exported whole."""
@@ -50,6 +51,7 @@ def test_selection__cluster(gallery: Gallery, tmp_path: Path, level: int) -> Non
         assert names == sorted(gallery.names([preview.media_id for preview in cluster.previews]))
 
 
+@pytest.mark.slow
 def test_selection__cluster_without_some(gallery: Gallery, tmp_path: Path) -> None:
     """Media excluded from a cluster are exported only if another element selects them."""
     copies = cluster_id(gallery, COPIES[0])
@@ -93,6 +95,7 @@ def test_selection__with_images(gallery: Gallery, tmp_path: Path) -> None:
         assert archive.read(f"images/{TOWNS[2]}") == (gallery.folder / TOWNS[2]).read_bytes()
 
 
+@pytest.mark.slow
 def test_selection__many_media(workspace: Workspace, tmp_path: Path) -> None:
     """A selection may have thousands of ids."""
     dataset = workspace.create_dataset("large", grouped([3000, 3000]))
@@ -102,6 +105,7 @@ def test_selection__many_media(workspace: Workspace, tmp_path: Path) -> None:
     assert [item["media_id"] for item in read_json(tmp_path / "out.zip")["media_items"]] == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("media_id", ["", "\udcff", "猫", "a\0b", "x" * 100_000])
 def test_selection__odd_ids(gallery: Gallery, tmp_path: Path, media_id: str) -> None:
     """A malformed media id counts as missing."""
@@ -126,6 +130,7 @@ def test_selection__unknown_media(gallery: Gallery, tmp_path: Path, count: int) 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("excluded", ["", 0, {}, "abc", [1]])
 def test_selection__excluding_no_ids(gallery: Gallery, tmp_path: Path, excluded: Any) -> None:
     """Excluded media are a list of ids, or null for none."""

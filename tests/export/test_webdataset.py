@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from framedex import Workspace
 from tests.gallery import Averages
 from tests.image_files import photo, write
@@ -36,6 +38,7 @@ def _members(data: bytes) -> list[tuple[str, bytes]]:
         return [(each.name, tar.extractfile(each).read()) for each in tar]  # type: ignore[union-attr] # files alone
 
 
+@pytest.mark.slow
 def test_shards__hold_equal_samples(workspace: Workspace, tmp_path: Path) -> None:
     """A sample has its image unchanged, its class, its caption and all else as JSON, under a key without dots."""
     shards = _export(workspace, tmp_path)
@@ -59,6 +62,7 @@ def test_shards__of_parts(workspace: Workspace, tmp_path: Path) -> None:
     assert sum(name.endswith(".json") for members in shards.values() for name, _ in members) == 3
 
 
+@pytest.mark.slow
 def test_shards__are_limited(workspace: Workspace, tmp_path: Path, tuning: Tuning) -> None:
     """A shard that has its bytes is followed by another; keys go on."""
     tuning.shard_bytes = 1

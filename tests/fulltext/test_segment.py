@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def check(segment: Segment, content: Sequence[Text]) -> None:
     assert list(segment.words_with_prefix("\U0010ffff")) == []
 
 
+@pytest.mark.slow
 @examples(150)
 @given(some_texts)
 def test_build__holds_all_words(content: list[Text]) -> None:
@@ -57,6 +59,7 @@ def test_build__holds_all_words(content: list[Text]) -> None:
     check(segment_of(content), content)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(some_texts, st.lists(st.booleans(), min_size=10, max_size=10), st.integers(1, 4))
 def test_merge__is_a_segment_of_what_is_kept(content: list[Text], keep: list[bool], count: int) -> None:

@@ -67,6 +67,7 @@ def test_words_of__are_of_letters_and_digits(text: str) -> None:
             assert not any(character.isspace() or character == "_" for character in word)
 
 
+@pytest.mark.slow
 def test_words_of__knows_all_marks() -> None:
     """A mark of any script belongs to the letter before it."""
     marks = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M"]

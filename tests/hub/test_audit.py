@@ -13,6 +13,7 @@ from tests.gallery import fill
 from tests.hub.people import OPERATOR, PASSWORD, Clock, add_user, log_in
 
 
+@pytest.mark.slow
 def test_audit__has_who_did_what(hub: Hub) -> None:
     """Each change of users, roles, sharing and keys, and each log-in, is noted with its user and its target."""
     ann, bob = add_user(hub, "ann", "admin"), add_user(hub, "bob", "editor")
@@ -71,6 +72,7 @@ def test_audit__has_refusals(hub: Hub) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_audit__has_saved_views(hub: Hub, workspace: Workspace, tmp_path: Path) -> None:
     """A saved view that is created, whose alerts are turned off or on, or that is deleted, is noted with its id."""
     workspace.create_dataset("pets", fill(tmp_path / "images", 2), "gist")

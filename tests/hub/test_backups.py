@@ -34,6 +34,7 @@ def home(workspace: Workspace, hub: Hub) -> Path:
     return workspace.path
 
 
+@pytest.mark.slow
 def test_backup__with_users(home: Path, workspace: Workspace, tmp_path: Path) -> None:
     """Users, roles and grants are restored; sessions and the key of the service are not in the backup."""
     result = workspace.backup(tmp_path / "backup", with_users=True)
@@ -72,6 +73,7 @@ def test_backup__session_tokens_leave_no_trace(home: Path, workspace: Workspace,
     assert token_hash not in (tmp_path / "backup" / "workspace" / SERVICE_DB_NAME).read_bytes()
 
 
+@pytest.mark.slow
 def test_backup__of_users_that_others_can_read(home: Path, workspace: Workspace, tmp_path: Path) -> None:
     """A database that others can read is refused, as by the service."""
     (home / SERVICE_DB_NAME).chmod(0o644)

@@ -104,6 +104,7 @@ CHANGES: dict[str, Callable[[Hub, str], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_creation__of_a_user_who_may_no_more(hub: Hub, change: str) -> None:
     """A user who may create no datasets any more when the creation is finished does not own one by it."""

@@ -198,6 +198,7 @@ def test_owned_by__follows_the_owner(multi: Hub, ann: Actor, workspace: Workspac
     assert workspace.dataset(dataset.id).info.owned_by == "ann@example.org"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["bob", "BOB", "Bob@Example.org", "ｂｏｂ"])
 def test_share__by_address_or_name_whatever_the_case(hub: Hub, address: str) -> None:
     """A dataset is shared with the account of an e-mail address or a username, in any case and form."""

@@ -80,6 +80,7 @@ def test_identities__are_issuer_and_subject(hub: Hub) -> None:
     assert hub.users.find(OPERATOR, "anna@example.org").id == first.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("username", "email", "wanted"),
     [

@@ -68,6 +68,7 @@ def test_failures__whatever_the_case_of_the_name(hub: Hub) -> None:
     assert attempt(hub, "anN") == 30
 
 
+@pytest.mark.slow
 def test_failures__from_an_address(hub: Hub, clock: Clock) -> None:
     """After 50 failures in an hour, whatever the names, an address waits a second, doubling up to a minute."""
     add_user(hub, "ann")
@@ -158,6 +159,7 @@ def test_answers__to_odd_passwords(hub: Hub, password: str) -> None:
     assert attempt(hub, "\ud800nobody", PASSWORD) == "wrong"
 
 
+@pytest.mark.slow
 def test_parallel__attempts_learn_no_more_than_five(hub: Hub) -> None:
     """Of many attempts at once at most five are answered; the right password among them does not get through late."""
     add_user(hub, "ann")
@@ -174,6 +176,7 @@ def test_parallel__attempts_learn_no_more_than_five(hub: Hub) -> None:
     assert attempt(hub, password=PASSWORD) == 30
 
 
+@pytest.mark.slow
 def test_parallel__log_ins_all_succeed(hub: Hub) -> None:
     """Many log-ins of a user at once each get a session of their own."""
     add_user(hub, "ann")

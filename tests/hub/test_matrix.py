@@ -321,6 +321,7 @@ def methods(hub: Hub) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_methods__are_all_there(world: World) -> None:
     """Each method that takes an actor is called here, or named with the reason why it need not be."""
     named = {name.partition(" ")[0] for name in CALLS} | LISTS | OF_THE_OPERATOR | UNCHECKED.keys()
@@ -352,6 +353,7 @@ def outcome(world: World, call: Call, column: str) -> str:
     return "yes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_matrix(world: World, name: str) -> None:
     """A method does what it should for those who may, and refuses the others with the sentence of the rules."""

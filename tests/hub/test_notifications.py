@@ -53,6 +53,7 @@ def heard(hub: Hub, people: dict[str, Actor]) -> dict[str, list[int]]:
     return found
 
 
+@pytest.mark.slow
 def test_notification__has_the_values_of_the_interface(hub: Hub, dataset: Dataset, clock: Clock) -> None:
     """A notification names its view, its dataset and its batch, and is unread."""
     view = hub.views.create(LOCAL, dataset.id, "a", vql=vql.labels("a"))
@@ -118,6 +119,7 @@ def test_recipients__in_another_tenant(multi: Hub, workspace: Workspace) -> None
     assert heard(multi, people) == {"bob": [1, 1], "local": [1, 1]}
 
 
+@pytest.mark.slow
 def test_hidden__what_a_user_may_no_longer_view(hub: Hub, dataset: Dataset, people: dict[str, Actor]) -> None:
     """Notifications of a hidden dataset are in no list and no count, and cannot be marked; they return with it."""
     hub.datasets.adopt(dataset.id, DEFAULT_ID, people["vera"].user_id)
@@ -140,6 +142,7 @@ def test_hidden__what_a_user_may_no_longer_view(hub: Hub, dataset: Dataset, peop
     assert hub.notifications.count_unread(vera) == 1
 
 
+@pytest.mark.slow
 def test_read__once(hub: Hub, dataset: Dataset, people: dict[str, Actor]) -> None:
     """A notification is read by its user, once; its id has any case."""
     hub.views.create(LOCAL, dataset.id, "all")
@@ -285,6 +288,7 @@ def queued(workspace: Workspace) -> int:
         return len(alert_queue.queued_alerts(connection, limit=100))
 
 
+@pytest.mark.slow
 def test_deliver__while_the_database_fails(hub: Hub, workspace: Workspace, dataset: Dataset) -> None:
     """Alerts wait until the notifications can be stored."""
     dataset.save_view("all")

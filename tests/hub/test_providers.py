@@ -107,6 +107,7 @@ CHANGES: dict[str, Callable[[Hub, str], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("failing", ["rename", "enable", "set_password", "log_out", "delete"])
 def test_change__fails_at_the_provider(hub_with_provider: Hub, provider: Provider, change: str, failing: str) -> None:
@@ -126,6 +127,7 @@ def test_change__fails_at_the_provider(hub_with_provider: Hub, provider: Provide
         assert message == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [name for name in CHANGES if name not in ("delete", "set_password")])
 def test_change__fails_here(hub_with_provider: Hub, provider: Provider, change: str) -> None:
     """If the commit fails, the change is taken back there."""

@@ -30,6 +30,7 @@ def test_log_in__each_gets_a_token_of_its_own(hub: Hub) -> None:
     assert not {each.id for each in shown} & {session.token for session in sessions}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", ["", "x", "\ud800", "a" * 43])
 def test_actor__of_a_token_that_is_none(hub: Hub, token: str) -> None:
     """What is no token of a session is nobody."""

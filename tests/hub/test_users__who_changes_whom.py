@@ -103,6 +103,7 @@ CHANGES: Mapping[str, Callable[[Hub, Actor, str, str], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "realm", "answers"), ROWS, ids=[f"{text}-{realm}" for text, realm, _ in ROWS])
 def test_changes(multi: Hub, text: str, realm: str, answers: list[bool]) -> None:
     """Each change of each account is done by those who may, and by nobody else."""
@@ -120,6 +121,7 @@ def test_changes(multi: Hub, text: str, realm: str, answers: list[bool]) -> None
     assert found == {(target, name): may for target, may in zip(TARGETS, answers, strict=True) for name in CHANGES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "realm", "_answers"), ROWS, ids=[f"{text}-{realm}" for text, realm, _ in ROWS])
 def test_creation(multi: Hub, text: str, realm: str, _answers: list[bool]) -> None:
     """A new account has at most the role of who makes it, in a workspace of theirs, and only a manager makes one."""

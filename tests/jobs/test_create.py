@@ -56,6 +56,7 @@ def start(folder: Path, table: Path, dataset_id: str, progress: TaskProgress) ->
     return create(content, job, progress=progress)
 
 
+@pytest.mark.slow
 def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
     """The head names the table's version when the commit has run, with counts, config and what was left out."""
     with catalog.write() as connection:

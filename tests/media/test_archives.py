@@ -111,6 +111,7 @@ class TestAllKinds:
             (tmp_path / name).write_bytes(whole[:size])
             refusal(tmp_path / name)
 
+    @pytest.mark.slow
     def test_archive__of_changed_bytes(self, tmp_path: Path, name: str) -> None:
         """With any wrong byte, there is a Framedex error, or the contents are correct."""
         members = [(f"{n}.jpg", os.urandom(200)) for n in range(3)]

@@ -480,6 +480,7 @@ def test_budget__a_larger_image_is_taken_alone() -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
 def test_budget__is_held_on_while_an_image_is_used(file_format: str) -> None:
     """Pixels count until the block ends; whoever decodes in it anew lets go of what was held before."""
@@ -574,6 +575,7 @@ def test_decode__uncompressed_of_each_mode(mode: str, file_format: str, width: i
     assert shown(encode(image, file_format)).width == width
 
 
+@pytest.mark.slow
 def test_decode__gif_of_one_colour() -> None:
     """The smallest GIF that an encoder makes of a size is not taken for a lie."""
     data = encode(Image.fromarray(np.zeros((3000, 3000), np.uint8)), "GIF")

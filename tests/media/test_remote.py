@@ -83,6 +83,7 @@ def test_list__of_several_pages(service: Service) -> None:
     assert store(service).list("s3://many/f")["key"].to_pylist() == [f"{number:04}.jpg" for number in range(1010)]
 
 
+@pytest.mark.slow
 def test_list__a_bucket_that_does_not_exist(service: Service) -> None:
     """A bucket that is not there has the interface's message, and a note that names it."""
     with pytest.raises(InvalidInput) as raised:

@@ -46,6 +46,7 @@ def parquet(**columns: Any) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.slow
 def test_folder__images_below(service: Service) -> None:
     """Images and videos below a folder come in the order of keys; what else is there is left out as on a disk."""
     for key in (
@@ -147,6 +148,7 @@ def test_manifest__labels_and_captions(service: Service) -> None:
     assert source.skipped == {"rows without a path": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "root"),
     [

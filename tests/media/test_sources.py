@@ -372,6 +372,7 @@ def mutated(path: Path, content: bytes, seed: int) -> None:
     path.write_bytes(bytes(data))
 
 
+@pytest.mark.slow
 def test_parquet_list__mutated(tmp_path: Path) -> None:
     """A Parquet file with changed bytes is read, or refused with an error that names it; of ours in any case."""
     names = [f"folder/{number}-é.jpg" for number in range(200)]

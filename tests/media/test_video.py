@@ -87,6 +87,7 @@ def kept(path: Path, sampling: Sampling) -> list[float]:
         return [video.time_s for _ in kept_frames(video, sampling)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm"])
 def test_frames__of_each_container(suffix: str, tmp_path: Path) -> None:
     """Frames come in order with their times, as OpenCV decodes them, in RGB."""
@@ -142,6 +143,7 @@ def frames(clip: Path) -> list[Pixels]:
 class TestFind:
     """A frame that was seen is found again by its number and time."""
 
+    @pytest.mark.slow
     @examples(25)
     @given(wanted=st.lists(st.integers(0, 89), min_size=1, max_size=4))
     def test_find__in_any_order(self, clip: Path, frames: list[Pixels], wanted: list[int]) -> None:

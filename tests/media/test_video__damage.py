@@ -27,6 +27,7 @@ def holed(content: bytes, place: int, size: int = HOLE) -> bytes:
     return content[:place] + bytes(size) + content[place + size :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
 def test_hole__costs_the_frames_that_need_its_bytes(share: float) -> None:
     """Frames before a hole, and after the next key frame, are shown as they are; those between are named."""
@@ -85,6 +86,7 @@ def test_gap__in_a_container_without_an_index_of_all_frames(suffix: str, tmp_pat
     assert f"({before:.2f}" in str(video.damage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".mp4", ".mov", ".avi", ".mkv", ".webm"])
 def test_intact_video__has_no_damage(suffix: str, tmp_path: Path) -> None:
     """Of an intact video nothing is said, also if bytes follow that are none of it."""

@@ -39,6 +39,7 @@ def threads() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if each.name == "framedex-notebook"}
 
 
+@pytest.mark.slow
 def test_requests__of_many_threads(dataset: Dataset) -> None:
     """Requests of any thread are answered, as the local user, whatever the environment says about log-ins."""
     shared = SharedService(dataset)

@@ -65,6 +65,7 @@ def request(item_id: str, path: str, **others: Any) -> dict[str, Any]:
     return {"do": "request", "id": item_id, "method": "GET", "path": path, "headers": {}, **others}
 
 
+@pytest.mark.slow
 def test_answers__go_together(front: Front, dataset: Dataset) -> None:
     """Many images are asked for in one message; answers that are there at the same time come in few."""
     ids = dataset.view.media_ids()

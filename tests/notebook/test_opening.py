@@ -44,6 +44,7 @@ def test_app__was_not_built(gallery: Gallery, monkeypatch: pytest.MonkeyPatch, t
         gallery.dataset.app()
 
 
+@pytest.mark.slow
 @BUILT
 def test_dataset__was_deleted(tmp_path: Path) -> None:
     """A dataset that was deleted has no app."""

@@ -117,6 +117,7 @@ def test_backup__holds_all_that_a_workspace_needs(made: Path, backup: Path, tmp_
         assert [each.display_name for each in workspace.in_namespace("t1").datasets()] == ["of a tenant"]
 
 
+@pytest.mark.slow
 def test_backup__holds_nothing_else(workspace: Workspace, tmp_path: Path) -> None:
     """Superseded versions, unreferenced uploads, caches and exports are left out, as is what makes it a workspace."""
     dataset = workspace.dataset("pets")
@@ -143,6 +144,7 @@ def test_backup__holds_nothing_else(workspace: Workspace, tmp_path: Path) -> Non
     assert "had not arrived" in text
 
 
+@pytest.mark.slow
 def test_backup__lists_each_file(backup: Path) -> None:
     """Each line of the list has the path, the size and the SHA-256 hash of a file."""
     lines = [json.loads(line) for line in (backup / "files.jsonl").read_text().splitlines()]
@@ -155,6 +157,7 @@ def test_backup__lists_each_file(backup: Path) -> None:
     assert (header["files"], header["bytes"]) == (len(lines), sum(line["bytes"] for line in lines))
 
 
+@pytest.mark.slow
 def test_backup__of_a_workspace_opened_for_reading(made: Path, tmp_path: Path) -> None:
     """A backup changes nothing in the workspace, so it needs no right to write there."""
     before = times_of(made)
@@ -370,6 +373,7 @@ def test_backup__work_in_progress(made: Path, tmp_path: Path) -> None:
         assert again.count() == 8
 
 
+@pytest.mark.slow
 def test_backup__hard_links(workspace: Workspace, tmp_path: Path) -> None:
     """With hard links, files that never change are links; lists and databases are copies, as is what is restored."""
     result = workspace.backup(tmp_path / "backup", hard_links=True)
@@ -386,6 +390,7 @@ def test_backup__hard_links(workspace: Workspace, tmp_path: Path) -> None:
     assert all(path.stat().st_nlink == 1 for path in (tmp_path / "restored").rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_backup__copies_after_links(workspace: Workspace, tmp_path: Path) -> None:
     """A backup that begins with links and is continued without them has no links; the workspace stays as it is."""
     before = {path: path.read_bytes() for path in workspace.path.glob("datasets/*/*.lance/**/*") if path.is_file()}
@@ -533,6 +538,7 @@ def test_restore__without_space(backup: Path, tmp_path: Path, set_free_space: Ca
     assert not is_workspace(tmp_path / "target")
 
 
+@pytest.mark.slow
 def test_backup__result(made: Path, tmp_path: Path) -> None:
     """The result names the datasets with the numbers of their rows."""
     with Workspace(made, settings=SETTINGS) as workspace:

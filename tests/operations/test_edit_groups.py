@@ -105,6 +105,7 @@ def test_edits__committed_together(workspace: Workspace, dataset: Dataset) -> No
     assert workspace.check().is_sound
 
 
+@pytest.mark.slow
 def test_edits__refused_in_a_group(workspace: Workspace, dataset: Dataset) -> None:
     """An edit that is refused has its own error, and the others are committed."""
     ids = media_ids(dataset)
@@ -234,6 +235,7 @@ def test_edits__with_an_interrupt(dataset: Dataset, monkeypatch: pytest.MonkeyPa
     assert tagged(dataset) == {ids[0]}
 
 
+@pytest.mark.slow
 def test_edits__with_a_lease_that_cannot_be_ended(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error at the end of the lease leaves no thread waiting; the edits are committed, and later ones succeed."""
     ids, end, failures = media_ids(dataset), Lease.end, [OSError("no end")]

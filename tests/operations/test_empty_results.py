@@ -44,6 +44,7 @@ def test_view__of_a_name_that_does_not_exist(dataset: Dataset, filter_: Expressi
     assert any(each.startswith("there is no ") for each in view.why_empty())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "filter_",
     [
@@ -59,6 +60,7 @@ def test_view__without_a_warning(dataset: Dataset, filter_: Expression) -> None:
     assert dataset.where(filter_).why_empty() == []
 
 
+@pytest.mark.slow
 def test_export__of_nothing(dataset: Dataset, tmp_path: Path) -> None:
     """An empty export is written, and says that it is empty and why."""
     with pytest.warns(EmptyResultWarning, match="the export is empty|no tag 'kep'"):
@@ -70,6 +72,7 @@ def test_export__of_nothing(dataset: Dataset, tmp_path: Path) -> None:
     assert "did you mean 'keep'?" in dataset.exports()[0].result_message
 
 
+@pytest.mark.slow
 def test_export__without_labels(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Training files without classes are written, and the message says so."""
     dataset = prepared(workspace, "bare", folder)
@@ -90,6 +93,7 @@ def test_report_and_evaluation__of_nothing(dataset: Dataset, tmp_path: Path) -> 
     assert len(found.notes) == 2
 
 
+@pytest.mark.slow
 def test_command__says_it_in_a_line(dataset: Dataset, workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """The status is 0, and standard error has one line."""
     wrong = json.dumps([{"tags": {"op": "is", "value": "kep"}}])

@@ -171,6 +171,7 @@ def test_check__mends(home: Path, name: str) -> None:
     assert rows(home, "users") == (2 if name == "grant of no user" else 3)
 
 
+@pytest.mark.slow
 def test_check__mends_without_a_loss_of_datasets(home: Path) -> None:
     """Homes of a lost tenant go to the default one; a tenant of a lost organization keeps its datasets."""
     execute(home, f"INSERT INTO tenants VALUES ('{DATASET}', 'x', 'Default Workspace', '{TIME}', NULL)")
@@ -288,6 +289,7 @@ def test_recover__sound_users(home: Path) -> None:
         Workspace.recover(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["missing", "empty", "text", "missing table", "another database"])
 def test_recover__without_users(home: Path, name: str) -> None:
     """A lost database is set aside, and the lines say what is lost; the datasets stay."""

@@ -40,6 +40,7 @@ def dataset(workspace: Workspace, folder: Path) -> Dataset:
     return prepared(workspace, "pets", folder)
 
 
+@pytest.mark.slow
 def test_relocate__moved_folder(dataset: Dataset, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """After it files, thumbnails, exports, snapshots, clones and undo work, ids stay, and an addition adds nothing."""
     ids, files = list(dataset.view.media_ids()), files_of(dataset)
@@ -95,6 +96,7 @@ def test_relocate__recover(dataset: Dataset, workspace: Workspace, folder: Path,
         assert all(path.startswith(f"{new}/") for path in paths_of(recovered.dataset("pets")))
 
 
+@pytest.mark.slow
 def test_relocate__restored_backup(dataset: Dataset, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A backup whose images are at another place is told of it; the workspace itself stays as it is."""
     workspace.backup(tmp_path / "backup")
@@ -106,6 +108,7 @@ def test_relocate__restored_backup(dataset: Dataset, workspace: Workspace, folde
     assert all(path.startswith(f"{folder}/") for path in paths_of(dataset))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "write_old", [str, lambda path: f"{path}/", lambda path: path.name, lambda path: f"{path}/../{path.name}"]
 )
@@ -173,6 +176,7 @@ def refused(workspace: Workspace, old: Path | str, new: Path | str, match: str, 
     return str(raised.value)
 
 
+@pytest.mark.slow
 def test_relocate__other_files(dataset: Dataset, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A folder with other files of the same names is refused with names; a check says it; force goes on."""
     other = fill(tmp_path / "other", 6, first_seed=700)

@@ -48,6 +48,7 @@ def content_of(dataset: Dataset, media_id: str) -> bytes:
         return file.content.read()
 
 
+@pytest.mark.slow
 def test_sync__nothing(dataset: Dataset) -> None:
     """A folder as it was leads to nothing, not even to a step of the journal."""
     steps = len(dataset.journal())
@@ -55,6 +56,7 @@ def test_sync__nothing(dataset: Dataset) -> None:
     assert len(dataset.journal()) == steps
 
 
+@pytest.mark.slow
 def test_sync__shown_first(dataset: Dataset, folder: Path) -> None:
     """Without a word nothing changes; the result names the files."""
     (folder / "000.png").rename(folder / "moved.png")
@@ -105,6 +107,7 @@ def test_sync__renamed_folder(dataset: Dataset, workspace: Workspace, folder: Pa
     assert [content_of(dataset, each) for each in ids]
 
 
+@pytest.mark.slow
 def test_sync__undone(dataset: Dataset, folder: Path) -> None:
     """It is one step, which undo takes back and redo does again."""
     (folder / "000.png").rename(folder / "moved.png")
@@ -133,6 +136,7 @@ def test_sync__file_that_returns(dataset: Dataset, folder: Path) -> None:
         assert dataset.count() == 6
 
 
+@pytest.mark.slow
 def test_sync__removed(dataset: Dataset, folder: Path) -> None:
     """Media whose files are gone are removed by choice; undo brings them back."""
     (folder / "001.png").unlink()
@@ -144,6 +148,7 @@ def test_sync__removed(dataset: Dataset, folder: Path) -> None:
         dataset.sync(remove=True)
 
 
+@pytest.mark.slow
 def test_sync__swapped_files(dataset: Dataset, folder: Path) -> None:
     """Labels follow the pictures when two files change their names with each other."""
     (folder / "000.png").rename(folder / "t")
@@ -170,6 +175,7 @@ def test_sync__file_over_another(dataset: Dataset, folder: Path) -> None:
     assert not dataset.where(vql.missing()).count()
 
 
+@pytest.mark.slow
 def test_sync__equal_files(workspace: Workspace, tmp_path: Path) -> None:
     """Of equal files the one that vanished is missing; the other one never takes its place."""
     folder = fill(tmp_path / "equal", 2)
@@ -180,6 +186,7 @@ def test_sync__equal_files(workspace: Workspace, tmp_path: Path) -> None:
     assert list(places(dataset, only=vql.missing())) == ["copy.png"]
 
 
+@pytest.mark.slow
 def test_sync__clean_up(workspace: Workspace, tmp_path: Path) -> None:
     """A file that is gone is never the copy that a clean-up keeps in place of one that is there."""
     folder = fill(tmp_path / "equal", 1)
@@ -318,6 +325,7 @@ def test_sync__clones_and_merges(dataset: Dataset, workspace: Workspace, folder:
         )
 
 
+@pytest.mark.slow
 def test_sync__read_only(dataset: Dataset, workspace: Workspace, folder: Path) -> None:
     """A workspace that was opened for reading is compared, and not changed."""
     (folder / "001.png").unlink()
@@ -445,6 +453,7 @@ def test_check__source_files(dataset: Dataset, workspace: Workspace, folder: Pat
         workspace.check(content=True)
 
 
+@pytest.mark.slow
 def test_add_media__gone_files(dataset: Dataset, folder: Path) -> None:
     """An addition counts the files of its folder that the dataset has and that are gone."""
     (folder / "001.png").unlink()

@@ -33,6 +33,7 @@ def test_progress_bar__hidden_in_pipes() -> None:
     assert (done.stdout, done.stderr) == ("hidden\n", "")
 
 
+@pytest.mark.slow
 def test_progress_bar__shown_in_terminals() -> None:
     """In a terminal the bar shows title, stage and share, on the error output; its text is taken as it is."""
     ours, theirs = pty.openpty()

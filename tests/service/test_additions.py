@@ -90,6 +90,7 @@ def test_add_media__from_files_and_archives(open_client: Client, dataset: Datase
         assert open_client.post(path).status_code == 401
 
 
+@pytest.mark.slow
 def test_add_media__of_an_equal_name(local: Client, dataset: Dataset) -> None:
     """Another picture of the same name is another image; the first keeps its label, and a retry adds nothing."""
     first, second = encode(photo(81)), encode(photo(82))

@@ -37,6 +37,7 @@ def dataset(served: Serving) -> Dataset:
     return served.workspace.dataset("pets")
 
 
+@pytest.mark.slow
 def test_access__in_the_statuses_of_the_interface(served: Serving, dataset: Dataset) -> None:
     """A status of a dataset tells whether a token is valid; without permission to write there is a 403."""
     credentials = served.vic.post(f"{API}/api_credentials/rotate", headers=OWN).json()

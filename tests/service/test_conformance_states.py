@@ -114,6 +114,7 @@ def test_operations__do_not_wait_for_a_map(served: Serving, dataset: Dataset) ->
     assert status_of(served.local, dataset.id) == READY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted({*TaskType} - {TaskType.MEDIA_DELETION, TaskType.MAP}))
 def test_operations__wait_for_each_task(served: Serving, dataset: Dataset, kind: TaskType) -> None:
     """While a task of any type runs, changes are a 409 with its type; reading goes on."""
@@ -197,6 +198,7 @@ def test_restore__reads_the_state_before(served: Serving, dataset: Dataset) -> N
     assert client.get(url).json()[0]["is_current"]
 
 
+@pytest.mark.slow
 def test_clone__leaves_the_source(served: Serving, dataset: Dataset) -> None:
     """A clone is another dataset with a task of its own; meanwhile the source is READY and may be changed."""
     client = served.local
@@ -228,6 +230,7 @@ def test_enrichment__needs_other_types_first(served: Serving, dataset: Dataset) 
     assert (models["hues"], models["names"]) == (None, ["MULTIMODEL_IMAGE_ENCODING"])
 
 
+@pytest.mark.slow
 def test_creation__is_aborted_and_retried(served: Serving) -> None:
     """An aborted creation is ABORTED, and its retry INITIALIZING, with the files that were uploaded.
 

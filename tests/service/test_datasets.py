@@ -69,6 +69,7 @@ def test_status__of_others(
     assert open_client.get(f"{API}/dataset/pets", headers=vic).status_code == 404
 
 
+@pytest.mark.slow
 def test_status__says_what_the_user_may_do(
     open_client: Client, workspace: Workspace, hub: Hub, dataset: Dataset, stranger: str
 ) -> None:
@@ -100,6 +101,7 @@ def test_status__without_log_ins_allows_all_but_sharing(local: Client, dataset: 
     assert "dataset.share" not in may
 
 
+@pytest.mark.slow
 def test_status__in_words_of_older_clients(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """The former status follows from the status, and from the task that runs."""
     draft = workspace.create_draft("draft")
@@ -166,6 +168,7 @@ def test_change__to_a_taken_name(local: Client, workspace: Workspace, dataset: D
     assert (answer.status_code, dataset.info.description) == (409, "")
 
 
+@pytest.mark.slow
 def test_delete__by_owners_and_admins(open_client: Client, workspace: Workspace, dataset: Dataset) -> None:
     """Admins delete a dataset, unless the settings forbid it or a task runs."""
     url = f"{API}/dataset/{dataset.id}"
@@ -187,6 +190,7 @@ def test_delete__by_owners_and_admins(open_client: Client, workspace: Workspace,
     assert open_client.delete(url, headers=ann).status_code == 404
 
 
+@pytest.mark.slow
 def test_stats__count_issues_and_labels(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """The statistics have counts of media, issues and labels; a draft has none yet."""
     first, second, _ = dataset.view.media_ids()

@@ -212,6 +212,7 @@ def test_fields_and_their_values(local: Client, dataset: Dataset) -> None:
     assert local.get(url(dataset, "/fields")).json() == []
 
 
+@pytest.mark.slow
 def test_tags__from_creation_to_deletion(local: Client, dataset: Dataset) -> None:
     """Tags are created, listed, renamed and deleted, by id or name; the journal tells it."""
     made = local.post(url(dataset, "/tags"), json={"name": "good"}).json()

@@ -66,6 +66,7 @@ def test_enrichment__models_hide_folders(local: Client, dataset: Dataset, tmp_pa
     assert str(tmp_path) not in answer.text
 
 
+@pytest.mark.slow
 def test_enrichment__refuses_models(local: Client, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """Unknown types and models, models of another type or that cannot be applied, and no models are 422."""
     url = f"{API}/dataset/{dataset.id}/enrich_dataset"
@@ -85,6 +86,7 @@ def test_enrichment__refuses_models(local: Client, workspace: Workspace, dataset
     assert (refused.status_code, len(workspace.datasets())) == (409, 2)
 
 
+@pytest.mark.slow
 def test_enrichment__by_others(open_client: Client, hub: Hub, dataset: Dataset) -> None:
     """Viewers, and editors by a grant, copy nothing out of a tenant; for strangers nothing is there."""
     tenant = hub.tenants.create(OPERATOR, "others")

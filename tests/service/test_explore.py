@@ -79,6 +79,7 @@ def test_explore__without_parameters(
     assert answer.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.slow
 def test_explore__levels_and_pages(served: Serving, dataset: Dataset) -> None:
     """Coarser levels have fewer clusters; a page behind the last is empty."""
     pages = [explore(served, dataset, threshold=level)["clusters"] for level in range(5)]
@@ -89,6 +90,7 @@ def test_explore__levels_and_pages(served: Serving, dataset: Dataset) -> None:
     assert explore(served, dataset, page_number=7)["clusters"] == []
 
 
+@pytest.mark.slow
 def test_explore__objects_and_videos(served: Serving) -> None:
     """Objects and videos are explored by their type."""
     things = served.workspace.dataset("things")
@@ -99,12 +101,14 @@ def test_explore__objects_and_videos(served: Serving) -> None:
     assert video["previews"][0]["video_uri"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ['["fur", "nothing"]', "[fur,nothing]", "fur,nothing", '"fur"', "fur", "[ 'fur' ]"])
 def test_explore__labels_in_each_form(served: Serving, dataset: Dataset, form: str) -> None:
     """Labels arrive as JSON, as a bare list, or as bare words."""
     assert names(explore(served, dataset, labels=form)) == set(FURRY)
 
 
+@pytest.mark.slow
 def test_explore__tags_in_each_form(served: Serving, dataset: Dataset) -> None:
     """Tags arrive likewise, by id or name; ``untagged`` selects the others."""
     (tag,) = dataset.tags()
@@ -135,6 +139,7 @@ def filtered(served: Serving, dataset: Dataset, element: dict[str, Any]) -> Any:
     return served.vic.get(f"/api/v1/explore/{dataset.id}", params=params)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("element", "names"),
     [
@@ -190,6 +195,7 @@ def test_explore__vql_that_is_refused(
     assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True), answer.text
 
 
+@pytest.mark.slow
 def test_explore__issues_of_the_interface(served: Serving, dataset: Dataset) -> None:
     """Each issue type has its name on the wire, and is a value of the filter."""
     ours = {issue.name for issue in FAULTS.values()}
@@ -200,6 +206,7 @@ def test_explore__issues_of_the_interface(served: Serving, dataset: Dataset) -> 
     assert DUPLICATE_LEVELS == (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
 
 
+@pytest.mark.slow
 def test_explore__caption_and_anchor(served: Serving, dataset: Dataset) -> None:
     """Texts and anchors order the clusters; both names of the caption do the same."""
     by_text = explore(served, dataset, caption="street number 03")
@@ -258,6 +265,7 @@ def test_explore__bad_parameters(served: Serving, dataset: Dataset, params: dict
     assert isinstance(answer.json()["detail"], str)
 
 
+@pytest.mark.slow
 def test_explore__at_the_limits(served: Serving, dataset: Dataset) -> None:
     """The limits themselves are allowed."""
     for params in ({"threshold": 4}, {"page_number": 2**31 - 1}, {"caption": "x " * 5000}):
@@ -381,6 +389,7 @@ def test_search__in_embeddings_of_others(served: Serving) -> None:
     assert "own embeddings" in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_explore__of_a_hidden_dataset(served: Serving, tmp_path: Path) -> None:
     """A dataset of another tenant does not exist for a user."""
     hidden = served.workspace.create_dataset("hidden", embedded([[1.0, 0.0], [0.0, 1.0]]))

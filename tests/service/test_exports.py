@@ -133,6 +133,7 @@ def test_export__by_vql_needs_no_name(served: Serving, dataset: Dataset) -> None
         assert wrong.status_code == 422, wrong.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("export_format", ["parquet", "coco", "csv", "yolo", "voc"])
 def test_export__formats(served: Serving, dataset: Dataset, export_format: str) -> None:
     """All formats can be exported, without the paths of the server."""
@@ -146,6 +147,7 @@ def test_export__formats(served: Serving, dataset: Dataset, export_format: str) 
         assert table["file_path"].to_pylist() == ["000.png", "001.png", "002.jpg"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strip", [True, False])
 def test_export__with_images(served: Serving, dataset: Dataset, strip: bool) -> None:
     """Image files can be copied without what they say about the image."""
@@ -198,6 +200,7 @@ def test_safe_name__of_no_name(name: str) -> None:
         safe_name(name)
 
 
+@pytest.mark.slow
 def test_export__of_a_selection(served: Serving, dataset: Dataset) -> None:
     """Media and clusters are exported by id."""
     ids = list(dataset.view.ids)
@@ -321,6 +324,7 @@ def test_export__needs_the_right(served: Serving, dataset: Dataset) -> None:
     served.hub.datasets.unshare(OPERATOR, dataset.id, "vic")
 
 
+@pytest.mark.slow
 def test_export__of_another_user(served: Serving, dataset: Dataset) -> None:
     """Only who started an export, and admins, see it; other ids are not found in the same words."""
     started = served.eve.get(
@@ -412,6 +416,7 @@ def test_sweep__deletes_what_expired(served: Serving, dataset: Dataset, monkeypa
     assert served.local.get(record["download_uri"]).status_code == 404
 
 
+@pytest.mark.slow
 def test_sweep__deletes_files_of_deleted_datasets(served: Serving, tmp_path: Path) -> None:
     """The file of an export goes with its dataset."""
     gone = served.workspace.create_dataset("gone", fill(tmp_path / "gone", 2))

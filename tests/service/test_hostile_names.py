@@ -71,6 +71,7 @@ def files_of(served: Serving, dataset: Dataset) -> list[Any]:
     return answers
 
 
+@pytest.mark.slow
 def test_crawl__has_all_files(dataset: Dataset) -> None:
     """Each file is a media item, and none was looked for elsewhere."""
     assert dataset.count() == len(NAMES) + 1
@@ -95,6 +96,7 @@ def test_answers__are_json_and_images(served: Serving, dataset: Dataset) -> None
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file_format", ["json", "csv", "yolo"])
 def test_exports__lie_below_their_folder(dataset: Dataset, tmp_path: Path, file_format: str) -> None:
     """Members of an archive lie below the folder where it is unpacked, on each system; no name steers a terminal."""
@@ -113,6 +115,7 @@ def test_exports__lie_below_their_folder(dataset: Dataset, tmp_path: Path, file_
     assert {path.name for path in tmp_path.iterdir()} == {"out", "out.zip"}
 
 
+@pytest.mark.slow
 def test_pages__have_no_element_of_data(served: Serving, dataset: Dataset, tmp_path: Path) -> None:
     """Reports and notebooks show such names as text: no element, attribute or address comes from data."""
     shown = [

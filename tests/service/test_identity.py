@@ -89,6 +89,7 @@ def test_tokens__with_wrong_claims(open_client: Client, key: tuple[str, str]) ->
         assert status_with(open_client, token) == 401, changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["sub", "iss", "exp", "iat"])
 def test_tokens__with_a_missing_claim(open_client: Client, key: tuple[str, str], missing: str) -> None:
     """Each of the four claims is required."""
@@ -98,6 +99,7 @@ def test_tokens__with_a_missing_claim(open_client: Client, key: tuple[str, str],
     assert status_with(open_client, jwt.encode(claims, key[1], algorithm="HS256", headers={"kid": key[0]})) == 401
 
 
+@pytest.mark.slow
 def test_tokens__with_other_algorithms(open_client: Client, key: tuple[str, str]) -> None:
     """Only HS256 with the key's own secret is accepted, whatever the header says."""
     now = int(time.time())
@@ -112,6 +114,7 @@ def test_tokens__with_other_algorithms(open_client: Client, key: tuple[str, str]
         assert status_with(open_client, jwt.encode(claims, secret, algorithm="HS256", headers={"kid": key[0]})) == 401
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "header",
     [
@@ -235,6 +238,7 @@ def test_other_sites__change_nothing(
     assert open_client.get(ME, headers=headers).status_code == 200, "reading changes nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "headers", [{"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, OWN, {"Referer": f"{BASE}/page?x=1"}]
 )
@@ -267,6 +271,7 @@ def test_tokens__from_other_sites(open_client: Client, key: tuple[str, str]) -> 
     assert open_client.post("/api/v1/logout", headers=headers).json()["detail"] == "Not authenticated"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "[evil", "", "a b"])
 def test_hosts__of_others(local: Client, host: str) -> None:
     """Without log-ins a name that is not this machine's is refused, so that no page can rebind its own."""
@@ -274,6 +279,7 @@ def test_hosts__of_others(local: Client, host: str) -> None:
     assert (answer.status_code, answer.json()["detail"]) == (400, "Invalid host")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host", ["localhost", "localhost:1", "127.0.0.1:8765", "[::1]:8765", "LOCALHOST", "a.localhost"]
 )

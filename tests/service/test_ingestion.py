@@ -107,6 +107,7 @@ def test_new_dataset__refuses(local: Client, workspace: Workspace, draft: Datase
     assert crossed.status_code == 403
 
 
+@pytest.mark.slow
 def test_new_dataset__names_of_other_tenants(open_client: Client, hub: Hub, workspace: Workspace) -> None:
     """A name that another tenant uses is free, and tells nothing."""
     tenant = hub.tenants.create(OPERATOR, "others")
@@ -123,6 +124,7 @@ def test_new_dataset__names_of_other_tenants(open_client: Client, hub: Hub, work
         assert (answer.status_code, answer.json()["detail"]) == (404, "Dataset not found")
 
 
+@pytest.mark.slow
 def test_transactions__belong_to_their_dataset(local: Client, workspace: Workspace, draft: Dataset) -> None:
     """A transaction of another dataset is as unknown as one that does not exist."""
     other = workspace.create_draft("other")
@@ -138,6 +140,7 @@ def test_transactions__belong_to_their_dataset(local: Client, workspace: Workspa
     assert local.post(f"{API}/{NOWHERE}/data_files/1", files=files("a.png")).json()["detail"] == "Dataset not found"
 
 
+@pytest.mark.slow
 def test_transactions__are_twenty_at_most(local: Client, draft: Dataset) -> None:
     """A dataset has up to 20 open transactions."""
     for _ in range(20):

@@ -357,6 +357,7 @@ def test_matrix(site: Site, action: Action) -> None:
     check(site, action, [*COLUMNS, TEMPORARY])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "action", [pytest.param(each, marks=[pytest.mark.slow] * (each not in _QUICK)) for each in Action if ROUTES[each]]
 )

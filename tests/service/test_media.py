@@ -84,6 +84,7 @@ def test_media_id__of_no_media(served: Serving, dataset: Dataset, folder: Path, 
     assert (answer.status_code, answer.json()["detail"]) == (404, "Media not found")
 
 
+@pytest.mark.slow
 def test_duplicates__of_one_media_item(served: Serving, dataset: Dataset) -> None:
     """The copies of an item are listed without itself; the limits of the threshold are those of the library."""
     own = url(dataset, "a.png", "/duplicates")
@@ -149,6 +150,7 @@ def test_media_item__that_does_not_exist(served: Serving, dataset: Dataset) -> N
             assert (answer.status_code, answer.json()["detail"]) == (404, sentence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "file_format"), FORMATS.items())
 def test_file__of_each_format(served: Serving, dataset: Dataset, folder: Path, name: str, file_format: str) -> None:
     """A format that browsers show is sent as it is; TIFF as a JPEG, unless the original is asked for."""
@@ -197,6 +199,7 @@ def test_file__validators(served: Serving, dataset: Dataset) -> None:
     assert head.headers["content-length"] == str(len(whole.content))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("header", "first", "last"),
     [("bytes=0-9", 0, 9), ("bytes=10-", 10, None), ("bytes=-7", -7, None), ("bytes=5-99999999", 5, None)],
@@ -250,6 +253,7 @@ def test_file__of_broken_media(served: Serving, dataset: Dataset) -> None:
     assert served.vic.get(url(dataset, "a.png", "/video")).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [128, 256, 512, 1024])
 def test_thumbnail__of_each_size(served: Serving, dataset: Dataset, size: int) -> None:
     """Thumbnails are JPEGs of the listed sizes, the same at the second time, also of objects."""
@@ -284,6 +288,7 @@ def test_signature__of_another_path_or_time(served: Serving, dataset: Dataset) -
     assert int(dict(part.split("=") for part in signed.query.split("&"))["exp"]) <= time.time() + 24 * 3600
 
 
+@pytest.mark.slow
 def test_signature__of_a_user_without_the_right(served: Serving, folder: Path) -> None:
     """The right is checked when the URI is used."""
     secret = served.workspace.create_dataset("secret", fill(folder / "secret", 2))

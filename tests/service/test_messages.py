@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PIL import Image
 
 from framedex import Workspace
@@ -30,6 +31,7 @@ def dataset_id_and_task(local: Client, dataset_id: str) -> dict[str, Any]:
             return record
 
 
+@pytest.mark.slow
 def test_upload__names_no_internal_files(local: Client) -> None:
     """The task of an upload says nothing of files that the user has not sent."""
     record = uploaded(local, "new", a__png=encode(photo(1)))
@@ -38,6 +40,7 @@ def test_upload__names_no_internal_files(local: Client) -> None:
     assert "not recognised" not in record["status_message"]
 
 
+@pytest.mark.slow
 def test_table__that_is_unusable(local: Client, workspace: Workspace) -> None:
     """A table of labels that cannot be read is a problem of that table: the images are there, and others' labels."""
     record = uploaded(

@@ -110,6 +110,7 @@ def test_metadata__bodies_that_are_no_array(local: Client, dataset: Dataset) -> 
     assert ended(local, path)["status"] == "COMPLETED"
 
 
+@pytest.mark.slow
 def test_metadata__definitions_that_are_refused(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """A definition follows the rules of the library, at once; so does the state of the dataset."""
     enum = {"field_name": "who", "field_type": "enum"}
@@ -154,6 +155,7 @@ def test_metadata__tasks_of_others(open_client: Client, workspace: Workspace, hu
         assert open_client.get(path).status_code == 401
 
 
+@pytest.mark.slow
 def test_metadata__definitions_wait_a_day(workspace: Workspace, dataset: Dataset) -> None:
     """A definition without values is forgotten after 24 hours; values that were sent stay."""
     with Hub(workspace) as hub:

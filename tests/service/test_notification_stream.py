@@ -112,6 +112,7 @@ def notified(events: Iterator[Received]) -> Received:
     return next(each for each in events if each.name == "notification")
 
 
+@pytest.mark.slow
 def test_stream__begins_at_once_and_tells_each_alert(live: Live) -> None:
     """The first byte comes at once, as a time for retries and a ping; then each alert comes as a notification."""
     with log_in(live, "vic") as client, client.stream("GET", URL) as answer:

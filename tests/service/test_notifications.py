@@ -78,6 +78,7 @@ def test_notifications__from_the_alert_to_the_mark(served: Serving, dataset: Dat
     assert get(served.ann, unread_only="True") == {"notifications": [], "total": 0, "has_more": False}
 
 
+@pytest.mark.slow
 def test_notifications__of_others(served: Serving, dataset: Dataset) -> None:
     """Who is not concerned has none, and cannot mark those of others; nobody is asked to log in."""
     add(served, dataset, "a")
@@ -108,6 +109,7 @@ def test_read_all__of_one_dataset_or_of_all(served: Serving, dataset: Dataset) -
     served.hub.datasets.sweep()
 
 
+@pytest.mark.slow
 def test_pages__of_the_list(served: Serving, dataset: Dataset) -> None:
     """The list has 20 of a page by default, newest first; the dataset and the state select."""
     for number in range(21):
@@ -133,6 +135,7 @@ def test_pages__of_the_list(served: Serving, dataset: Dataset) -> None:
     assert get(served.local, "/unread-count", dataset_id=dataset.id) == {"count": 22}
 
 
+@pytest.mark.slow
 def test_notifications__are_made_by_alerts_alone(served: Serving, dataset: Dataset) -> None:
     """No request makes a notification, changes one or deletes one."""
     add(served, dataset, "a")

@@ -76,6 +76,7 @@ def test_changes__of_another_site(served: Serving, dataset: Dataset, headers: di
     assert served.ann.get("/api/v1/me").status_code == 200, "the session goes on"
 
 
+@pytest.mark.slow
 def test_bodies__of_forms_of_other_sites(served: Serving) -> None:
     """A body of JSON that is said to be text, which a form of another site can send, is no body of JSON."""
     body = f'{{"current_password": "{PASSWORD}", "password": "another password"}}'

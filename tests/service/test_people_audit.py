@@ -77,6 +77,7 @@ def test_audit__has_clean_ups(served: Serving) -> None:
     assert (entry["username"], entry["target"]) == ("ann", "1 media item")
 
 
+@pytest.mark.slow
 def test_audit__in_pages_and_by_conditions(served: Serving) -> None:
     """Entries come in pages, the newest first, with the number of all; conditions choose them."""
     served.ann.post(f"{API}/admin/settings", json={"key": "ADD_MEDIA_ENABLED", "value": True}, headers=OWN)

@@ -51,6 +51,7 @@ def test_settings__are_read_as_text(fresh: Serving) -> None:
         assert (answer.status_code, answer.json()["detail"]) == (400, f"Unknown setting {key!r}")
 
 
+@pytest.mark.slow
 def test_settings__are_stored_as_text(fresh: Serving) -> None:
     """A value is true, a text or a number; the answer is the text that is stored."""
     for value, text in ((False, "false"), ("TRUE", "true"), (0, "false"), ("yes", "true")):
@@ -60,6 +61,7 @@ def test_settings__are_stored_as_text(fresh: Serving) -> None:
     assert logging.getLogger("framedex").level == logging.DEBUG
 
 
+@pytest.mark.slow
 def test_settings__hold_at_once(fresh: Serving) -> None:
     """What is switched off is refused from the next request on, for all users, and allowed again after it."""
     draft = fresh.ann.get("/api/v1/ingestion/new_dataset", params={"dataset_name": "x"}, headers=OWN).json()
@@ -91,6 +93,7 @@ def test_settings__values_that_are_refused(fresh: Serving) -> None:
     assert fresh.ann.get(URL, params={"key": "ADD_MEDIA_ENABLED"}).json() == {"value": "true"}
 
 
+@pytest.mark.slow
 def test_settings__are_for_admins(fresh: Serving) -> None:
     """Editors and viewers may neither see nor change settings; without log-ins the local user may."""
     for client in (fresh.eve, fresh.vic):
@@ -115,6 +118,7 @@ def test_settings__on_self_hosted_deployments_only(fresh: Serving) -> None:
             )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_settings__stay_after_a_restart(fresh: Serving, environment: Environment) -> None:
     """A changed value counts instead of the environment's at the next start, and is in the audit with its user."""
     assert post(fresh, "DATASET_SHARE_ENABLED", False) == (200, "false")

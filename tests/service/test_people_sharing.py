@@ -90,6 +90,7 @@ def members(world: World) -> dict[str, str]:
     return {each["email"]: each["role"] for each in world.served.eve.get(f"{world.manage}/share").json()}
 
 
+@pytest.mark.slow
 def test_invite__gives_access(world: World) -> None:
     """An invitation gives a registered account access and answers null; a second one changes the role."""
     assert world.stranger.get(world.url).status_code == 404
@@ -187,6 +188,7 @@ def test_share__in_the_words_of_older_clients(world: World) -> None:
     assert world.granted["editor"].post(url, data={"user_email": "sam"}, headers=OWN).status_code == 403
 
 
+@pytest.mark.slow
 def test_share__is_ended(world: World) -> None:
     """Owners and admins end sharing, not for the owner; afterwards the dataset does not exist for the other."""
 
@@ -217,6 +219,7 @@ def test_lists__have_what_is_shared(world: World) -> None:
         assert page["total"] == len(page["tasks"])
 
 
+@pytest.mark.slow
 def test_viewers__read_only(world: World) -> None:
     """A grant to view lets a user explore, search and see tasks and snapshots, and change and export nothing."""
     client, dataset_id = world.granted["viewer"], world.dataset.id
@@ -239,6 +242,7 @@ def test_viewers__read_only(world: World) -> None:
         assert client.request(method, f"{API}/{path}", headers=OWN).status_code == 403, path
 
 
+@pytest.mark.slow
 def test_editors__edit_and_export(world: World) -> None:
     """A grant to edit lets a user edit, abort and retry tasks, and export, but not rename, share, copy or delete."""
     client, dataset_id = world.granted["editor"], world.dataset.id
@@ -256,6 +260,7 @@ def test_editors__edit_and_export(world: World) -> None:
         assert client.request(method, f"{API}/{path}", headers=OWN).status_code == 403, path
 
 
+@pytest.mark.slow
 def test_exports__of_oneself_and_for_owners(world: World) -> None:
     """An export is seen by who started it, by the owner and by admins; for others it does not exist."""
     query = {"file_name": "x", "export_format": "json"}

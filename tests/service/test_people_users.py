@@ -67,6 +67,7 @@ def log_in(client: Client, name: str, password: str = PASSWORD) -> tuple[int, An
     return answer.status_code, answer.json()
 
 
+@pytest.mark.slow
 def test_management__only_where_it_is_enabled(shared: Serving) -> None:
     """Without log-ins and on a hosted platform each request answers 403, whoever asks."""
     cloud = ServiceSettings(disable_auth=False, run_mode=RunMode.CLOUD)
@@ -100,6 +101,7 @@ def test_management__needs_the_roles(fresh: Serving) -> None:
     assert send(fresh.eve, "DELETE", f"/{ids['vic']}")[0] == 200
 
 
+@pytest.mark.slow
 def test_user__that_does_not_exist(shared: Serving) -> None:
     """Each request about a user who does not exist is a 404, whatever the form of the id."""
     for user_id in (NOWHERE, "x", "00000000-0000-0000-0000-000000000000", "%F0%9F%A6%89"):
@@ -140,6 +142,7 @@ def test_users__in_pages(shared: Serving) -> None:
         assert shared.ann.get(URL, params=query).status_code == 200
 
 
+@pytest.mark.slow
 def test_create__a_viewer_by_default(fresh: Serving) -> None:
     """A new user has the given names, may log in, and is a viewer of the workspace without further roles."""
     status, user = send(fresh.ann, "POST", "", NEW)
@@ -151,6 +154,7 @@ def test_create__a_viewer_by_default(fresh: Serving) -> None:
     assert {each["username"]: each["role"] for each in members}["bob"] == "viewer"
 
 
+@pytest.mark.slow
 def test_create__with_a_role(fresh: Serving) -> None:
     """A new editor is one at once; a new admin takes the place of the caller, whose request is still answered."""
     assert send(fresh.ann, "POST", "", {**NEW, "workspace_role": "editor"})[0] == 201
@@ -161,6 +165,7 @@ def test_create__with_a_role(fresh: Serving) -> None:
     assert members == {"ann": "editor", "bob": "editor", "cleo": "admin", "eve": "editor", "vic": "viewer"}
 
 
+@pytest.mark.slow
 def test_create__that_is_disabled(fresh: Serving) -> None:
     """A user can be created disabled, and then cannot log in until enabled."""
     _, user = send(fresh.ann, "POST", "", {**NEW, "enabled": False})
@@ -194,6 +199,7 @@ def test_create__at_the_limits(fresh: Serving) -> None:
         assert send(fresh.ann, "POST", "", body)[0] == 201
 
 
+@pytest.mark.slow
 def test_create__name_that_is_taken(fresh: Serving) -> None:
     """A username is unique, whatever the case, among new and renamed users: 400."""
     for name in ("vic", "VIC"):
@@ -203,6 +209,7 @@ def test_create__name_that_is_taken(fresh: Serving) -> None:
     assert fresh.hub.users.count() == 3
 
 
+@pytest.mark.slow
 def test_management__of_users_with_a_higher_role(fresh: Serving) -> None:
     """Who manages users and is no admin makes none, and takes over the account of none: 403."""
     ids = user_ids(fresh.hub)
@@ -238,6 +245,7 @@ def test_create__is_all_or_nothing(provided: tuple[Client, Hub, Provider]) -> No
     assert send(client, "POST", "", NEW)[0] == 201
 
 
+@pytest.mark.slow
 def test_user__by_either_id(provided: tuple[Client, Hub, Provider]) -> None:
     """The id is that of the identity provider, where the account lives there; the service's own id is accepted, too."""
     client, hub, provider = provided
@@ -264,6 +272,7 @@ def test_user__whose_account_is_at_two_providers(provided: tuple[Client, Hub, Pr
     assert send(client, "GET", "/same") == (404, "User not found")
 
 
+@pytest.mark.slow
 def test_change__of_the_name(fresh: Serving) -> None:
     """A user who is renamed logs in with the new name, and keeps the session and the datasets."""
     vic = user_ids(fresh.hub)["vic"]
@@ -277,6 +286,7 @@ def test_change__of_the_name(fresh: Serving) -> None:
     assert log_in(fresh.nobody, name)[0] == 401
 
 
+@pytest.mark.slow
 def test_change__of_a_user_who_is_disabled(fresh: Serving) -> None:
     """A disabled user is logged out, cannot log in, and has no use of an API key, until enabled again."""
     headers = fresh.nobody.bearer("vic")
@@ -303,6 +313,7 @@ def test_change__values_that_are_refused(shared: Serving) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_delete__gives_datasets_to_the_acting_admin(fresh: Serving) -> None:
     """The datasets of a deleted user go to the admin; the account, its sessions, keys and membership are gone."""
     draft = fresh.eve.get("/api/v1/ingestion/new_dataset", params={"dataset_name": "hers"}, headers=OWN).json()
@@ -318,6 +329,7 @@ def test_delete__gives_datasets_to_the_acting_admin(fresh: Serving) -> None:
     assert send(fresh.ann, "POST", "", {**NEW, "username": "eve"})[0] == 201  # the name is free
 
 
+@pytest.mark.slow
 def test_delete__not_oneself_and_not_the_last_admin(fresh: Serving) -> None:
     """Nobody deletes the own account, and others who manage users do not delete the last admin: 400."""
     ids = user_ids(fresh.hub)
@@ -333,6 +345,7 @@ def test_delete__not_oneself_and_not_the_last_admin(fresh: Serving) -> None:
     assert fresh.hub.users.count() == 3
 
 
+@pytest.mark.slow
 def test_password__is_temporary(fresh: Serving) -> None:
     """A reset ends all sessions; the new password opens one in which only another password can be chosen."""
     vic = user_ids(fresh.hub)["vic"]
@@ -351,6 +364,7 @@ def test_password__is_temporary(fresh: Serving) -> None:
     assert log_in(fresh.nobody, "vic", "another one")[1]["must_change_password"] is False
 
 
+@pytest.mark.slow
 def test_password__values_that_are_refused(fresh: Serving) -> None:
     """A password has 8 to 1,024 characters; the account of an identity provider has none here: 400."""
     vic = user_ids(fresh.hub)["vic"]
@@ -364,6 +378,7 @@ def test_password__values_that_are_refused(fresh: Serving) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_logout__ends_all_sessions(fresh: Serving) -> None:
     """A log-out of a user ends all sessions, not those of others, and no API key."""
     headers = fresh.nobody.bearer("vic")
@@ -377,6 +392,7 @@ def test_logout__ends_all_sessions(fresh: Serving) -> None:
     assert log_in(fresh.vic, "vic")[0] == 200
 
 
+@pytest.mark.slow
 def test_sessions__of_a_user(fresh: Serving) -> None:
     """The sessions that have not ended are listed with their times, the newest first, and nothing that opens one."""
     fresh.nobody.log_in("vic")
@@ -398,6 +414,7 @@ def test_sessions__of_a_user(fresh: Serving) -> None:
     assert send(fresh.ann, "GET", f"/{vic}/sessions")[1]["total"] == 1
 
 
+@pytest.mark.slow
 def test_roles__replace_those_before(fresh: Serving) -> None:
     """The list of roles replaces all before, and unknown names are ignored; a user whose roles change is logged out."""
     url = f"/{user_ids(fresh.hub)['vic']}/roles"
@@ -415,6 +432,7 @@ def test_roles__replace_those_before(fresh: Serving) -> None:
         assert send(fresh.ann, "PUT", url, body)[0] == 422
 
 
+@pytest.mark.slow
 def test_roles__of_oneself(fresh: Serving) -> None:
     """Nobody takes the management of users from the own account, so that somebody has it; the others may go."""
     url = f"/{user_ids(fresh.hub)['ann']}/roles"

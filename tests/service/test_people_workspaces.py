@@ -56,6 +56,7 @@ def put_role(client: Client, user_id: str, role: str, **more: Any) -> tuple[int,
     return answer.status_code, str(answer.json().get("detail", ""))
 
 
+@pytest.mark.slow
 def test_workspaces__are_those_of_the_caller(served: Serving) -> None:
     """The list has the workspaces that the caller belongs to, with what the caller may do there."""
     permissions = {}
@@ -146,6 +147,7 @@ def test_organizations__of_the_workspaces_of_the_caller(served: Serving) -> None
         assert (answer.status_code, answer.json()["detail"]) == (404, "Organization not found")
 
 
+@pytest.mark.slow
 def test_management__only_where_it_is_enabled(served: Serving) -> None:
     """Without log-ins and on a hosted platform each route answers 403; nobody learns it before a log-in."""
     cloud = ServiceSettings(disable_auth=False, run_mode=RunMode.CLOUD)
@@ -171,6 +173,7 @@ def test_management__after_the_password_was_chosen(fresh: Serving) -> None:
         assert (answer.status_code, answer.json()["detail"]) == (403, "Password change required"), path
 
 
+@pytest.mark.slow
 def test_role__is_changed_by_admins_only(fresh: Serving) -> None:
     """An admin changes the role of a member and gets the member; editors and viewers get 403."""
     ids = user_ids(fresh.hub)
@@ -183,6 +186,7 @@ def test_role__is_changed_by_admins_only(fresh: Serving) -> None:
     assert roles(fresh.ann) == {"ann": "admin", "eve": "editor", "vic": "editor"}
 
 
+@pytest.mark.slow
 def test_role__values_that_are_refused(fresh: Serving) -> None:
     """The own role, an unknown member, an unknown role and another workspace are refused, each with its status."""
     ids = user_ids(fresh.hub)
@@ -196,6 +200,7 @@ def test_role__values_that_are_refused(fresh: Serving) -> None:
     assert roles(fresh.ann) == {"ann": "admin", "eve": "editor", "vic": "viewer"}
 
 
+@pytest.mark.slow
 def test_role__of_a_new_admin(fresh: Serving) -> None:
     """A new admin takes the place of the former, gets the roles of admins, and both are logged out."""
     ids = user_ids(fresh.hub)
@@ -208,6 +213,7 @@ def test_role__of_a_new_admin(fresh: Serving) -> None:
     assert fresh.hub.users.get(OPERATOR, ids["ann"]).roles == []
 
 
+@pytest.mark.slow
 def test_role__of_a_new_viewer(fresh: Serving) -> None:
     """A member who becomes a viewer keeps no grant above viewing, and the admin gets the datasets of the member."""
     ids = user_ids(fresh.hub)
@@ -224,6 +230,7 @@ def test_role__of_a_new_viewer(fresh: Serving) -> None:
     assert fresh.eve.post(f"{API}/dataset/{other['dataset_id']}/reindex", headers=OWN).status_code == 403
 
 
+@pytest.mark.slow
 def test_roles__in_several_workspaces(workspace: Workspace) -> None:
     """With many workspaces a member has a role in each, admins of one manage it alone, and there may be several."""
     settings = ServiceSettings(disable_auth=False)

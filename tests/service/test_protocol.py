@@ -54,6 +54,7 @@ def filter_of(length: int) -> str:
     return start + '[[[[[","' * names + "x" * rest + end
 
 
+@pytest.mark.slow
 def test_url__with_the_longest_filter(url: str, dataset: Dataset) -> None:
     """A filter of 64 KiB in a URL is read; one character more is an error of the parameter."""
     vql = filter_of(_LONGEST_VQL)
@@ -81,6 +82,7 @@ def test_url__beyond_the_limit(url: str, beyond: int) -> None:
         assert headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "request_bytes",
     [

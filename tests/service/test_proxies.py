@@ -35,6 +35,7 @@ def address_of(hub: Hub) -> str:
     return hub.users.sessions(OPERATOR, hub.users.find(OPERATOR, "ann").id)[0].ip_address
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trusted", "forwarded", "address"),
     [
@@ -73,6 +74,7 @@ def test_cookies__by_scheme(workspace: Workspace, hub: Hub) -> None:
         assert (status, "; Secure" in cookie) == (200, is_secure), (trusted, scheme)
 
 
+@pytest.mark.slow
 def test_hosts__that_proxies_name(workspace: Workspace, hub: Hub, dataset: Dataset) -> None:
     """No header of a proxy changes the address in links, or lets pages of another site in; a setting says it."""
     evil = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/evil", "Forwarded": "host=evil.example"}

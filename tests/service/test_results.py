@@ -53,6 +53,7 @@ def table_of(answer: Any) -> pa.Table:
     return pa.ipc.open_stream(answer.content).read_all()
 
 
+@pytest.mark.slow
 def test_results__that_are_empty(shared: tuple[Dataset, Client, Client]) -> None:
     """Notes say which name does not exist, and the nearest that does; results with rows have none."""
     dataset, local, _ = shared

@@ -59,6 +59,7 @@ def said(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_views__a_new_one(served: Serving, dataset: Dataset) -> None:
     """A new view has all fields of the interface with their values; the list has the newest one first."""
     record = save(served.eve, dataset, " Good ", vql='[{"labels":{"op":"is","value":"a"}}]')
@@ -79,6 +80,7 @@ def test_views__a_new_one(served: Serving, dataset: Dataset) -> None:
     assert served.vic.get(url(dataset)).json() == {"views": [local, record]}
 
 
+@pytest.mark.slow
 def test_views__name_in_each_kind_of_form(served: Serving, dataset: Dataset) -> None:
     """The name comes in a multipart or a URL-encoded form."""
     multipart = served.eve.post(url(dataset), files={"name": (None, "one")}, headers=OWN)
@@ -106,6 +108,7 @@ def test_views__bad_requests(served: Serving, dataset: Dataset) -> None:
     assert served.vic.get(url(dataset)).json() == {"views": []}
 
 
+@pytest.mark.slow
 def test_views__threshold_and_caption(served: Serving, dataset: Dataset) -> None:
     """A threshold is stored as text, 0 for none; without a caption it changes nothing."""
     assert save(served.eve, dataset, "1", threshold=0.25)["filters"]["threshold"] == "0.25"
@@ -118,6 +121,7 @@ def test_views__threshold_and_caption(served: Serving, dataset: Dataset) -> None
     assert one["count"] == 2
 
 
+@pytest.mark.slow
 def test_views__names_are_unique(served: Serving, dataset: Dataset, tuning: Tuning) -> None:
     """A name that is taken, whatever its case, is a 409; so is a view too many, and one of a draft."""
     save(served.eve, dataset, "Straße")
@@ -136,6 +140,7 @@ def test_views__limit_is_that_of_the_interface() -> None:
     assert view_rows.MAX_VIEWS == 200
 
 
+@pytest.mark.slow
 def test_trend__a_point_for_each_batch(served: Serving, dataset: Dataset) -> None:
     """Each addition is a point, oldest first, with its batch, count and total; ids have any case."""
     view = save(served.eve, dataset, vql='[{"labels":{"op":"is","value":"a"}}]')
@@ -154,6 +159,7 @@ def test_trend__a_point_for_each_batch(served: Serving, dataset: Dataset) -> Non
     assert listed["stats"] == {"n_images": 8, "n_objects": 0, "n_video_frames": 0}
 
 
+@pytest.mark.slow
 def test_alerting__on_and_off(served: Serving, dataset: Dataset) -> None:
     """Alerts are turned off and on by a nested field; the trend continues without them."""
     path = url(dataset, f"/{save(served.eve, dataset)['id']}/alerting")
@@ -198,6 +204,7 @@ def test_monitoring__that_is_off(served: Serving, dataset: Dataset) -> None:
     assert [said(trend), said(alerting)] == [(400, "Monitoring is not enabled for this view")] * 2
 
 
+@pytest.mark.slow
 def test_monitoring__of_a_filter_that_holds_no_more(served: Serving, dataset: Dataset) -> None:
     """A view that cannot be evaluated has a point without results, and keeps the reason; the addition succeeds."""
     dataset.add_field("rating", "float")
@@ -210,6 +217,7 @@ def test_monitoring__of_a_filter_that_holds_no_more(served: Serving, dataset: Da
     assert "rating" in listed["evaluation_error"]
 
 
+@pytest.mark.slow
 def test_views__who_may_do_what(served: Serving, dataset: Dataset) -> None:
     """Viewers see views and trends, and delete what they saved themselves; editors do everything."""
     view = save(served.eve, dataset)
@@ -226,6 +234,7 @@ def test_views__who_may_do_what(served: Serving, dataset: Dataset) -> None:
     assert served.nobody.get(url(dataset)).status_code == 401
 
 
+@pytest.mark.slow
 def test_views__of_a_hidden_dataset(served: Serving, dataset: Dataset) -> None:
     """Who may not view a dataset learns nothing of its views."""
     view = dataset.save_view("secret", dataset.where(vql.labels("a")))
@@ -240,6 +249,7 @@ def test_views__of_a_hidden_dataset(served: Serving, dataset: Dataset) -> None:
     assert [said(each) for each in answers] == [(404, "Dataset not found")] * 5
 
 
+@pytest.mark.slow
 def test_views__of_a_former_user(served: Serving, dataset: Dataset) -> None:
     """A view of a deleted account keeps the address under which it was saved."""
     user = served.hub.users.create(OPERATOR, "gone", "correct horse", email="gone@example.org")

@@ -31,6 +31,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     return prepared(workspace, "pets", fill(tmp_path / "few", 3))
 
 
+@pytest.mark.slow
 def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
     """The list has the fields of the interface, and its filters select."""
     page = local.get(TASKS).json()
@@ -58,6 +59,7 @@ def test_tasks__of_the_local_user(local: Client, dataset: Dataset) -> None:
     }
 
 
+@pytest.mark.slow
 def test_tasks__are_sorted_and_paged(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """Tasks are sorted by a field, either way; the pages are all tasks, each once; values are those of a time."""
     kinds = [TaskType.REINDEX, TaskType.ENRICHMENT, TaskType.CUSTOM_METADATA, TaskType.REINDEX, TaskType.ENRICHMENT]
@@ -84,6 +86,7 @@ def test_tasks__are_sorted_and_paged(local: Client, workspace: Workspace, datase
     assert local.get(f"{TASKS}/filters", params=bounds).json()["created_by"] == ["user1", "user2", "user3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -106,6 +109,7 @@ def test_tasks__with_bad_parameters(local: Client, name: str, value: str) -> Non
     assert isinstance(answer.json()["detail"], str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("page_size", "5"), ("page_size", "50"), ("page", str(2**31))])
 def test_tasks__at_the_limits(local: Client, name: str, value: str) -> None:
     """The limits themselves are allowed."""

@@ -95,6 +95,7 @@ ROOTS = (
 """The first id of each path."""
 
 
+@pytest.mark.slow
 def test_tenants__see_nothing_of_each_other(tenants: tuple[Client, dict[str, str], str]) -> None:
     """For each route an id of another tenant gets the answer of an id that does not exist."""
     client, others, _ = tenants

@@ -75,6 +75,7 @@ def described(connection: sa.Connection) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_migrations__lead_to_the_schema_that_the_code_uses(catalog: Catalog, tmp_path: Path) -> None:
     """A fully migrated database has the tables of the code, as a new catalog has."""
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(tmp_path / "migrated.db")))
@@ -163,6 +164,7 @@ def test_write__threads_queue_up(catalog: Catalog) -> None:
     assert sorted(int(name.rpartition("-")[2]) for name in names(catalog)) == list(range(20))
 
 
+@pytest.mark.slow
 def test_write__reads_while_many_wait(catalog: Catalog) -> None:
     """A writer can read by a second connection while many threads wait to write; all get their turn."""
     written = list[int]()

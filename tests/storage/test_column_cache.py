@@ -92,6 +92,7 @@ def test_read__an_edit_of_one_column_keeps_the_others(tmp_path: Path) -> None:
     assert older["n"][0].as_py() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["delete", "append"])
 def test_read__other_rows_are_other_columns(tmp_path: Path, change: str) -> None:
     """Deleted and added rows change every column."""
@@ -145,6 +146,7 @@ def test_read__threads_wait_for_one_that_reads(tmp_path: Path) -> None:
     assert len({held["path__folder"].chunk(0).buffers()[1].address for held in found}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [True, False])
 @pytest.mark.parametrize("known", [(), ("n",), ("n", "path", "labels")])
 def test_take__is_what_the_table_takes(tmp_path: Path, known: tuple[str, ...], load: bool) -> None:
@@ -167,6 +169,7 @@ def test_take__of_ids_that_are_not_there(tmp_path: Path) -> None:
     assert columns.take(left, [gone], ["n"]).equals(left.take([gone], ["n"]))
 
 
+@pytest.mark.slow
 def test_mask__is_evaluated_once_per_state_of_its_columns(tmp_path: Path) -> None:
     """A mask is valid until one of its columns, or the rows, change."""
     columns, table, asked = cache(), write(tmp_path), list[int]()

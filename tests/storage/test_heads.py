@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from framedex import Dataset, Workspace
 from framedex.operations.context import open_media
@@ -16,6 +17,7 @@ def _rows(first: int) -> pa.Table:
     return pa.table({"uri": [f"{first + each}.jpg" for each in range(4)], "embedding": list(vectors)})
 
 
+@pytest.mark.slow
 def test_heads__follow_what_another_workspace_commits(tmp_path: Path) -> None:
     with Workspace(tmp_path / "ws") as one, Workspace(tmp_path / "ws") as other:
         dataset = one.create_dataset("d", _rows(0))

@@ -28,6 +28,7 @@ def known(path: Path, *batches: list[str]) -> IdIndex:
     return IdIndex(Table(path, version))
 
 
+@pytest.mark.slow
 @given(held=st.lists(IDS, max_size=30), asked=st.lists(IDS, max_size=30))
 def test_contains__as_a_set(tmp_path_factory: pytest.TempPathFactory, held: list[str], asked: list[str]) -> None:
     """The index contains exactly the ids of the table, even if other ids are similar."""

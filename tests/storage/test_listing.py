@@ -26,6 +26,7 @@ RESTORER = """
 """
 
 
+@pytest.mark.slow
 def test_list__is_that_of_the_workspace(tmp_path: Path) -> None:
     """The records equal those of the workspace, newest first."""
     with Workspace(tmp_path, settings=SETTINGS) as workspace:

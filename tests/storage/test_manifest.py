@@ -159,6 +159,7 @@ def test_manifest__is_small_and_does_not_grow_with_snapshots(home: Path) -> None
         assert len(list((folder / "snapshots").iterdir())) == len(files) + 1
 
 
+@pytest.mark.slow
 def test_manifest__of_a_commit_that_fails_nothing_stays(home: Path) -> None:
     """A rolled back transaction leaves the manifest unchanged; without a manifest nothing is committed."""
     with Workspace(home, settings=SETTINGS) as workspace:

@@ -102,6 +102,7 @@ def test_query__over_the_chosen_rows(tmp_path: Path) -> None:
     assert found.to_pylist() == [{"most": 9, "least": "5.jpg"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", [EVERYTHING, Condition("TRUE", (), frozenset({"n"})), above(-1)])
 def test_blocks__cover_all_rows_in_order(tmp_path: Path, condition: Condition) -> None:
     """The blocks together are the rows, in row order, each of bounded size."""

@@ -32,6 +32,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
     opened.close()
 
 
+@pytest.mark.slow
 def test_migrations__lead_to_the_schema_that_the_code_uses(database: Database, tmp_path: Path) -> None:
     """A fully migrated database has the tables of the code, as a new one has."""
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(tmp_path / "migrated.db")))

@@ -105,6 +105,7 @@ def test_spill_folder__goes_on_from_stages(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not name the time since they were started")
 def test_remove_spills__keeps_stages_for_a_while(tmp_path: Path, set_free_space: Callable[[int], None]) -> None:
     """Stages stay for as long as is asked, unless another task needs their space."""

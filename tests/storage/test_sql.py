@@ -25,6 +25,7 @@ def test_query__relations_and_parameters() -> None:
     assert joined["n"].to_pylist() == [8, 9]
 
 
+@pytest.mark.slow
 def test_query__keeps_row_order() -> None:
     """Without ORDER BY, rows are in the order of the relation."""
     many = pa.table({"n": range(300_000)})
@@ -80,6 +81,7 @@ def test_query__parameters_come_back_unchanged(value: Any) -> None:
     assert Sql().query("SELECT $1 AS x", [value], {})["x"].to_pylist() == [value]
 
 
+@pytest.mark.slow
 def test_query__threads_do_not_disturb_each_other() -> None:
     """The same names mean each thread's own relations."""
     sql, found = Sql(), dict[int, list[int]]()

@@ -99,6 +99,7 @@ def test_wait__gives_up_in_time(workspace: Workspace, folder: Path) -> None:
     assert dataset.info.status_new is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_wait__twice(workspace: Workspace, folder: Path) -> None:
     """Waiting for what is done returns at once, each time the same record."""
     dataset = workspace.create_dataset("d", folder)
@@ -168,6 +169,7 @@ def test_abort__six_at_once(workspace: Workspace, folder: Path) -> None:
     assert sorted(str(each.result()) for each in answers).count("ABORTED") == 1
 
 
+@pytest.mark.slow
 def test_abort__completed(workspace: Workspace, folder: Path) -> None:
     """A task that is done cannot be aborted, nor retried."""
     dataset = workspace.create_dataset("d", folder)
@@ -225,6 +227,7 @@ def test_abort__waiting_for_a_thread(workspace: Workspace, folder: Path) -> None
     assert dataset.count() == 6
 
 
+@pytest.mark.slow
 def test_retry__after_failure(workspace: Workspace, folder: Path) -> None:
     """A failed task says why; when the cause is gone, a retry makes what an uninterrupted task would have made."""
     encoder = Faulty()
@@ -263,6 +266,7 @@ def test_retry__after_abort(workspace: Workspace, tmp_path: Path) -> None:
     assert dataset.count() == len(set(dataset.where([]).media_ids())) == 70
 
 
+@pytest.mark.slow
 def test_retry__fails_again(workspace: Workspace, folder: Path) -> None:
     """A retry that fails leaves the task FAILED, as it was."""
     dataset = workspace.create_dataset("d", folder, Faulty(), wait=False)
@@ -308,6 +312,7 @@ def test_delete_dataset__while_its_task_runs(workspace: Workspace, folder: Path)
     assert workspace.datasets() == []
 
 
+@pytest.mark.slow
 def test_close__aborts_what_runs(tmp_path: Path, folder: Path) -> None:
     """Closing a workspace stops its tasks, also those that wait for a thread, before it returns."""
     workspace = Workspace(tmp_path / "ws", settings=SETTINGS)
@@ -325,6 +330,7 @@ def test_close__aborts_what_runs(tmp_path: Path, folder: Path) -> None:
         assert {info.status_new for info in again.datasets()} == {DatasetStatus.ERROR}
 
 
+@pytest.mark.slow
 def test_heartbeat__of_a_running_task(workspace: Workspace, folder: Path) -> None:
     """A beat stores how far the task is, in its row and in its dataset's."""
     dataset, task, gate = held(workspace, folder)
@@ -359,6 +365,7 @@ def test_heartbeat__of_a_waiting_task(workspace: Workspace, folder: Path) -> Non
     dataset.task.wait(60)
 
 
+@pytest.mark.slow
 def test_tasks__newest_first(workspace: Workspace) -> None:
     """All tasks are listed from the newest to the oldest."""
     for name in ("a", "b"):

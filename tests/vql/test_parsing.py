@@ -162,6 +162,7 @@ def test_parse__forty_nine_levels_are_allowed() -> None:
     assert len(parse([nested(49)])) == 1
 
 
+@pytest.mark.slow
 @examples(100)
 @given(filters)
 def test_parse__round_trip(vql: list[Any]) -> None:

@@ -36,6 +36,7 @@ def test_schema__file_is_current() -> None:
     assert PUBLISHED.read_text(encoding="utf-8") == schema_text()
 
 
+@pytest.mark.slow
 def test_schema__is_a_schema() -> None:
     """It obeys the rules of JSON Schemas."""
     Draft202012Validator.check_schema(json_schema())

@@ -38,6 +38,7 @@ def test_pages__that_were_not_built(tmp_path: Path) -> None:
     assert not AppPages(tmp_path / "none").exist
 
 
+@pytest.mark.slow
 @BUILT
 @pytest.mark.parametrize(
     "path", ["/", "/d/pets", "/d/pets/m/1234", "/d/a%2Fb/pictures?f=x", "/tasks", "/login", "/users"]

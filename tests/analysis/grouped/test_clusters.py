@@ -27,6 +27,7 @@ def expected() -> npt.NDArray[np.int32]:
     return average_linkage(VECTORS, weights, nearest(VECTORS, k=10), CUTS, dense_rows=len(VECTORS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [0, pytest.param(10**6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("in_memory", [pytest.param(0, marks=pytest.mark.slow), 2000])
 def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(

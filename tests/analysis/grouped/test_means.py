@@ -48,6 +48,7 @@ def test_stored_means__are_those_in_memory(tmp_path: Path, tuning: Tuning, moved
             np.testing.assert_array_equal(stored.cells.is_known, known_before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_parts", [1, 7, 300])
 def test_visits__are_all_there_once_in_parts_of_equal_cost(n_parts: int) -> None:
     """Each visitor of a cell meets each cluster of it once, and no part takes much longer than the others."""

@@ -113,6 +113,7 @@ def test_count_visits__of_several_groups(tmp_path: Path) -> None:
     assert sum(len(files.visits("first", [0, 2], group)[0]) for group in range(4)) == 60
 
 
+@pytest.mark.slow
 def test_centroids__of_a_cluster_without_structure() -> None:
     """Centroids that hardly any row has as its nearest one are left out: all rows would visit them."""
     random = np.random.default_rng(7)

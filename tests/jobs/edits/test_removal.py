@@ -259,6 +259,7 @@ def test_remove_few__is_used(source: Dataset, tuning: Tuning, monkeypatch: pytes
     assert clone.count() == ROWS - 2
 
 
+@pytest.mark.slow
 def test_remove_few__respects_decisions_about_labels(source: Dataset, tuning: Tuning) -> None:
     """Neighbours of deleted media are judged again, but not those whose labels are right by decision."""
     tuning.written_rows = 0

@@ -122,6 +122,7 @@ def test_index__few_rows(path: Path, count: int) -> None:
     assert all(columns[name].null_count == count for name in ISSUES)
 
 
+@pytest.mark.slow
 def test_index__thousands_of_copies(path: Path) -> None:
     """Copies of one image are one cluster and one group, with the uniqueness 0."""
     columns, _ = indexed(build(path, [uniform(1, 16)[0]] * 5000))

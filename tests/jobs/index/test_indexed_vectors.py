@@ -40,6 +40,7 @@ def resources(folder: Path, executor: str) -> IndexResources:
     return IndexResources(Settings(executor=executor, threads=2, processes=2, memory_bytes=SMALL), folder / "spill")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_index__by_groups_is_that_in_memory(table: Table, tmp_path: Path, executor: str) -> None:
     """Clusters, groups, scores and neighbours are the same, but for the last bits of similarities."""
@@ -68,6 +69,7 @@ def test_index__by_groups_is_that_in_memory(table: Table, tmp_path: Path, execut
     assert by_groups.thresholds == pytest.approx(in_memory.thresholds, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", rest_slow([0.02, 0.6, 0.2, 0.34, 0.91], 2))
 def test_index__by_groups_leaves_nothing_when_it_stops(table: Table, tmp_path: Path, share: float) -> None:
     """A request to stop ends it in any stage; then no temporary file and no new version are there."""

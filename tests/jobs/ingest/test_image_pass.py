@@ -212,6 +212,7 @@ class TestOnePass:
         assert list(passed(films.media, rows)) == wanted
         assert (spy.opened, spy.grabbed) == (1, 20)
 
+    @pytest.mark.slow
     def test_pass__where_times_lead_nowhere(self, films: Films, spy: Spy) -> None:
         """Where a frame is not found by its time it is found by itself, and the others in the pass again."""
         rows = [dict(row) for row in frames_of(films, "clip.mp4")]

@@ -76,6 +76,7 @@ def test_rows__are_those_of_threads(folder: Path, tmp_path: Path, encoder: Any, 
     assert os.getpid() not in started
 
 
+@pytest.mark.slow
 def test_few_images__start_no_process(folder: Path, tmp_path: Path, started: list[int]) -> None:
     """By default, what is done before processes could start is done on threads."""
     assert run(folder, tmp_path / "media.lance", encoder=Gist(), settings=Settings(processes=2)).rows == 45

@@ -33,6 +33,7 @@ def decoded(pixels: Pixels, detail: int | None = None) -> DecodedImage:
     return decode(encode(pixels), max_pixels=10**7, detail=detail)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pixels", PICTURES)
 def test_measure_image__at_full_size(pixels: Pixels) -> None:
     """An image at full size has the measures of the same file decoded at reduced size."""

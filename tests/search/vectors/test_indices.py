@@ -197,6 +197,7 @@ def test_open__nothing_may_be_written(tmp_path: Path) -> None:
         assert sorted(path for path in workspace.path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_open__threads(workspace: Workspace, tmp_path: Path) -> None:
     """Threads that open a state at once get the same index, which is built once."""
     dataset, folder, indices = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache", filed()
@@ -220,6 +221,7 @@ def test_vector(workspace: Workspace) -> None:
     assert found == pytest.approx(vectors[17], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_select__knows_the_rows_that_were_asked_for_before(workspace: Workspace) -> None:
     """Equal selections are prepared once, and the least recently used one is dropped."""
     index = opened(workspace.create_dataset("d", rows(40, 0)), VectorIndices(), None)

@@ -86,6 +86,7 @@ def test_log_in__at_another_implementation(client: Client, issuer: str) -> None:
     assert client.get("/api/v1/me").status_code == 401
 
 
+@pytest.mark.slow
 def test_log_in__opens_a_present_account(client: Client, issuer: str) -> None:
     """A verified address opens the account that an admin made; one that was not verified does not."""
     assert log_in(client, issuer, "1", email="eve@example.org", email_verified=False).status_code == 302
@@ -94,6 +95,7 @@ def test_log_in__opens_a_present_account(client: Client, issuer: str) -> None:
     assert client.get("/api/v1/me").json()["username"] == "eve"
 
 
+@pytest.mark.slow
 def test_log_in__that_the_user_denies(client: Client, issuer: str) -> None:
     """A user who declines at the provider gets a reason and no session."""
     url = client.get("/api/v1/oidc/login").headers["Location"]

@@ -61,6 +61,7 @@ def as_keycloak(provider: HostileProvider) -> None:
     provider.claims = dict(KEYCLOAK_ID_CLAIMS)
 
 
+@pytest.mark.slow
 def test_keycloak__from_log_in_to_log_out(serve: Serve, provider: HostileProvider, hub: Hub) -> None:
     """A user of Keycloak logs in, has its roles, uses its access token, and is logged out by its back channel."""
     as_keycloak(provider)

@@ -90,6 +90,7 @@ def test_log_in__that_is_off(open_client: Client, local: Client, serve: Serve) -
     assert local.get("/api/v1/oidc").json() == {"enabled": False, "password": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target", ["//evil.example", "/\\evil.example", "https:evil.example", "/\r\nSet-Cookie:x=y", "/a\\b", "x", ""]
 )
@@ -128,6 +129,7 @@ def test_states__are_used_once(client: Client, provider: HostileProvider) -> Non
     assert "SESSION" not in client.cookies
 
 
+@pytest.mark.slow
 def test_states__are_those_of_one_browser(client: Client, serve: Serve, provider: HostileProvider) -> None:
     """The answer to the log-in of an attacker makes no session in the browser of somebody else."""
     other = serve()
@@ -141,6 +143,7 @@ def test_states__are_those_of_one_browser(client: Client, serve: Serve, provider
     assert finish(client, answer).status_code == 302, "the browser that began it still can end it"
 
 
+@pytest.mark.slow
 def test_states__of_several_tabs(client: Client, provider: HostileProvider) -> None:
     """Two tabs of a browser can log in at the same time."""
     answers = [provider.authorize(begin(client, next=f"/{tab}")) for tab in "ab"]
@@ -149,6 +152,7 @@ def test_states__of_several_tabs(client: Client, provider: HostileProvider) -> N
     assert paths == ["/a", "/b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -170,6 +174,7 @@ def test_answers__that_are_refused(
     assert "SESSION" not in client.cookies
 
 
+@pytest.mark.slow
 def test_tokens__that_are_refused(client: Client, provider: HostileProvider) -> None:
     """A token that cannot be trusted is a 400 without any part of it, and makes no user."""
     for claims in ({"nonce": "planted"}, {"aud": "planted"}, {"iss": "https://planted.example"}, {"exp": 1}):
@@ -228,6 +233,7 @@ def test_provider__that_is_slow(client: Client, provider: HostileProvider) -> No
             thread.join(10)
 
 
+@pytest.mark.slow
 def test_failures__of_an_address(client: Client, provider: HostileProvider, hub: Hub) -> None:
     """An address with 50 failures an hour causes no more requests to the provider."""
     for _ in range(49):
@@ -237,6 +243,7 @@ def test_failures__of_an_address(client: Client, provider: HostileProvider, hub:
     assert provider.requests[TOKEN] == 1
 
 
+@pytest.mark.slow
 def test_users__that_are_disabled(client: Client, provider: HostileProvider, hub: Hub) -> None:
     """A disabled user is a 403, and gets no session."""
     provider.claims = {"preferred_username": "zoe"}
@@ -247,6 +254,7 @@ def test_users__that_are_disabled(client: Client, provider: HostileProvider, hub
     assert "SESSION" not in client.cookies
 
 
+@pytest.mark.slow
 def test_settings__of_new_users_links_and_roles(serve: Serve, provider: HostileProvider, hub: Hub) -> None:
     """The settings say which role new users get, and whether addresses and roles of the provider count."""
     provider.claims = {"email": "eve@example.org", "email_verified": True, "realm_access": {"roles": ["view-users"]}}
@@ -262,6 +270,7 @@ def test_settings__of_new_users_links_and_roles(serve: Serve, provider: HostileP
     assert client.get(ME).json()["roles"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "claims",
     [
@@ -336,6 +345,7 @@ def test_back_channel__tokens_are_used_once(client: Client, provider: HostilePro
     assert client.get(ME).status_code == 200
 
 
+@pytest.mark.slow
 def test_back_channel__that_fails_may_be_repeated(client: Client, provider: HostileProvider, hub: Hub) -> None:
     """A logout token whose sessions could not be ended is not used up: the provider sends it again."""
     log_in(client, provider)
@@ -352,6 +362,7 @@ def test_back_channel__that_fails_may_be_repeated(client: Client, provider: Host
     assert client.get(ME).status_code == 401
 
 
+@pytest.mark.slow
 def test_back_channel__of_others(client: Client, provider: HostileProvider) -> None:
     """Nothing but a logout token of the provider ends a session."""
     log_in(client, provider)
@@ -400,6 +411,7 @@ def test_bearer_tokens__of_api_keys_stay(serve: Serve, provider: HostileProvider
         assert bearer(client, token) == 401
 
 
+@pytest.mark.slow
 def test_bearer_tokens__with_invented_keys(serve: Serve, provider: HostileProvider) -> None:
     """A flood of tokens with unknown keys causes one request to the provider."""
     client = serve(oidc_bearer_audience="images")

@@ -70,6 +70,7 @@ def test_paths() -> None:
     assert {local_path(text) for text in OUTSIDE} == {"/"}
 
 
+@pytest.mark.slow
 @given(st.text() | st.text(alphabet="/\\:%2Fe.@ \t\r\n?#"))
 @example("/%5Cevil.example")
 def test_paths__of_any_text(text: str) -> None:
