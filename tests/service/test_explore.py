@@ -11,7 +11,7 @@ import pytest
 
 from framedex import Dataset
 from framedex.issue_types import FAULTS, built_in_types
-from framedex.media.decode import shared_budget
+from framedex.media.budget import shared_budget
 from framedex.records import DUPLICATE_LEVELS
 from framedex.service.settings import ServiceSettings
 from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, TOWNS, embedded, make_gallery
