@@ -8,10 +8,12 @@ from framedex.api.record_list import RecordList
 from framedex.core.checks import check_flag
 from framedex.errors import InvalidInput
 from framedex.operations.additions import check_allowed, start_addition
+from framedex.operations.comparison import SyncPlan, plan_sync
 from framedex.operations.context import open_media
+from framedex.operations.presence import missing_files
 from framedex.operations.sources import list_sources
 from framedex.operations.starting import wait_for
-from framedex.operations.sync import SyncPlan, addition_of, apply_sync, media_of_files, missing_files, plan_sync
+from framedex.operations.sync import addition_of, apply_sync, media_of_files
 from framedex.records import MissingFile, SourceState, SyncResult
 from framedex.render.progress import progress_bar
 from framedex.tasks import Task

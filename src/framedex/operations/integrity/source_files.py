@@ -6,7 +6,7 @@ from framedex.media.files import Reader, locate
 from framedex.media.presence import GONE
 from framedex.operations.context import open_media
 from framedex.operations.integrity.inspection import Inspection
-from framedex.operations.sync import NOT_LOOKED_AT, looks_of
+from framedex.operations.presence import NOT_LOOKED_AT, looks_of
 from framedex.storage.media_rows import text_of_path
 
 _SYNC = "`framedex sync` finds it where it is, or marks or removes it"
