@@ -204,6 +204,9 @@ def test_sync__unreachable_source(dataset: Dataset, folder: Path) -> None:
     for is_mount_point in (False, True):
         if is_mount_point:
             folder.mkdir()
+        else:
+            with pytest.raises(InvalidInput, match=f"`framedex relocate {folder} NEW`"):
+                dataset.add_media(folder / "000.png")
         found = dataset.sync(apply=True)
         assert counts(found) == {}
         assert [(each.source, each.files) for each in found.lost] == [(str(folder), 6)]
@@ -425,6 +428,7 @@ def _check(dataset: Dataset, folder: Path, before: dict[str, bytes]) -> None:
 
 def test_check__source_files(dataset: Dataset, workspace: Workspace, folder: Path) -> None:
     """A check of files names those that are missing, with their content those that changed; without it neither."""
+    prepared(workspace, "all pets", folder)
     before = (folder / "000.png").stat()
     data = bytearray((folder / "000.png").read_bytes())
     data[-20] ^= 1
@@ -432,7 +436,14 @@ def test_check__source_files(dataset: Dataset, workspace: Workspace, folder: Pat
     os.utime(folder / "000.png", ns=(before.st_atime_ns, before.st_mtime_ns))
     (folder / "001.png").unlink()
     assert workspace.check().is_sound
-    assert [each.path for each in workspace.check(files=True).findings] == [str(folder / "001.png")]
+    findings = workspace.check(files=True).findings
+    assert [each.path for each in findings] == [str(folder / "001.png")] * 2
+    assert [each.fault for each in findings] == [
+        "is missing; dataset 'all pets' has it",
+        "is missing; dataset 'pets' has it",
+    ]
+    assert "`framedex sync 'all pets'`" in findings[0].remedy
+    workspace.delete_dataset("all pets")
     found = workspace.check(files=True, content=True)
     assert sorted(each.path for each in found.findings) == [str(folder / "000.png"), str(folder / "001.png")]
     assert (found.counts["source files"], found.counts["source files compared"]) == (6, 5)
