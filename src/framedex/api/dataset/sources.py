@@ -55,7 +55,8 @@ class DatasetSources(DatasetLifecycle):
         :meth:`add_media`, in a task for each folder.
 
         Files that cannot be read are no missing ones. Where no file of a source can be found, as of a disk that is not
-        mounted or a bucket that does not answer, none of its files is marked.
+        mounted or a bucket that does not answer, none of its files is marked. If the source was moved,
+        :meth:`framedex.Workspace.relocate` changes its place.
 
         Args:
             apply: change the dataset.
