@@ -115,7 +115,8 @@ def test_url__with_a_path() -> None:
 def test_errors__come_back_as_ours(kind: type[framedex.Error], code: str) -> None:
     """Each error that the service answers comes back as an error of the same class, or of its base class."""
     sentence = "Invalid filter at $[0].labels: no such operator"
-    answer = httpx2.Response(_STATUSES[code], json={"detail": sentence, "code": code}, headers={"Retry-After": "7"})
+    body = {"detail": sentence, "code": code, **({"fault": "over_limit"} if code == "cannot_decode" else {})}
+    answer = httpx2.Response(_STATUSES[code], json=body, headers={"Retry-After": "7"})
     with pytest.raises(framedex.Error) as raised:
         raise_for(answer)
     assert type(raised.value) is kind
@@ -125,6 +126,8 @@ def test_errors__come_back_as_ours(kind: type[framedex.Error], code: str) -> Non
         assert raised.value.retry_after_s == 7
     else:
         assert str(raised.value) == sentence
+    if isinstance(raised.value, framedex.CannotDecode):
+        assert raised.value.fault == "over_limit"
 
 
 def test_errors__of_other_answers() -> None:
