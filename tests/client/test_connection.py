@@ -143,6 +143,13 @@ def test_errors__of_other_answers() -> None:
         away.datasets()
 
 
+def test_explore__that_is_empty(client: Client) -> None:
+    """A page without clusters says why, and warns, as that of the library does."""
+    with pytest.warns(framedex.EmptyResultWarning, match="there is no label 'nothing'"):
+        page = client.dataset("pets").explore(labels=["nothing"])
+    assert len(page.notes) == 1
+
+
 def test_errors__of_bad_input(client: Client) -> None:
     """What the library refuses the client refuses, with the same classes."""
     pets = client.dataset("pets")

@@ -71,7 +71,7 @@ def test_explore__without_parameters(
     """The bare call shows images at the finest level, in the form of the interface, without paths of the server."""
     answer = served.vic.get(f"/api/v1/explore/{dataset.id}")
     page = answer.json()
-    assert list(page) == ["clusters", "metadata", "total_pages", "current_page"]
+    assert list(page) == ["clusters", "metadata", "total_pages", "current_page", "notes"]
     assert (page["total_pages"], page["current_page"], page["metadata"]) == (1, 0, {"used_duckdb": True})
     assert page == explore(served, dataset, entity_type="IMAGES", threshold=0, page_number=0)
     assert "media" not in page["clusters"][0]
