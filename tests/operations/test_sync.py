@@ -217,6 +217,25 @@ def test_sync__unreachable_source(dataset: Dataset, folder: Path) -> None:
     assert not dataset.where(vql.missing()).count()
 
 
+def test_sync__empty_folder(workspace: Workspace, tmp_path: Path) -> None:
+    """Files of a folder that is empty now are not marked without an explicit word, unless one of them has moved."""
+    folder = fill(tmp_path / "photos", 1)
+    disk = fill(folder / "disks/one/deep", 6, first_seed=40).parent
+    dataset = prepared(workspace, "disks", folder)
+    away = disk.rename(tmp_path / "away")
+    disk.mkdir()
+    found = dataset.sync(apply=True, remove=True)
+    assert (counts(found), dataset.count()) == ({}, 7)
+    assert [(each.source, each.files) for each in found.lost] == [(str(disk), 6)]
+    assert "not mounted" in found.lost[0].reason
+    shutil.copy(away / "deep/000.png", folder / "moved.png")
+    assert counts(dataset.sync()) == {"moved": 1, "missing": 5}
+    (folder / "moved.png").unlink()
+    assert counts(dataset.sync(apply=True, mark_lost=True)) == {"missing": 6}
+    assert counts(found := dataset.sync()) == {"missing": 6}
+    assert not found.lost
+
+
 def test_sync__further_folder(dataset: Dataset, folder: Path, tmp_path: Path) -> None:
     """Files are found in a further folder, whose other files stay out; later additions of it know them."""
     new = fill(tmp_path / "further", 1, first_seed=950)

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,6 +38,8 @@ from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.videos import open_videos
 
 _EXAMPLES = 100
+_FEW = 5  # files that may be gone from a folder that is empty now
+_UNMOUNTED = "the folder is there, and none of its files; is a disk not mounted?"
 _UNWATCHED = (
     "new files are not looked for below {}, as it was not added as a whole folder; add_media of the folder adds them, "
     "and is remembered"
@@ -92,7 +94,7 @@ def plan_sync(
         context: the open workspace.
         dataset_id: the dataset.
         sources: further folders in which files that moved are looked for.
-        mark_lost: whether the files of sources of which nothing is found are gone.
+        mark_lost: whether the files of sources, and of folders in them, of which nothing is found are gone.
         step: called now and then; raises to stop.
     """
     media = open_media(context, dataset_id)
@@ -149,7 +151,10 @@ class _Comparison:
         arrived = Counter(gone[each].root for each in moves if each in gone)
         lost = [] if mark_lost else self._lost(gone, moves, faults, of_root, present, arrived)
         lost_roots = {number for number, _ in lost}
-        missing = {each.id for each in gone.values() if each.id not in moves and each.root not in lost_roots}
+        here = [each for each in gone.values() if each.root not in lost_roots]
+        emptied = {} if mark_lost else self._emptied(here, moves, marked)
+        in_emptied = frozenset[str]().union(*emptied.values())
+        missing = {each.id for each in here if each.id not in moves and each.id not in in_emptied}
         missing |= displaced.keys()
         returned = [each for each in back if each.id not in moves and each.id not in displaced]
         rest = [each for number, each in enumerate(found) if number not in used and each.folder is not None]
@@ -176,10 +181,16 @@ class _Comparison:
             changes=changes,
             gone=frozenset(missing),
             folders=list(dict.fromkeys(each.folder for each in rest if each.folder is not None)),
-            result=self._result(dict(unreadable), [(number, reason, of_root[number]) for number, reason in lost]),
+            result=self._result(
+                dict(unreadable),
+                [
+                    *((self._media.roots[number], reason, of_root[number]) for number, reason in lost),
+                    *((folder, _UNMOUNTED, len(ids)) for folder, ids in emptied.items()),
+                ],
+            ),
         )
 
-    def _result(self, unreadable: dict[str, int], lost: Sequence[tuple[int, str, int]]) -> SyncResult:
+    def _result(self, unreadable: dict[str, int], lost: Sequence[tuple[str, str, int]]) -> SyncResult:
         counts = {name: self._counts[name] for name in ("new", "changed", "moved", "missing", "back")}
         return SyncResult(
             is_applied=False,
@@ -340,16 +351,40 @@ class _Comparison:
         for number, count in of_root.items():
             is_empty = not present.get(number) and not arrived.get(number) and absent[number] == count
             if number not in faults and is_empty:
-                lost.append((number, "the folder is there, and none of its files; is a disk not mounted?"))
+                lost.append((number, _UNMOUNTED))
         return lost
 
-    def _lost_record(self, number: int, reason: str, files: int) -> LostSource:
+    def _emptied(
+        self, gone: Sequence[KnownFile], moves: Mapping[str, int], marked: Collection[str]
+    ) -> dict[str, set[str]]:
+        """Return the files that are gone from folders that are empty now, by folder, as the mount point of a disk is.
+
+        Folders from which a file has moved, and those that had a few files, are left out; so are marked files.
+        """
+        folder_of: dict[str, str | None] = {}
+        files, others = defaultdict[str, set[str]](set), set[str]()
+        for file in gone:
+            if file.root is None or is_remote(root := self._media.roots[file.root]):
+                continue
+            parent = location_of(file, self._media).rpartition("/")[0]
+            if parent not in folder_of:
+                self._step()
+                folder_of[parent] = _empty_folder(parent, root)
+            if (folder := folder_of[parent]) is None:
+                continue
+            if file.id in moves:
+                others.add(folder)
+            elif file.id not in marked:
+                files[folder].add(file.id)
+        return {folder: ids for folder, ids in files.items() if folder not in others and len(ids) > _FEW}
+
+    def _lost_record(self, source: str, reason: str, files: int) -> LostSource:
         with self._context.catalog.read() as connection:
             name = datasets.find_dataset(connection, self._media.dataset_id).display_name
         return LostSource(
             dataset_id=self._media.dataset_id,
             dataset_name=name,
-            source=text_of_path(self._media.roots[number])[0],
+            source=text_of_path(source)[0],
             files=files,
             reason=reason,
         )
@@ -357,6 +392,19 @@ class _Comparison:
 
 def _has_same_name(file: KnownFile, found: _Found) -> bool:
     return file.path.rpartition("/")[2] == found.path.rpartition("/")[2]
+
+
+def _empty_folder(path: str, root: str) -> str | None:
+    """Return the folder at a path, or the nearest above it that exists, if it is empty and below a root; else None."""
+    while below(root, path):
+        try:
+            with os.scandir(path) as entries:
+                return path if next(entries, None) is None else None
+        except FileNotFoundError:
+            path = path.rpartition("/")[0]
+        except OSError:
+            return None
+    return None
 
 
 def _size(item: Item, location: str) -> int | None:

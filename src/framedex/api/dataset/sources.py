@@ -55,15 +55,16 @@ class DatasetSources(DatasetLifecycle):
         :meth:`add_media`, in a task for each folder.
 
         Files that cannot be read are no missing ones. Where no file of a source can be found, as of a disk that is not
-        mounted or a bucket that does not answer, none of its files is marked. If the source was moved,
-        :meth:`framedex.Workspace.relocate` changes its place.
+        mounted or a bucket that does not answer, none of its files is marked. Nor are those of a folder in a source
+        that had more than 5 files and is empty now. If the source was moved, :meth:`framedex.Workspace.relocate`
+        changes its place.
 
         Args:
             apply: change the dataset.
             remove: with *apply*: remove media whose files are gone from the dataset, after they were marked.
             sources: further folders or URIs of folders in which files that are gone are looked for. Their other files
                 are not added.
-            mark_lost: mark the files of sources of which nothing can be found, too.
+            mark_lost: mark the files of sources, and of folders in them, of which nothing can be found, too.
             wait: with *apply*: return when all is done. Otherwise only the first task is started, and what is left is
                 done by another call after it.
 
