@@ -51,9 +51,9 @@ def cluster_of(clusters: list[Cluster], gallery: Gallery, name: str) -> Cluster:
 
 
 def test_explore__fields(gallery: Gallery) -> None:
-    """A page, a cluster and a preview have the interface's fields, the page its place among all, and no others."""
+    """A page, a cluster and a preview have the fields of the interface, the page its place among all and notes."""
     page = gallery.dataset.explore().model_dump()
-    assert set(page) == {"clusters", "metadata", "total_pages", "current_page"}
+    assert set(page) == {"clusters", "metadata", "total_pages", "current_page", "notes"}
     assert page["metadata"] == {"used_duckdb": True}
     for cluster in page["clusters"]:
         assert set(cluster) == CLUSTER_FIELDS

@@ -61,3 +61,6 @@ def test_sync__shows_and_applies(run: Run, folder: Path) -> None:
     assert run("check", "--files", "--content")[0] == 0
     status, _, err = run("sync", "pets", "--remove")
     assert (status, "apply=True" in err) == (1, True)
+    folder.rename(folder.with_name("away"))
+    write(folder / "other.png", photo(901))
+    assert "cannot be found: the folder is there, and none of its files" in run("sync", "pets")[1].splitlines()[0]

@@ -115,7 +115,8 @@ def test_url__with_a_path() -> None:
 def test_errors__come_back_as_ours(kind: type[framedex.Error], code: str) -> None:
     """Each error that the service answers comes back as an error of the same class, or of its base class."""
     sentence = "Invalid filter at $[0].labels: no such operator"
-    answer = httpx2.Response(_STATUSES[code], json={"detail": sentence, "code": code}, headers={"Retry-After": "7"})
+    body = {"detail": sentence, "code": code, **({"fault": "over_limit"} if code == "cannot_decode" else {})}
+    answer = httpx2.Response(_STATUSES[code], json=body, headers={"Retry-After": "7"})
     with pytest.raises(framedex.Error) as raised:
         raise_for(answer)
     assert type(raised.value) is kind
@@ -125,6 +126,8 @@ def test_errors__come_back_as_ours(kind: type[framedex.Error], code: str) -> Non
         assert raised.value.retry_after_s == 7
     else:
         assert str(raised.value) == sentence
+    if isinstance(raised.value, framedex.CannotDecode):
+        assert raised.value.fault == "over_limit"
 
 
 def test_errors__of_other_answers() -> None:
@@ -138,6 +141,13 @@ def test_errors__of_other_answers() -> None:
         )
     with Client("http://127.0.0.1:1", timeout_s=5) as away, pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         away.datasets()
+
+
+def test_explore__that_is_empty(client: Client) -> None:
+    """A page without clusters says why, and warns, as that of the library does."""
+    with pytest.warns(framedex.EmptyResultWarning, match="there is no label 'nothing'"):
+        page = client.dataset("pets").explore(labels=["nothing"])
+    assert len(page.notes) == 1
 
 
 def test_errors__of_bad_input(client: Client) -> None:

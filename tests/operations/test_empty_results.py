@@ -42,6 +42,8 @@ def test_view__of_a_name_that_does_not_exist(dataset: Dataset, filter_: Expressi
         with pytest.warns(EmptyResultWarning, match=reason):
             use()
     assert any(each.startswith("there is no ") for each in view.why_empty())
+    with pytest.warns(EmptyResultWarning, match=reason):
+        assert view.explore().notes == view.why_empty()
 
 
 @pytest.mark.slow

@@ -142,7 +142,8 @@ def test_journal__without_its_generation(workspace: Workspace) -> None:
     dataset.delete_media(ids[4:])
     with catalog_of(workspace).write() as connection:
         connection.exec_driver_sql("UPDATE journal SET generation = 'x' WHERE step = 5")
-    assert texts(workspace.check()) == ["the state to which step 5 of the journal returns is missing"]
+    lost = f"the state to which step 5 of the journal of dataset {dataset.name!r} returns is missing"
+    assert texts(workspace.check()) == [lost]
     with pytest.raises(Error, match="freed"):
         dataset.undo(5)
     assert workspace.check(repair=True).findings[0].repaired

@@ -211,6 +211,9 @@ def test_sync__unreachable_source(dataset: Dataset, folder: Path) -> None:
     for is_mount_point in (False, True):
         if is_mount_point:
             folder.mkdir()
+        else:
+            with pytest.raises(InvalidInput, match=f"`framedex relocate {folder} NEW`"):
+                dataset.add_media(folder / "000.png")
         found = dataset.sync(apply=True)
         assert counts(found) == {}
         assert [(each.source, each.files) for each in found.lost] == [(str(folder), 6)]
@@ -219,6 +222,25 @@ def test_sync__unreachable_source(dataset: Dataset, folder: Path) -> None:
     away.rename(folder)
     assert counts(dataset.sync(apply=True)) == {"back": 6}
     assert not dataset.where(vql.missing()).count()
+
+
+def test_sync__empty_folder(workspace: Workspace, tmp_path: Path) -> None:
+    """Files of a folder that is empty now are not marked without an explicit word, unless one of them has moved."""
+    folder = fill(tmp_path / "photos", 1)
+    disk = fill(folder / "disks/one/deep", 6, first_seed=40).parent
+    dataset = prepared(workspace, "disks", folder)
+    away = disk.rename(tmp_path / "away")
+    disk.mkdir()
+    found = dataset.sync(apply=True, remove=True)
+    assert (counts(found), dataset.count()) == ({}, 7)
+    assert [(each.source, each.files) for each in found.lost] == [(str(disk), 6)]
+    assert "not mounted" in found.lost[0].reason
+    shutil.copy(away / "deep/000.png", folder / "moved.png")
+    assert counts(dataset.sync()) == {"moved": 1, "missing": 5}
+    (folder / "moved.png").unlink()
+    assert counts(dataset.sync(apply=True, mark_lost=True)) == {"missing": 6}
+    assert counts(found := dataset.sync()) == {"missing": 6}
+    assert not found.lost
 
 
 def test_sync__further_folder(dataset: Dataset, folder: Path, tmp_path: Path) -> None:
@@ -433,6 +455,7 @@ def _check(dataset: Dataset, folder: Path, before: dict[str, bytes]) -> None:
 
 def test_check__source_files(dataset: Dataset, workspace: Workspace, folder: Path) -> None:
     """A check of files names those that are missing, with their content those that changed; without it neither."""
+    prepared(workspace, "all pets", folder)
     before = (folder / "000.png").stat()
     data = bytearray((folder / "000.png").read_bytes())
     data[-20] ^= 1
@@ -440,7 +463,14 @@ def test_check__source_files(dataset: Dataset, workspace: Workspace, folder: Pat
     os.utime(folder / "000.png", ns=(before.st_atime_ns, before.st_mtime_ns))
     (folder / "001.png").unlink()
     assert workspace.check().is_sound
-    assert [each.path for each in workspace.check(files=True).findings] == [str(folder / "001.png")]
+    findings = workspace.check(files=True).findings
+    assert [each.path for each in findings] == [str(folder / "001.png")] * 2
+    assert [each.fault for each in findings] == [
+        "is missing; dataset 'all pets' has it",
+        "is missing; dataset 'pets' has it",
+    ]
+    assert "`framedex sync 'all pets'`" in findings[0].remedy
+    workspace.delete_dataset("all pets")
     found = workspace.check(files=True, content=True)
     assert sorted(each.path for each in found.findings) == [str(folder / "000.png"), str(folder / "001.png")]
     assert (found.counts["source files"], found.counts["source files compared"]) == (6, 5)

@@ -11,7 +11,7 @@ import pytest
 
 from framedex import Dataset
 from framedex.issue_types import FAULTS, built_in_types
-from framedex.media.decode import shared_budget
+from framedex.media.budget import shared_budget
 from framedex.records import DUPLICATE_LEVELS
 from framedex.service.settings import ServiceSettings
 from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, TOWNS, embedded, make_gallery
@@ -71,7 +71,7 @@ def test_explore__without_parameters(
     """The bare call shows images at the finest level, in the form of the interface, without paths of the server."""
     answer = served.vic.get(f"/api/v1/explore/{dataset.id}")
     page = answer.json()
-    assert list(page) == ["clusters", "metadata", "total_pages", "current_page"]
+    assert list(page) == ["clusters", "metadata", "total_pages", "current_page", "notes"]
     assert (page["total_pages"], page["current_page"], page["metadata"]) == (1, 0, {"used_duckdb": True})
     assert page == explore(served, dataset, entity_type="IMAGES", threshold=0, page_number=0)
     assert "media" not in page["clusters"][0]

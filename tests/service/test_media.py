@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "source" / name).write_bytes(encode(photo(seed, width=1400, height=900), file_format, **options))
     (folder / "source/copy of a.png").write_bytes((folder / "source/a.png").read_bytes())
     write_video(folder / "source/clips/clip.mp4", numbered(20))
+    (folder / "source/clips/broken.mp4").write_bytes((folder / "source/clips/clip.mp4").read_bytes()[:500])
     (folder / "source/broken.html.jpg").write_text("<script>alert(1)</script>")
     return folder
 
@@ -182,6 +183,8 @@ def test_file__without_metadata(served: Serving, dataset: Dataset, name: str, fi
         assert Image.open(io.BytesIO(answer.content)).getexif()[0x0112] == 6
     original = served.vic.get(url(dataset, name, "/file?strip_metadata=true&format=original"))
     assert original.status_code == (415 if file_format == "TIFF" else 200)
+    if file_format == "TIFF":
+        assert original.json()["fault"] == "not_supported"
 
 
 def test_file__validators(served: Serving, dataset: Dataset) -> None:
@@ -244,12 +247,14 @@ def test_file__other_ranges(served: Serving, dataset: Dataset, header: str, stat
 
 
 def test_file__of_broken_media(served: Serving, dataset: Dataset) -> None:
-    """A file that is no image is never sent."""
+    """A file that is no image, or no video, is never sent; the answer has the kind of the reason."""
     for rest in ("/file", "/file?format=original", "/file?format=jpeg", "/thumbnail"):
         answer = served.vic.get(url(dataset, "broken.html.jpg", rest))
         assert (answer.status_code, answer.json()["detail"]) == (415, "The media file cannot be shown as an image")
-        if rest == "/thumbnail":
-            assert answer.json()["fault"] == "damaged"
+        assert answer.json()["fault"] == "damaged"
+    for rest in ("/file", "/video"):
+        answer = served.vic.get(url(dataset, "clips/broken.mp4", rest))
+        assert (answer.status_code, answer.json()["fault"]) == (415, "damaged")
     assert served.vic.get(url(dataset, "a.png", "/video")).status_code == 404
 
 

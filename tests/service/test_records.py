@@ -130,7 +130,7 @@ RESOURCES = {
         "TaskFilters", "dataset_names:[text] dataset_ids:[uuid] task_types:[text] created_by:[text]"
     ),
     "explore result": resource(
-        "ExploreResult", "clusters:[Cluster] metadata:ExploreMetadata", added="total_pages current_page"
+        "ExploreResult", "clusters:[Cluster] metadata:ExploreMetadata", added="total_pages current_page notes"
     ),
     "explore metadata": resource("ExploreMetadata", "used_duckdb:boolean"),
     "cluster": resource(

@@ -61,6 +61,9 @@ def test_results__that_are_empty(shared: tuple[Dataset, Client, Client]) -> None
     empty = opened(local, dataset, vql=[{"labels": {"op": "is", "value": f"{label}s"}}])
     assert (empty["count"], empty["notes"]) == (0, [f"there is no label '{label}s'; did you mean '{label}'?"])
     assert opened(local, dataset, vql=[{"labels": {"op": "is", "value": label}}])["notes"] == []
+    for name, notes in ((f"{label}s", empty["notes"]), (label, [])):
+        page = local.get(f"/api/v1/explore/{dataset.id}", params={"labels": name}).json()
+        assert (bool(page["clusters"]), page["notes"]) == (not notes, notes)
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
         points = dict[str, str]()
         for other in files:
             if other.part == file.part and other.kind == "person_keypoints" and other is not file:
-                points |= _keypoints(folder / other.path, problems)
+                points |= _keypoints(folder, other.path, problems)
         try:
             for box in coco_reader.read_boxes(folder / file.path, problems):
                 shape = box.shape
@@ -129,13 +129,13 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             problems.add(problem(file.path, file.path, str(error)))
 
 
-def _keypoints(path: Path, problems: Problems) -> dict[str, str]:
+def _keypoints(folder: Path, path: str, problems: Problems) -> dict[str, str]:
     """Return the key points of a file by the id of their annotation."""
     try:
-        boxes = coco_reader.read_boxes(path, Problems())
+        boxes = coco_reader.read_boxes(folder / path, Problems())
         return {each.original_id: each.shape.keypoints for each in boxes if each.original_id and each.shape.keypoints}
     except InvalidInput as error:
-        problems.add(problem(path.name, path.name, str(error)))
+        problems.add(problem(path, path, str(error)))
         return {}
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
-from framedex.annotations.coco import DETAILS, IMAGE_LABEL, NUMBER
+from framedex.annotations.coco import CAPTIONS_FILE, DETAILS, IMAGE_LABEL, NUMBER
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.shapes import ObjectShape, keypoints_text, segmentation_text
 from framedex.annotations.source_lists import SourceClass, SourceImage
+from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
 
 _ARRAYS = ("images", "categories", "annotations")
@@ -144,6 +145,11 @@ def read_captions(path: Path) -> Iterator[ImageLabels]:
     """
     rows = read_labels(path) if _has_images(path) else iter(())
     return (row._replace(labels=(), complete=False) for row in rows if row.caption is not None)
+
+
+def find_captions(folder: Path) -> list[str]:
+    """Return the file of captions in a folder, if it is in COCO format."""
+    return [CAPTIONS_FILE] if has_file(folder / CAPTIONS_FILE) and _has_images(folder / CAPTIONS_FILE) else []
 
 
 def _has_images(path: Path) -> bool:

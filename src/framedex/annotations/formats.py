@@ -111,6 +111,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_labels=coco_reader.read_captions,
         labels_file=coco.CAPTIONS_FILE,
         read_lists=coco_reader.read_caption_lists,
+        find_files=coco_reader.find_captions,
     ),
     AnnotationFormat(
         "csv",

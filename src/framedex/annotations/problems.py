@@ -1,7 +1,8 @@
 """Problems of single parts of annotation files. They are counted, and reading continues."""
 
+import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,6 +27,11 @@ class Problem:
         """Return the problem as a sentence."""
         return f"{self.location}: {self.value}: {self.reason}"
 
+    def within(self, folder: str) -> "Problem":
+        """Return the problem with a reason that leaves out a folder, which may be temporary."""
+        reason = self.reason.replace(os.path.join(folder, ""), "")  # noqa: PTH118 - a path may be any bytes
+        return replace(self, reason=reason.removeprefix(f"{self.location!r}").removeprefix(":").lstrip())
+
 
 class Problems:
     """The number of problems, and a sample.
@@ -33,19 +39,25 @@ class Problems:
     Attributes:
         count: the number of problems.
         sample: the first hundred problems.
+        unread: the first hundred files that could not be read to their end.
+        folder: the folder that is read now, which reasons leave out.
     """
 
     SAMPLE_SIZE = 100
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str = "") -> None:
         self.count = 0
         self.sample: list[Problem] = []
+        self.unread: set[str] = set()
+        self.folder = folder
 
     def add(self, problem: Problem) -> None:
         """Count a problem, and add it to the sample if it is among the first hundred."""
         self.count += 1
         if len(self.sample) < self.SAMPLE_SIZE:
-            self.sample.append(problem)
+            self.sample.append(problem.within(self.folder) if self.folder else problem)
+        if len(self.unread) < self.SAMPLE_SIZE and problem.value == _shown(problem.location):
+            self.unread.add(problem.location)
 
 
 def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterator[T]:
@@ -58,6 +70,13 @@ def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterato
 
 
 def problem(location: str, value: Any, reason: str) -> Problem:
-    """Return a problem with the ``repr`` of a value, cut to a maximum length."""
+    """Return a problem with the ``repr`` of a value, cut to a maximum length.
+
+    Of a file that cannot be read to its end, the location and the value are the file.
+    """
+    return Problem(location, _shown(value), reason)
+
+
+def _shown(value: Any) -> str:
     text = repr(value)
-    return Problem(location, text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…", reason)
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"

@@ -13,6 +13,7 @@ from framedex.annotations.formats import AnnotationFormat, annotation_formats
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.problems import Problem, Problems, problem
 from framedex.annotations.relative_boxes import RelativeBox
+from framedex.annotations.voc_parts import XML_FILES
 from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, each_within, within
 from framedex.core.regular_files import scan
 from framedex.errors import InvalidInput
@@ -70,7 +71,7 @@ def read_annotations(
 
 
 def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
-    annotations = Annotations()
+    annotations = Annotations(problems=Problems(folder))
     files = {name for each in annotation_formats() for name in each.files_in(Path(folder))}
     annotations.sources += sorted(files)
     annotations.ignored += ignored_files(folder, files)
@@ -92,17 +93,17 @@ def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
             )
             if is_strict:
                 raise InvalidInput(sentence) from error
-            annotations.problems.add(_unreadable(path, sentence))
+            annotations.problems.add(_unreadable(path, each, sentence))
     return annotations
 
 
 def ignored_files(folder: str, files: Collection[str]) -> list[str]:
     """Return the files at the top of a folder, and in ``annotations``, that look like annotations but are not read."""
-    found = []
+    found, suffixes = [], tuple(each for each in _LIKE_ANNOTATIONS if each != ".xml" or XML_FILES not in files)
     for part in ("", *_ANNOTATIONS):
         try:
             with scan(os.path.join(folder, part)) as entries:  # noqa: PTH118
-                names = [entry.name for entry in entries if entry.name.lower().endswith(_LIKE_ANNOTATIONS)]
+                names = [entry.name for entry in entries if entry.name.lower().endswith(suffixes)]
         except OSError:
             continue
         found += [f"{part}/{name}" if part else name for name in names if not name.startswith(".")]
@@ -180,6 +181,7 @@ def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None]
     problems = Problems()
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
     for source in _distinct(sources):
+        problems.folder = os.fspath(source.path if source.path.is_dir() else source.path.parent)
         try:
             index.add_all(_counted(source, problems, index, progress))
             if source.format.read_lists is not None and not _has_labels(source):
@@ -187,14 +189,15 @@ def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None]
         except InvalidInput as error:
             if source.loose:
                 raise
-            problems.add(_unreadable(source.path, str(error)))
+            problems.add(_unreadable(source.path, source.format, str(error)))
     return index
 
 
-def _unreadable(path: Path, sentence: str) -> Problem:
-    """Return an annotation file that cannot be read as a problem; its folder, which may be temporary, is left out."""
-    sentence = sentence.replace(os.path.join(path.parent, ""), "")  # noqa: PTH118 - a path may be any bytes
-    return problem(path.name, path.name, sentence.removeprefix(f"{path.name!r} "))
+def _unreadable(path: Path, format_: AnnotationFormat, sentence: str) -> Problem:
+    """Return an annotation file that cannot be read, or the file of a folder that a sentence names, as a problem."""
+    files = format_.files_in(path) if path.is_dir() else ()
+    name = next((each for each in files if each in sentence), path.name)
+    return problem(name, name, sentence)
 
 
 def _has_labels(source: BoxSource) -> bool:

@@ -10,6 +10,7 @@ from framedex.annotations.problems import Problem, problem
 from framedex.annotations.voc import homes_of, is_voc
 from framedex.core.regular_files import open_text, scan
 
+XML_FILES = "XML files of Pascal VOC"
 _LISTS = "ImageSets/Main"
 _IMAGES = ("JPEGImages", "images")
 _LONGEST = 2**16  # characters of a line
@@ -19,7 +20,7 @@ def find_files(folder: Path) -> list[str]:
     """Return what a folder has of Pascal VOC: its folders of XML files and its lists of parts."""
     if not is_voc(folder):
         return []
-    return ["XML files of Pascal VOC", *(path.relative_to(folder).as_posix() for path, _, _ in _lists(folder))]
+    return [XML_FILES, *(path.relative_to(folder).as_posix() for path, _, _ in _lists(folder))]
 
 
 def _lists(folder: Path) -> Iterator[tuple[Path, str, str]]:

@@ -113,7 +113,7 @@ class _Groups:
             f"SELECT {', '.join([ROW_ID, *marks])}, {text} AS key FROM chosen ORDER BY {ROW_ID}",
             test,
             columns,
-            keep=False,
+            keep=key[1] == (text,),  # the hashes of all files take much memory
         )
         row_ids = table[ROW_ID].to_numpy()
         place = np.minimum(np.searchsorted(rows.row_ids, row_ids), max(len(rows.row_ids) - 1, 0))
@@ -188,6 +188,8 @@ def _keys_of(media: Media, key: Key, row_ids: RowIds) -> pa.Array:
         return pa.array([])
     if len(row_ids) * _FEW < media.table.count():
         rows = media.take(row_ids.tolist(), list(columns))
+        if columns == (text,):
+            return rows[text].combine_chunks().unique().drop_null()
         found = media.sql.query(f"SELECT DISTINCT {text} AS key FROM chosen", (), {"chosen": rows})
     else:
         only = Condition(f"{ROW_ID} IN (SELECT {ROW_ID} FROM gone)", relations={"gone": pa.table({ROW_ID: row_ids})})

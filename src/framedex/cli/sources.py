@@ -67,7 +67,8 @@ def sync(
         typer.Option("--from", help="Another folder or URI in which files that are gone are looked for. Repeatable."),
     ] = None,
     mark_lost: Annotated[
-        bool, typer.Option("--mark-lost", help="Mark the files of sources of which nothing can be found, too.")
+        bool,
+        typer.Option("--mark-lost", help="Mark the files of sources and folders of which nothing can be found, too."),
     ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -91,6 +92,10 @@ def _say_result(name: str, result: "SyncResult") -> None:
         "missing": result.missing,
         "back": result.back,
     }
+    for lost in result.lost:
+        say(f"{counted(lost.files, 'files')} of {lost.source} cannot be found: {lost.reason}")
+    if result.lost:
+        say("none of them is marked; `framedex relocate` tells where a source is now, and --mark-lost marks them")
     for kind, count in counts.items():
         lines = result.examples.get(kind, [])[:_LINES]
         for line in lines:
@@ -99,10 +104,6 @@ def _say_result(name: str, result: "SyncResult") -> None:
             say(f"{kind}: and {count - len(lines):,} more")
     for reason, count in result.unreadable.items():
         say(f"{counted(count, 'files')} cannot be read: {reason}")
-    for lost in result.lost:
-        say(f"{counted(lost.files, 'files')} of {lost.source} cannot be found: {lost.reason}")
-    if result.lost:
-        say("none of them is marked; `framedex relocate` tells where a folder is now, and --mark-lost marks them")
     for note in result.notes:
         say(note)
     say(f"{name}: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}")

@@ -15,7 +15,16 @@ import pyarrow as pa
 from framedex.client.calls import PREFIX, Call
 from framedex.core.atomic import atomic_file
 from framedex.core.counts import counted
-from framedex.errors import CODES, Error, InvalidFilter, InvalidInput, MissingDependency, TooManyAttempts, Unavailable
+from framedex.errors import (
+    CODES,
+    CannotDecode,
+    Error,
+    InvalidFilter,
+    InvalidInput,
+    MissingDependency,
+    TooManyAttempts,
+    Unavailable,
+)
 
 try:
     import httpx2
@@ -249,6 +258,8 @@ def raise_for(answer: Any) -> None:
         raise TooManyAttempts(sentence, int(answer.headers.get("Retry-After", 1)))
     if code == "invalid_filter" and (found := _FILTER.search(sentence)) is not None:
         raise InvalidFilter(found["path"], found["reason"])
+    if code == "cannot_decode" and (fault := body.get("fault")) is not None:
+        raise CannotDecode(sentence, fault)
     if code == "internal":
         sentence = f"{sentence} (request {body.get('request_id', 'unknown')})"
     raise _ERRORS.get(code, Error if answer.status_code >= 500 else InvalidInput)(sentence)

@@ -315,7 +315,7 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         Args:
             apply: change the dataset.
             remove: with *apply*: remove media whose files are gone from the dataset.
-            mark_lost: mark the files of sources of which nothing can be found, too.
+            mark_lost: mark the files of sources, and of folders in them, of which nothing can be found, too.
             wait: with *apply*: return when all is done; else only the first task is started.
 
         Raises:

@@ -30,7 +30,7 @@ from framedex.client.training import ClientTraining
 from framedex.client.work import ClientExport, request_export
 from framedex.core.checks import check_integer
 from framedex.core.counts import counted
-from framedex.core.empty import warn_empty
+from framedex.core.empty import warn_empty_result
 from framedex.errors import CannotDecode, Gone, InvalidInput, NotFound, OutOfRange
 from framedex.export.splits import checked_shares
 from framedex.records import (
@@ -265,8 +265,7 @@ class ClientReading(ClientTraining):
         body = self._selection.body(self.entity_type, window=False)
         info = self._connection.json(calls.RESULTS, body=body, dataset_id=self._dataset_id)
         count = info["count"]
-        if notes := info.get("notes"):
-            warn_empty(f"the result is empty: {'; '.join(notes)}")
+        warn_empty_result(info.get("notes", []))
         stop = count if self._selection.stop is None else min(self._selection.stop, count)
         return OpenedResults(info["rid"], info["generation"], min(self._selection.start, stop), stop)
 
@@ -434,7 +433,9 @@ class ClientReading(ClientTraining):
         known = {name: body[name] for name in ExploreResult.model_fields if name in body}
         known["clusters"] = [{name: each[name] for name in Cluster.model_fields} for each in body["clusters"]]
         view = self._of(entity_type or self.entity_type)
-        return ExplorePage.of(ExploreResult.model_validate(known), view.where(elements[len(own.vql) :]))
+        result = ExploreResult.model_validate(known)
+        warn_empty_result(result.notes)
+        return ExplorePage.of(result, view.where(elements[len(own.vql) :]))
 
     def _of(self, entity_type: str) -> "ClientView":
         return self._made(self._selection, objects=entity_type == EntityType.OBJECTS)

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from framedex.errors import EmptyResultWarning
@@ -15,3 +16,9 @@ def warn_empty(sentence: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(sentence, EmptyResultWarning, stacklevel=level)
+
+
+def warn_empty_result(reasons: Sequence[str]) -> None:
+    """Warn that a result is empty, if there are reasons why."""
+    if reasons:
+        warn_empty(f"the result is empty: {'; '.join(reasons)}")

@@ -24,7 +24,8 @@ from framedex.export.image_names import Names
 from framedex.export.links import LeftOut, check_inside
 from framedex.export.locations import display_path
 from framedex.export.zip_writer import ZipWriter
-from framedex.media.decode import decode_pixels, shared_budget
+from framedex.media.budget import shared_budget
+from framedex.media.decode import decode_pixels
 from framedex.media.files import Reader
 from framedex.media.metadata_removal import without_metadata
 from framedex.media.remote import is_remote

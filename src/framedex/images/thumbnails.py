@@ -16,7 +16,8 @@ from framedex.core.ids import is_id
 from framedex.core.regular_files import read_bytes
 from framedex.errors import CannotDecode, NotFound
 from framedex.images.reading import check_media_id, read_image
-from framedex.media.decode import HeldOn, decode, shared_budget
+from framedex.media.budget import HeldOn, shared_budget
+from framedex.media.decode import decode
 from framedex.settings import Settings
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media, file_uri

@@ -136,7 +136,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         rebuild=auto_reindex,
         roots=roots,
     )
-    summary = summary.with_(layout=[*layout_lines(content), *facts.notes])
+    summary = summary.with_(layout=[*layout_lines(content, boxes), *facts.notes])
     progress.outcome = "; ".join(
         [_outcome(indexed), *_news(content, ingested, n_replaced), *known.words(), *summary.layout]
     )

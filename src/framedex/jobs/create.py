@@ -129,7 +129,9 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         )
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))
     summary = facts.applied_to(with_box_problems(summary, boxes, unmatched=True, content=content))
-    summary = with_source_folder(summary.with_(folders=[], layout=[*layout_lines(content), *facts.notes]), content)
+    summary = with_source_folder(
+        summary.with_(folders=[], layout=[*layout_lines(content, boxes), *facts.notes]), content
+    )
     chosen = [job.config.reason] if job.config.reason.startswith(FETCHED) else []  # without paths: others see it
     progress.outcome = "; ".join([progress.outcome, *chosen, *summary.layout])
     others = {**({VIDEOS: ingested.videos} if ingested.videos else {}), **facts.others}

@@ -11,7 +11,8 @@ import numpy as np
 
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode, NotFound
-from framedex.media.decode import Budget, DecodedImage, decode, decoded, reserve_pixels, subsample
+from framedex.media.budget import Budget, reserve_pixels
+from framedex.media.decode import DecodedImage, decode, decoded, subsample
 from framedex.media.files import Reader
 from framedex.media.video import Video
 from framedex.settings import Settings

@@ -1,26 +1,36 @@
 """Additions of media and objects to a dataset; files are uploaded before the task starts."""
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from framedex.annotations.sources import BoxSource, resolve_box_sources
 from framedex.encoders import Encoder
-from framedex.errors import Conflict, Forbidden, NotIndexed
+from framedex.errors import Conflict, Forbidden, InvalidInput, NotIndexed
 from framedex.jobs.add import add
 from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_addition
 from framedex.jobs.ingest.uploads import UploadSource
-from framedex.media.files import allowed_folders
+from framedex.media.files import allowed_folders, below
+from framedex.media.remote import is_remote
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, check_available, start, with_job_context
 from framedex.records import DatasetStatus, EmbeddingConfig, TaskType
 from framedex.render.progress import progress_bar
+from framedex.settings import user_path
 from framedex.storage import datasets
 from framedex.storage.blobs import remove_upload
+from framedex.storage.media_rows import text_of_path
+from framedex.storage.schema import BLOBS_ROOT
 from framedex.tasks import Commit, Job, Task, TaskProgress
+
+_LOST = (
+    "the source folder {!r} of this dataset is not there; if it was moved, `framedex relocate {} NEW` (in Python: "
+    "Workspace.relocate) changes its place for all datasets"
+)
 
 
 def start_addition(
@@ -34,19 +44,27 @@ def start_addition(
         request: the media.
         auto_reindex: rebuild the whole index.
         show_progress: whether to show the progress of an upload.
+
+    Raises:
+        InvalidInput: there are no media, or their embeddings are incompatible with those of the dataset.
     """
     config = _config(context, dataset_id, Operation.ADD_MEDIA)
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
         check_available(connection, dataset_id, Operation.ADD_MEDIA)
     with progress_bar("Uploading", shown=None if show_progress else False) as progress:
-        content = open_addition(
-            request,
-            config,
-            dataset_id=dataset_id,
-            layout=context.layout,
-            settings=context.settings,
-            progress=lambda share: progress("files", share) if progress else None,
-        )
+        try:
+            content = open_addition(
+                request,
+                config,
+                dataset_id=dataset_id,
+                layout=context.layout,
+                settings=context.settings,
+                progress=lambda share: progress("files", share) if progress else None,
+            )
+        except InvalidInput as error:
+            if (root := _lost_root(context, dataset_id, request.path)) is not None:
+                raise InvalidInput(_LOST.format(shown := text_of_path(root)[0], shlex.quote(shown))) from error
+            raise
     task_config = {"operation": Operation.ADD_MEDIA, "content": content.config, "auto_reindex": auto_reindex}
     try:
         return start(
@@ -60,6 +78,17 @@ def start_addition(
     except BaseException:
         _remove_upload(context, dataset_id, content)
         raise
+
+
+def _lost_root(context: Context, dataset_id: str, path: Any) -> str | None:
+    """Return the source folder of a dataset in which a path lies, if that folder is not there; None otherwise."""
+    if not isinstance(path, str | os.PathLike):
+        return None
+    with context.catalog.read() as connection:
+        roots = datasets.get_roots(connection, dataset_id)
+    place = os.path.abspath(user_path(path))  # noqa: PTH100 - keeps links, unlike resolve
+    local = [root for root in roots if root != BLOBS_ROOT and not is_remote(root) and below(root, place) is not None]
+    return next((root for root in local if not os.path.exists(root)), None)  # noqa: PTH110 - any bytes
 
 
 def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:

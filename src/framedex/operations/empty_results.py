@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from framedex.browse.label_counts import label_counts
 from framedex.core.checks import suggestion
-from framedex.core.empty import warn_empty
+from framedex.core.empty import warn_empty_result
 from framedex.core.path_columns import FILE, FOLDER
 from framedex.operations.context import Context, open_entities
 from framedex.operations.steps import Contained, Filtered, Steps
@@ -49,11 +49,11 @@ def why_empty(context: Context, media: Media, steps: Steps) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def warn_if_empty(count: int, context: Context, media: Media, steps: Steps) -> int:
-    """Return a number of rows; warn if it is 0 because a name does not exist."""
-    if not count and steps and (reasons := why_empty(context, media, steps)):
-        warn_empty(f"the result is empty: {'; '.join(reasons)}")
-    return count
+def warn_if_empty(count: int, context: Context, media: Media, steps: Steps) -> list[str]:
+    """Return why a number of rows is 0 because a name does not exist, and warn of it; else return an empty list."""
+    reasons = [] if count else why_empty(context, media, steps)
+    warn_empty_result(reasons)
+    return reasons
 
 
 def _tests(vql: Filter) -> Iterator[KeyTest]:

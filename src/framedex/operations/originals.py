@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from framedex.core.lru_cache import LruCache
-from framedex.errors import CannotDecode, NotFound
+from framedex.errors import CannotDecode, Fault, NotFound
 from framedex.export.links import check_inside
 from framedex.media.files import Reader
 from framedex.settings import Settings
 from framedex.storage.media import Media
+from framedex.storage.media_rows import DAMAGED
 
 _MISSING = "Media file not found"
 _checked = LruCache[tuple[Any, ...], bool](100_000)
@@ -29,6 +30,7 @@ class MediaFile:
         is_video: whether it is a video.
         is_part: whether the item is only a part of it: a frame, or an object.
         error: the reason why it could not be decoded; None if it could.
+        fault: the kind of that reason.
         content_hash: BLAKE2b of the content that was indexed, 16 bytes; None if that is unknown.
         modified_s: the time of the last change in seconds since 1970; None if unknown.
         size_bytes: the size.
@@ -40,6 +42,7 @@ class MediaFile:
     is_video: bool
     is_part: bool
     error: str | None
+    fault: Fault | None
     content_hash: bytes | None
     modified_s: float | None
     size_bytes: int
@@ -72,7 +75,8 @@ def open_original(media: Media, media_id: str, settings: Settings) -> MediaFile:
             being the indexed file.
         Unavailable: the file is in a bucket that cannot be reached.
     """
-    row = media.find(media_id, [*media.location, "format", "error"])
+    of_faults = [name for name in ("error", "fault") if name in media.table.schema.names]
+    row = media.find(media_id, [*media.location, "format", *of_faults])
     location = media.location_of(row)
     if location is None:
         raise NotFound(_MISSING)
@@ -91,6 +95,7 @@ def open_original(media: Media, media_id: str, settings: Settings) -> MediaFile:
             is_video=row.get("kind") is not None,
             is_part=media.parents is not None or row.get("frame_number") is not None,
             error=row["error"],
+            fault=None if row["error"] is None else row.get("fault") or DAMAGED,
             content_hash=row["content_hash"],
             modified_s=modified_s,
             size_bytes=size,

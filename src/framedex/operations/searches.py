@@ -12,7 +12,7 @@ from framedex.core.progress import Progress
 from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_image
-from framedex.media.decode import HeldOn, shared_budget
+from framedex.media.budget import HeldOn, shared_budget
 from framedex.operations.context import Context, check_indexed
 from framedex.operations.maps import rows_inside
 from framedex.search.conditions import condition_of

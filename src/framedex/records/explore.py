@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from framedex.records.base import Record
 from framedex.records.edits import FieldValue
 
@@ -109,13 +111,15 @@ class ExploreMetadata(Record):
 class ExploreResult(Record):
     """A page of clusters, largest first.
 
-    ``total_pages`` is the number of pages, ``current_page`` that of this page, from 0.
+    ``total_pages`` is the number of pages, ``current_page`` that of this page, from 0. ``notes`` say why there are no
+    clusters: which names in the filters do not exist, and the nearest that do.
     """
 
     clusters: list[Cluster]
     metadata: ExploreMetadata
     total_pages: int = 0
     current_page: int = 0
+    notes: list[str] = Field(default_factory=list)
 
 
 class LabelCount(Record):

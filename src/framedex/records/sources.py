@@ -18,7 +18,7 @@ class SourceState(Record):
 
 
 class LostSource(Record):
-    """A source folder of a dataset of which no file can be found.
+    """A source folder of a dataset, or a folder in it, of which no file can be found.
 
     ``source`` is the folder, or the URI of a folder; ``files`` counts the images and videos that the dataset has of it;
     ``reason`` says in words why they cannot be found.
@@ -51,7 +51,8 @@ class SyncResult(Record):
     content, ``moved`` those that are at another place now, ``missing`` those that are gone, and ``back`` those that
     were marked as missing and are there again. ``removed`` counts media that were removed from the dataset.
     ``examples`` has, for each of these, the paths of up to 100 files. ``unreadable`` counts files that cannot be read
-    now, by reason. ``lost`` has the sources of which no file can be found; their files do not count as missing.
+    now, by reason. ``lost`` has the sources, and the folders in them, of which no file can be found; their files do not
+    count as missing.
     ``notes`` are sentences about what was not looked at. ``task_id`` is the last task that was started; without
     waiting, what is left is done by another call after it.
     """

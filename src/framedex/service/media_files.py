@@ -54,6 +54,7 @@ _OF_VIDEOS: Mapping[str, str] = {
 _BYTES = "application/octet-stream"
 _MISSING = "Media file not found"
 _NOT_SHOWN = "The media file cannot be shown as an image"
+_NOT_REMOVED = "The metadata of this {} cannot be removed; format=jpeg has none"
 
 
 async def thumbnail_response(
@@ -124,7 +125,9 @@ def video_response(request: Request, dataset: Dataset, media_id: str) -> Respons
     file = _opened(dataset, media_id)
     if not file.is_video or file.error is not None:
         file.close()
-        raise Refusal(404, "Video not found") if not file.is_video else Refusal(415, "The video cannot be read")
+        if not file.is_video:
+            raise Refusal(404, "Video not found")
+        raise Refusal(415, "The video cannot be read", fault=file.fault)
     media_type = _OF_VIDEOS.get(PurePosixPath(file.name).suffix.lower(), _BYTES)
     return _file(request, file, media_type)
 
@@ -148,12 +151,12 @@ def _made(make: partial[bytes]) -> bytes:
 
 def _is_sent_as_it_is(file: MediaFile, file_format: FileFormat | None, *, strip_metadata: bool) -> bool:
     if file.error is not None:
-        raise Refusal(415, _NOT_SHOWN)
+        raise Refusal(415, _NOT_SHOWN, fault=file.fault)
     if file.is_video or file.is_part or file_format == "jpeg":
         return False
     can_strip = file.format in _STRIPPED or not strip_metadata
     if file_format == "original" and not can_strip:
-        raise Refusal(415, "The metadata of this format cannot be removed; format=jpeg has none")
+        raise Refusal(415, _NOT_REMOVED.format("format"), fault="not_supported")
     return can_strip and (file_format == "original" or file.format in _SHOWN)
 
 
@@ -163,8 +166,8 @@ def _original(request: Request, file: MediaFile, *, strip_metadata: bool) -> Res
         return _file(request, file, media_type)
     try:
         data = without_metadata(file.content.read())
-    except CannotDecode:
-        raise Refusal(415, "The metadata of this file cannot be removed; format=jpeg has none") from None
+    except CannotDecode as error:
+        raise Refusal(415, _NOT_REMOVED.format("file"), fault=error.fault) from None
     file.close()
     etag = f"{_etag(file)}-stripped"
     return content_response(request, io.BytesIO(data), size=len(data), media_type=media_type, etag=etag, name=file.name)

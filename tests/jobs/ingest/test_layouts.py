@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
+from framedex.annotations.sources import read_annotations
 from tests.gallery import Averages
 from tests.image_files import photo, write
 
@@ -87,12 +88,29 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
     dataset.export(tmp_path / "out.json", "coco")
     exported = json.loads((tmp_path / "out.json").read_text())["annotations"]
     assert [each.get("keypoints") for each in exported if each["id"] == 7] == [[3, 4, 2]]
-    read, ignored = dataset.layout
-    assert read.startswith("read: annotations/captions_train2017.json, annotations/captions_val2017.json, annotations/")
+    read, unread, ignored = dataset.layout
+    assert read.startswith("read: annotations/captions_train2017.json, annotations/instances_train2017.json, ")
+    assert unread == "not read, or only in part: annotations/captions_val2017.json"
     assert ignored == "not recognised: annotations/panoptic_val2017.json"
     assert "annotations/panoptic_val2017.json" in dataset.last_task.status_message  # type: ignore[union-attr]
     assert dataset.skipped["parts of annotations that cannot be used as they are"] == 5
     assert any("captions_val2017.json" in each for each in dataset.box_problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("annotations.json", "{broken"), ("annotations.xml", "<annotations><meta"), ("data.yaml", "names: [a, {")],
+)
+def test_layout__file_that_cannot_be_read(workspace: Workspace, tmp_path: Path, name: str, content: str) -> None:
+    """A broken file is not said to be read; labels and boxes of it are one problem, which names no folder."""
+    folder = images(tmp_path / "broken", "images/1.jpg")
+    put(folder / "labels/1.txt", "0 0.5 0.5 0.25 0.25\n")
+    put(folder / name, content)
+    dataset = made(workspace, folder)
+    assert dataset.layout == [f"not read, or only in part: {name}"]
+    (problem,) = dataset.box_problems
+    assert problem.startswith(f"{name}: '{name}': ")
+    assert "broken/" not in problem
 
 
 def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None:
@@ -167,6 +185,7 @@ def test_voc__devkit(workspace: Workspace, tmp_path: Path) -> None:
     images(home / "JPEGImages", "a.jpg", "b.jpg")
     edges = "<xmin>1</xmin><ymin>1</ymin><xmax>10</xmax><ymax>10</ymax>"
     item = f"<object><name>cat</name><bndbox>{edges}</bndbox></object>"
+    put(home / "Annotations/broken.xml", "<annotation")
     put(home / "Annotations/a.xml", f"<annotation><filename>a.jpg</filename>{item}</annotation>")
     put(home / "ImageSets/Main/train.txt", "a\n")
     put(home / "ImageSets/Main/val.txt", "b\n")
@@ -178,6 +197,10 @@ def test_voc__devkit(workspace: Workspace, tmp_path: Path) -> None:
         f"{prefix}b.jpg": ["val"],
     }
     assert boxes(dataset) == [(f"{prefix}a.jpg", "cat", [0, 0, 10, 10], "voc")]
+    assert dataset.box_problems == [
+        "VOCdevkit/VOC2012/Annotations/broken.xml: 'broken.xml': is no XML: unclosed token: line 1, column 0"
+    ]
+    assert not read_annotations(str(home)).ignored
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])

@@ -8,10 +8,12 @@ from framedex.api.record_list import RecordList
 from framedex.core.checks import check_flag
 from framedex.errors import InvalidInput
 from framedex.operations.additions import check_allowed, start_addition
+from framedex.operations.comparison import SyncPlan, plan_sync
 from framedex.operations.context import open_media
+from framedex.operations.presence import missing_files
 from framedex.operations.sources import list_sources
 from framedex.operations.starting import wait_for
-from framedex.operations.sync import SyncPlan, addition_of, apply_sync, media_of_files, missing_files, plan_sync
+from framedex.operations.sync import addition_of, apply_sync, media_of_files
 from framedex.records import MissingFile, SourceState, SyncResult
 from framedex.render.progress import progress_bar
 from framedex.tasks import Task
@@ -53,14 +55,16 @@ class DatasetSources(DatasetLifecycle):
         :meth:`add_media`, in a task for each folder.
 
         Files that cannot be read are no missing ones. Where no file of a source can be found, as of a disk that is not
-        mounted or a bucket that does not answer, none of its files is marked.
+        mounted or a bucket that does not answer, none of its files is marked. Nor are those of a folder in a source
+        that had more than 5 files and is empty now. If the source was moved, :meth:`framedex.Workspace.relocate`
+        changes its place.
 
         Args:
             apply: change the dataset.
             remove: with *apply*: remove media whose files are gone from the dataset, after they were marked.
             sources: further folders or URIs of folders in which files that are gone are looked for. Their other files
                 are not added.
-            mark_lost: mark the files of sources of which nothing can be found, too.
+            mark_lost: mark the files of sources, and of folders in them, of which nothing can be found, too.
             wait: with *apply*: return when all is done. Otherwise only the first task is started, and what is left is
                 done by another call after it.
 

@@ -129,8 +129,8 @@ class Browsing(Training):
             ranking=ranking,
             language=self._context.settings.language,
         )
-        warn_if_empty(len(result.clusters), self._context, media, view._steps)
-        return ExplorePage.of(result, view)
+        notes = warn_if_empty(result.total_pages, self._context, media, view._steps)
+        return ExplorePage.of(result.model_copy(update={"notes": notes}), view)
 
     def count_clusters(
         self, entity_type: str | None = None, level: int = 0, vql: Sequence[Any] | None = None

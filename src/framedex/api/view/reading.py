@@ -56,7 +56,9 @@ class Reading(Composition):
             16
         """
         selection = self._selection(self._media())
-        return warn_if_empty(selection.count(), self._context, selection.media, self._steps)
+        count = selection.count()
+        warn_if_empty(count, self._context, selection.media, self._steps)
+        return count
 
     def why_empty(self) -> list[str]:
         """Return sentences that say why the view has no rows: names in its filters that the dataset does not have.

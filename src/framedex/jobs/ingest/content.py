@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.parts import part_tags
+from framedex.annotations.problems import Problems
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
 from framedex.core.allowed_folders import AllowedFolders
 from framedex.core.assumed_roles import AssumedRole
@@ -66,13 +67,22 @@ class FilesInput:
     config: dict[str, Any] | None = None
     boxes: tuple[BoxSource, ...] = ()
 
-    def lines(self) -> list[str]:
-        """Return what was recognised of the source, and what was not, in a line each."""
+    def lines(self, of_boxes: Problems) -> list[str]:
+        """Return what was recognised of the source, what was not read to its end, and what was not recognised.
+
+        Args:
+            of_boxes: the problems of its boxes.
+        """
         boxes = {os.path.relpath(each.path, self.source.root): None for each in self.boxes if not each.loose}
         known = [*self.annotations.sources, *(name for name in boxes if name not in (".", *self.annotations.sources))]
-        lines = [f"read: {', '.join(known)}"] if known else []
+        unread = self.annotations.problems.unread | of_boxes.unread
         ignored = [name for name in self.annotations.ignored if name not in boxes]
-        return lines + ([f"not recognised: {', '.join(ignored[:_SHOWN_FILES])}"] if ignored else [])
+        lines = {
+            "read": [name for name in known if name not in unread],
+            "not read, or only in part": [name for name in known if name in unread],
+            "not recognised": ignored[:_SHOWN_FILES],
+        }
+        return [f"{words}: {', '.join(names)}" for words, names in lines.items() if names]
 
 
 Content = FilesInput | EmbeddingTable

@@ -20,7 +20,8 @@ from framedex.errors import CannotDecode, Fault
 from framedex.issue_types import is_built_in, measured_types
 from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_images
 from framedex.jobs.ingest.read_ahead import Stream
-from framedex.media.decode import Budget, DecodedImage, PixelBudget, decode, decoded, reserve_pixels
+from framedex.media.budget import Budget, PixelBudget, reserve_pixels
+from framedex.media.decode import DecodedImage, decode, decoded
 from framedex.media.files import Reader, locate
 from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.executors import Executor, ProcessExecutor
-from framedex.media.decode import PartOfBudget
+from framedex.media.budget import PartOfBudget
 from framedex.settings import Settings
 
 

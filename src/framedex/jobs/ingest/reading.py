@@ -203,7 +203,7 @@ def with_box_problems(
         content: the content, for problems of its labels; None for none.
     """
     of_labels = content.annotations.problems if isinstance(content, FilesInput) else Problems()
-    of_boxes = Problems() if boxes is None else boxes.problems
+    of_boxes = _problems_of(boxes)
     sample = list(dict.fromkeys([*of_labels.sample, *of_boxes.sample]))  # a file may have both labels and boxes
     twice = len(of_labels.sample) + len(of_boxes.sample) - len(sample)
     counts = {UNUSABLE_BOXES: of_labels.count + of_boxes.count - twice}
@@ -214,9 +214,13 @@ def with_box_problems(
     return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=shown)
 
 
-def layout_lines(content: Content) -> list[str]:
+def layout_lines(content: Content, boxes: BoxIndex | None) -> list[str]:
     """Return what was recognised of a source, and what was not, in a line each."""
-    return content.lines() if isinstance(content, FilesInput) else []
+    return content.lines(_problems_of(boxes)) if isinstance(content, FilesInput) else []
+
+
+def _problems_of(boxes: BoxIndex | None) -> Problems:
+    return Problems() if boxes is None else boxes.problems
 
 
 def written_facts(

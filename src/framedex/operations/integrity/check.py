@@ -106,7 +106,7 @@ def _check_dataset(
     inspection.begin(f"{name}: tables", share)
     tables.check_tables(inspection, dataset_id)
     inspection.begin(f"{name}: journal", share)
-    check_journal(inspection, dataset_id)
+    check_journal(inspection, dataset_id, name)
     inspection.begin(f"{name}: uploaded files", share)
     blobs.check(inspection, dataset_id)
     blob_files.check_uploads(inspection, dataset_id)

@@ -17,8 +17,14 @@ _GIVEN_UP = "`--repair` keeps the step in the journal, but it can never be undon
 _REMOVED = "`--repair` and vacuum remove it"
 
 
-def check_journal(inspection: Inspection, dataset_id: str) -> None:
-    """Check that each step has what it needs to be undone, and that each file of the journal belongs to a step."""
+def check_journal(inspection: Inspection, dataset_id: str, name: str) -> None:
+    """Check that each step has what it needs to be undone, and that each file of the journal belongs to a step.
+
+    Args:
+        inspection: the check.
+        dataset_id: the dataset.
+        name: its name.
+    """
     catalog, folder = inspection.context.catalog, inspection.context.layout.dataset(dataset_id) / JOURNAL
     with catalog.read() as connection:
         files = journal_rows.step_files(connection, dataset_id)
@@ -35,7 +41,7 @@ def check_journal(inspection: Inspection, dataset_id: str) -> None:
         repair = partial(_give_up, inspection, dataset_id, each, fault)
         inspection.add(folder / each.name, text, _GIVEN_UP, kind="journal files", repair=repair)
     for step in steps:
-        text = f"the state to which step {step} of the journal returns is missing"
+        text = f"the state to which step {step} of the journal of dataset {name!r} returns is missing"
         repair = partial(give_up_states, inspection, dataset_id, [step])
         inspection.add(inspection.context.layout.catalog, text, _GIVEN_UP, kind="steps", repair=repair)
     needed = {each.name for each in files}

@@ -1,15 +1,15 @@
 """Checks of the source files of datasets: whether they are there, and whether they are those that were indexed."""
 
+import shlex
+
 from framedex.core.counts import counted
 from framedex.errors import CannotDecode, Conflict, Unavailable
 from framedex.media.files import Reader, locate
 from framedex.media.presence import GONE
 from framedex.operations.context import open_media
 from framedex.operations.integrity.inspection import Inspection
-from framedex.operations.sync import NOT_LOOKED_AT, looks_of
+from framedex.operations.presence import NOT_LOOKED_AT, looks_of
 from framedex.storage.media_rows import text_of_path
-
-_SYNC = "`framedex sync` finds it where it is, or marks or removes it"
 
 
 def check_source_files(inspection: Inspection, dataset_id: str, name: str, *, content: bool) -> None:
@@ -21,7 +21,13 @@ def check_source_files(inspection: Inspection, dataset_id: str, name: str, *, co
         name: its name.
         content: whether to compare their content, too.
     """
-    context = inspection.context
+    context, sync = inspection.context, f"`framedex sync {shlex.quote(name)}`"
+    missing = f"{sync} finds it where it is, or marks or removes it"
+
+    def add(location: str, fault: str, remedy: str, kind: str) -> None:
+        words = f"{fault}; dataset {name!r} has it"
+        inspection.add(text_of_path(location)[0], words, remedy, kind=f"{kind} of dataset {name!r}")
+
     try:
         media = open_media(context, dataset_id)
     except Conflict:  # it has no media yet
@@ -36,25 +42,23 @@ def check_source_files(inspection: Inspection, dataset_id: str, name: str, *, co
             continue
         inspection.counts["source files"] += 1
         if file.root is None:
-            inspection.add(
-                text_of_path(file.path)[0], "is missing, as another file is in its place", _SYNC, kind="missing files"
-            )
+            add(file.path, "is missing, as another file is in its place", missing, "missing files")
             continue
         if file.root in faults:
             counts[file.root] = counts.get(file.root, 0) + 1
             continue
         location = locate(media.roots[file.root], file.path)
         if look.fault == GONE:
-            inspection.add(text_of_path(location)[0], "is missing", _SYNC, kind="missing files")
+            add(location, "is missing", missing, "missing files")
         elif look.fault is not None:
-            inspection.add(text_of_path(location)[0], look.fault, "make it readable", kind="unreadable files")
+            add(location, look.fault, "make it readable", "unreadable files")
         elif content and file.content_hash is not None:
             reader = readers.setdefault(
                 file.root, Reader(context.settings, media.generation.summary.role_of(file.root))
             )
             inspection.counts["source files compared"] += 1
             if (fault := _fault_of_content(reader, location, file.content_hash)) is not None:
-                inspection.add(text_of_path(location)[0], fault, "`framedex sync` reads it again", kind="changed files")
+                add(location, fault, f"{sync} reads it again", "changed files")
     for number, fault in faults.items():
         files = f"{fault}; dataset {name!r} has {counted(counts.get(number, 0), 'files')} of it"
         inspection.add(text_of_path(media.roots[number])[0], files, "`framedex relocate` tells where it is now")

@@ -28,7 +28,7 @@ export function Sources({ dataset: of }: { dataset: DatasetStatus }) {
   );
   const found = useSignal<SyncResult | null>(null);
   const isBusy = useSignal(false);
-  const compare = async (changes: { apply?: boolean; remove?: boolean }): Promise<void> => {
+  const compare = async (changes: Changes): Promise<void> => {
     isBusy.value = true;
     try {
       found.value = await post<SyncResult>(`/dataset/${of.id}/sync`, changes);
@@ -79,19 +79,30 @@ export function Sources({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
+interface Changes {
+  apply?: boolean;
+  remove?: boolean;
+  mark_lost?: boolean;
+}
 interface DifferencesProps {
   found: SyncResult;
   isBusy: boolean;
-  onApply: (changes: { apply: boolean; remove: boolean }) => Promise<void>;
+  onApply: (changes: Changes) => Promise<void>;
 }
 
 function Differences({ found, isBusy, onApply }: DifferencesProps) {
   const isRemoving = useSignal(false);
+  const isMarking = useSignal(false);
   const total = KINDS.reduce((sum, kind) => sum + found[kind], 0);
   return (
     <section aria-labelledby="differences">
       <h3 id="differences">{texts.differences}</h3>
-      {total === 0 && <p role="status">{texts.nothing}</p>}
+      {found.lost.map((each) => (
+        <p key={each.source} class="problem" role="alert">
+          {texts.lostFiles(each.source, each.files, each.reason)}
+        </p>
+      ))}
+      {total === 0 && found.lost.length === 0 && <p role="status">{texts.nothing}</p>}
       {KINDS.filter((kind) => found[kind] > 0).map((kind) => (
         <details key={kind} open={found[kind] <= MOST_LINES}>
           <summary>{texts.kinds[kind](found[kind])}</summary>
@@ -108,13 +119,22 @@ function Differences({ found, isBusy, onApply }: DifferencesProps) {
         {Object.entries(found.unreadable).map(([reason, count]) => (
           <li key={reason}>{texts.unreadable(count, reason)}</li>
         ))}
-        {found.lost.map((each) => (
-          <li key={each.source}>{texts.lost(each.source, each.files, each.reason)}</li>
-        ))}
         {found.notes.map((note) => (
           <li key={note}>{note}</li>
         ))}
       </ul>
+      {found.lost.length > 0 && (
+        <label class="check-line">
+          <input
+            type="checkbox"
+            checked={isMarking.value}
+            onChange={(event) => {
+              isMarking.value = event.currentTarget.checked;
+            }}
+          />
+          {texts.markLost(found.lost.reduce((sum, each) => sum + each.files, 0))}
+        </label>
+      )}
       {found.missing > 0 && (
         <label class="check-line">
           <input
@@ -127,12 +147,12 @@ function Differences({ found, isBusy, onApply }: DifferencesProps) {
           {texts.remove(found.missing)}
         </label>
       )}
-      {total > 0 && (
+      {(total > 0 || isMarking.value) && (
         <Button
           kind="main"
           needs="dataset.edit"
           disabledReason={isBusy ? texts.busy : null}
-          onClick={() => void onApply({ apply: true, remove: isRemoving.value })}
+          onClick={() => void onApply({ apply: true, remove: isRemoving.value, mark_lost: isMarking.value })}
         >
           {texts.apply}
         </Button>

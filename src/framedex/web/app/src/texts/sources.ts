@@ -5,6 +5,8 @@ const files = (n: number): string => `${n.toLocaleString()} ${n === 1 ? "file" :
 export const sources = {
   title: "Files",
   lost: (source: string, n: number, reason: string) => `${images(n)} of ${source} cannot be found: ${reason}`,
+  lostFiles: (source: string, n: number, reason: string) => `${files(n)} of ${source} cannot be found: ${reason}`,
+  markLost: (n: number) => `Mark them as missing nevertheless (${files(n)})`,
   relocate: "Relocate",
   askAdmin: "An administrator can tell where the folder is now.",
   uploads: "The files of this dataset were uploaded and lie in the workspace.",
