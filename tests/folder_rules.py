@@ -15,7 +15,7 @@ from framedex.storage.table_names import KeeperMark
 from tests import compared_datasets as compared
 from tests.edit_rules import HOW, PLACES, SELECTION, EditRules, How, Selection, Session
 from tests.image_files import encode
-from tests.plain_dataset import Folder, Media, PlainDataset, Row, State, fresh
+from tests.plain_dataset import FAMILIES, Folder, Media, PlainDataset, Row, State, fresh
 
 FILES = 12
 """The number of files of a new folder."""
@@ -251,12 +251,13 @@ class FolderRules(EditRules):
             session.model.commit()
         self.did(operation, session.model)
 
-    @rule(how=HOW, selection=SELECTION, copies=st.booleans())
-    def clean_up(self, how: How, selection: Selection, copies: bool) -> None:
-        """Remove the basket, and on request copies; of each group of copies one stays, and is marked."""
+    @rule(how=HOW, places=PLACES, families=st.sets(st.integers(0, FAMILIES - 1), max_size=2), copies=st.booleans())
+    def clean_up(self, how: How, places: list[int], families: set[int], copies: bool) -> None:
+        """Remove the basket, with whole families, and on request copies; of each group one stays and is marked."""
         session = self.session(how)
-        ids, selected = session.chosen(selection)
-        session.call("basket.add", selected)
+        chosen, _ = session.chosen(places)
+        ids = [each for each, row in session.state.rows.items() if each in chosen or row["media"].family in families]
+        session.call("basket.add", ids)
         self.mark(session, "basket", {each: {"basket": True} for each in ids})
         options = {"basket": True, "duplicates": 0.96 if copies else None}
         model, state = session.model, session.state
