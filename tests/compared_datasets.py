@@ -278,9 +278,6 @@ def _compare_rows(dataset: Dataset, model: PlainDataset) -> None:
     _check_same("status", dataset.info.status_new, status)
     in_basket = [each for each, row in state.rows.items() if row["basket"]]
     _check_same("basket", dataset.basket.media_ids(), in_basket)
-    if model.folder is not None:
-        missing = [each for each, row in state.rows.items() if row["media"].is_missing]
-        _check_same("missing media", dataset.where(vql.missing()).media_ids(), missing)
 
 
 def _compare_journal(dataset: Dataset, model: PlainDataset) -> None:
@@ -321,6 +318,8 @@ def _compare_definitions(dataset: Dataset, model: PlainDataset) -> None:
 def _compare_counts(dataset: Dataset, model: PlainDataset) -> None:
     """Compare the number of media, and those that pass filters."""
     state = model.state
+    missing = [each for each, row in state.rows.items() if row["media"].is_missing]
+    _check_same("missing media", dataset.where(vql.missing()).media_ids(), missing)
     _check_same("counts", (dataset.info.n_images, dataset.count()), (len(state.rows), len(state.rows)))
     of_fields: Filters = [[{"field": {"name": each.name, "op": "ge", "value": 4}}] for each in state.fields]
     for each in [*_FILTERS, *of_fields]:

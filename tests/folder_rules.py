@@ -191,9 +191,9 @@ class FolderRules(EditRules):
                 new[media_id] = fresh(None, media)
         session.model.add_rows(new, partial=True, user=session.user)
 
-    @rule(how=HOW)
-    def relocate(self, how: How) -> None:
-        """Move a folder to another place, by force where too many of its files are others; no row changes.
+    @rule(how=HOW, back=st.booleans())
+    def relocate(self, how: How, back: bool) -> None:
+        """Move a folder to another place, and back on request; no row changes.
 
         Where no dataset is of one, the folder of all tables is at another place, and back.
         """
@@ -207,7 +207,12 @@ class FolderRules(EditRules):
         folder = session.model.folder
         assert folder is not None, "the dataset is of a folder"
         old, new = folder.path, folder.path.with_name(f"folder {next(self.numbers)}")
-        old.rename(new)
+        for place in (new, old) if back else (new,):
+            self.move_folder(session, folder, place)
+
+    def move_folder(self, session: Session, folder: Folder, place: Path) -> None:
+        """Move a folder and tell the workspace, by force where too many of its files are others."""
+        folder.path.rename(place)
         models = [each for each in self.models.values() if each.folder is folder]
         media = [row["media"] for each in models for row in each.state.rows.values() if row["media"].is_placed]
         missing = [each for each in media if each.uri not in folder.files]
@@ -216,9 +221,9 @@ class FolderRules(EditRules):
         )
         if is_refused:
             with pytest.raises(Conflict):
-                session.process.run(compared.relocate_folder, old, new, False)
-        session.process.run(compared.relocate_folder, old, new, is_refused)
-        folder.path = new
+                session.process.run(compared.relocate_folder, folder.path, place, False)
+        session.process.run(compared.relocate_folder, folder.path, place, is_refused)
+        folder.path = place
         self.did("relocate", *models)
 
     # Keepers and clean-ups
