@@ -12,18 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import Dataset, NotFound, Workspace
+from framedex import Dataset, NotFound, Workspace, vql
 from framedex.encoders import register
 from framedex.records import DatasetStatus, UploadState
 from framedex.records.base import Record
 from framedex.storage.media_rows import CLUSTERS
+from framedex.storage.table_names import KEEPER
 from tests.growth import THRESHOLDS, part
 from tests.image_files import Pixels, encode, photo
-from tests.plain_dataset import PlainDataset, passing
+from tests.inside import stored_media
+from tests.plain_dataset import FAMILIES, PlainDataset, passing
 from tests.tuning import Tuning
 
-FAMILIES = 6
-"""The number of different embeddings, which are orthogonal."""
 ENCODER = "families"
 Filters = list[list[Mapping[str, Any]]]
 _FILTERS: Filters = [
@@ -38,6 +38,13 @@ _FILTERS: Filters = [
 def contents() -> list[bytes]:
     """Return the content of an image of each family."""
     return [encode(photo(seed, width=48, height=36), "PNG") for seed in range(FAMILIES)]
+
+
+def pixels_of(number: int) -> Pixels:
+    """Return an image of a folder: that of its family, but for a pixel that no other image has."""
+    pixels = photo(number % FAMILIES, width=48, height=36)
+    pixels[0, 0] = (number // 256, number % 256, 0)
+    return pixels
 
 
 @cache
@@ -147,6 +154,26 @@ def create_of_files(workspace: Workspace, name: Name, numbers: Sequence[int]) ->
     return dataset.id, transaction.id
 
 
+def create_of_folder(workspace: Workspace, name: Name, folder: Path) -> str:
+    """Create a dataset from a folder and return its id."""
+    handle = workspace.in_namespace(name.namespace).acting_as(name.user)
+    return handle.create_dataset(name.name, folder, ENCODER).id
+
+
+def clean_up(workspace: Workspace, name: Name, options: Mapping[str, Any]) -> list[str]:
+    """Apply the plan of a clean-up and return the ids of the media that it removes."""
+    plan = name.of(workspace).plan_cleanup(**options)
+    assert plan.apply().removed == len(plan)
+    return plan.removed_ids()
+
+
+def keepers(workspace: Workspace, name: Name) -> dict[str, int]:
+    """Return the marks of the media that clean-ups leave in the dataset, by id; 0 for none."""
+    table = stored_media(name.of(workspace)).table
+    names = ["media_id", *({KEEPER} & set(table.schema.names))]
+    return {row["media_id"]: row.get(KEEPER) or 0 for row in table.scan(names).read_all().to_pylist()}
+
+
 def delete(workspace: Workspace, name: Name) -> None:
     """Delete a dataset."""
     workspace.in_namespace(name.namespace).acting_as(name.user).delete_dataset(name.name)
@@ -158,9 +185,16 @@ def relocate(workspace: Workspace, place: Path) -> bool:
         moved = workspace.relocate(Path.cwd(), place, force=True)
     except NotFound:
         return False
-    assert all(each.source == str(place) for each in workspace.sources())
+    sources = {each.source for each in workspace.sources()}
+    assert str(place) in sources
+    assert str(Path.cwd()) not in sources
     back = workspace.relocate(place, Path.cwd(), force=True)
     return moved.is_done and back.is_done
+
+
+def relocate_folder(workspace: Workspace, old: Path, new: Path, force: bool) -> None:
+    """Relocate a source folder."""
+    assert workspace.relocate(old, new, force=force).is_done
 
 
 def vacuum(workspace: Workspace) -> None:
@@ -199,6 +233,8 @@ def compare(workspace: Workspace, model: PlainDataset, thorough: bool) -> None:
     """Compare the media of a dataset, what people said of them and the journal; if *thorough*, all else, too."""
     dataset = Name(model.namespace, "ann@x.org", model.name).of(workspace)
     _compare_rows(dataset, model)
+    shown = keepers(workspace, Name(model.namespace, "ann@x.org", model.name))
+    _check_same("keepers", shown, {each: row["keeper"] for each, row in model.state.rows.items()})
     _compare_journal(dataset, model)
     _compare_definitions(dataset, model)
     if thorough:
@@ -229,7 +265,7 @@ def _compare_rows(dataset: Dataset, model: PlainDataset) -> None:
     expected = [
         {
             "media_id": media_id,
-            "image_filename": model.media[media_id].uri,
+            "image_filename": row["media"].uri,
             "labels": list(row["labels"]),
             "caption": row["caption"],
             "tags": sorted(names[tag] for tag, _ in row["tags"]),
@@ -282,10 +318,12 @@ def _compare_definitions(dataset: Dataset, model: PlainDataset) -> None:
 def _compare_counts(dataset: Dataset, model: PlainDataset) -> None:
     """Compare the number of media, and those that pass filters."""
     state = model.state
+    missing = [each for each, row in state.rows.items() if row["media"].is_missing]
+    _check_same("missing media", dataset.where(vql.missing()).media_ids(), missing)
     _check_same("counts", (dataset.info.n_images, dataset.count()), (len(state.rows), len(state.rows)))
     of_fields: Filters = [[{"field": {"name": each.name, "op": "ge", "value": 4}}] for each in state.fields]
-    for vql in [*_FILTERS, *of_fields]:
-        _check_same(f"media that pass {vql}", dataset.where(vql).media_ids(), list(passing(state, vql)))
+    for each in [*_FILTERS, *of_fields]:
+        _check_same(f"media that pass {each}", dataset.where(each).media_ids(), list(passing(state, each)))
 
 
 def _compare_uploads_and_views(dataset: Dataset, model: PlainDataset) -> None:
@@ -312,8 +350,8 @@ def _compare_index(dataset: Dataset, model: PlainDataset) -> None:
     """
     state = model.state
     families: dict[int, set[str]] = {}
-    for media_id in state.rows:
-        families.setdefault(model.media[media_id].family, set()).add(media_id)
+    for media_id, row in state.rows.items():
+        families.setdefault(row["media"].family, set()).add(media_id)
     labels = ["is_mislabels_issue", "is_label_outlier_issue"]
     shown = dataset.to_arrow(["media_id", *CLUSTERS, *labels]).to_pylist()
     for level in CLUSTERS:
@@ -323,7 +361,7 @@ def _compare_index(dataset: Dataset, model: PlainDataset) -> None:
         _check_same(level, sorted(map(sorted, clusters.values())), sorted(map(sorted, families.values())))
     _, vectors = dataset.embeddings()
     alike = vectors @ vectors.T > 0.5
-    numbers = np.array([model.media[each].family for each in state.rows])
+    numbers = np.array([row["media"].family for row in state.rows.values()])
     _check_same("embeddings", alike.tolist(), (numbers[:, None] == numbers).tolist())
     _check_limits(dataset)
     groups = [set(group.media_ids) for group in dataset.duplicates()]
@@ -351,11 +389,14 @@ def _check_limits(dataset: Dataset) -> None:
 
 
 def compare_pixels(workspace: Workspace, model: PlainDataset) -> None:
-    """Compare the pixels of all media that were uploaded."""
+    """Compare the pixels of all media that were uploaded, or whose files are in the folder as they were."""
     dataset = Name(model.namespace, "ann@x.org", model.name).of(workspace)
-    for media_id in model.state.rows if model.is_of_files else ():
-        expected = photo(model.media[media_id].family, width=48, height=36)
-        assert (dataset.read(media_id) == expected).all()
+    for media_id, row in model.state.rows.items():
+        media = row["media"]
+        if model.is_of_files:
+            assert (dataset.read(media_id) == photo(media.family, width=48, height=36)).all()
+        elif model.folder is not None and media.is_placed and model.folder.files.get(media.uri) == media.number:
+            assert (dataset.read(media_id) == pixels_of(media.number)).all()
 
 
 def read_media(workspace: Workspace, name: Name) -> list[tuple[str, str]]:

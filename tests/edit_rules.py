@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from framedex import Conflict, InvalidInput, NotFound, Workspace
 from framedex.settings import Settings
 from tests import compared_datasets as compared
-from tests.compared_datasets import FAMILIES, Name, Where
-from tests.plain_dataset import Decision, Definition, PlainDataset, Refused, passing
+from tests.compared_datasets import Name, Where
+from tests.plain_dataset import FAMILIES, Decision, Definition, PlainDataset, Refused, passing
 from tests.second_process import SecondProcess
 
 URIS = 40
@@ -323,7 +323,7 @@ class EditRules(RuleBasedStateMachine):
     def decide(self, how: How, family: int, places: list[int]) -> None:
         """Say that some media with one embedding are no duplicates."""
         session = self.session(how)
-        alike = [each for each in session.state.rows if session.model.media[each].family == family]
+        alike = [each for each in session.state.rows if session.state.rows[each]["media"].family == family]
         ids = list(dict.fromkeys(alike[place % len(alike)] for place in places)) if alike else []
         if len(ids) < 2:
             self.refused(InvalidInput, session, "not_duplicates", ids)

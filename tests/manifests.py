@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from framedex import Dataset, Workspace
+from framedex import Dataset, Workspace, vql
 from framedex.records import DatasetStatus
 
 _OF_EVALUATIONS = {"stats", "total_results", "last_results", "evaluation_error"}
@@ -21,6 +21,9 @@ def contents_of(dataset: Dataset) -> dict[str, Any]:
         "decisions": dataset.duplicate_decisions(),
         "label_decisions": dataset.label_decisions(),
         "basket": dataset.basket.media_ids(),
+        "kept": dataset.kept_ids(),
+        "sources": dataset.sources(),
+        "missing": dataset.where(vql.missing()).media_ids(),
         "snapshots": dataset.snapshots(),
         "views": [view.record.model_dump(exclude=_OF_EVALUATIONS) for view in dataset.views()],
     }

@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+FAMILIES = 6
+"""The number of different embeddings, which are orthogonal."""
 STATES = 3
 """The number of last deletions and restores that can be undone: the default of the settings."""
 Row = dict[str, Any]
-"""Values of a media item: ``labels``, ``caption``, ``tags``, ``basket``, and those of custom fields by the field's id.
+"""Values of a media item: ``media``, ``labels``, ``caption``, ``tags``, ``basket``, ``keeper``, and those of custom
+fields by the field's id.
 
-``tags`` has a pair for each tag: its id, and a number that says when it was put on.
+``tags`` has a pair for each tag: its id, and a number that says when it was put on. ``keeper`` is a mark, or 0.
 """
 
 
@@ -20,10 +24,43 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Media:
-    """A media item that never changes: its URI, and the number of its embedding."""
+    """The file of a media item.
+
+    Attributes:
+        uri: its URI, or its path in the folder.
+        number: the number of its content.
+        is_placed: False where another file is at its place.
+        is_missing: whether a comparison with the folder has marked it.
+    """
 
     uri: str
-    family: int
+    number: int
+    is_placed: bool = True
+    is_missing: bool = False
+
+    @property
+    def family(self) -> int:
+        """The number of its embedding."""
+        return self.number % FAMILIES
+
+
+def fresh(label: str | None, media: Media) -> Row:
+    """Return the values of a new media item."""
+    labels = () if label is None else (label,)
+    return {"media": media, "labels": labels, "caption": None, "tags": (), "basket": False, "keeper": 0}
+
+
+@dataclass
+class Folder:
+    """A source folder, which a dataset and its clones share.
+
+    Attributes:
+        path: where it is.
+        files: the numbers of the contents by path.
+    """
+
+    path: Path
+    files: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,7 +188,7 @@ class PlainDataset:
     Attributes:
         id, namespace, name: its id, and its names.
         is_of_files: whether its media are uploaded images; else tables brought their embeddings.
-        media: all media that it ever had, by id.
+        uris: the URIs of all media that it ever had, by id; of folders none, as files move.
         state: what it has now.
         journal: the steps, the first one first.
         snapshots: the states of its snapshots by id, the oldest first.
@@ -159,13 +196,14 @@ class PlainDataset:
         commits: the number of the last commit.
         uploads: the upload transactions by id.
         views: the saved views by name.
+        folder: the source folder; None for one of uploads or of a table.
     """
 
     id: str
     namespace: str
     name: str
     is_of_files: bool
-    media: dict[str, Media]
+    uris: dict[str, str]
     state: State
     journal: list[Step] = field(default_factory=list)
     snapshots: dict[str, State] = field(default_factory=dict)
@@ -173,6 +211,7 @@ class PlainDataset:
     commits: int = 0
     uploads: dict[int, Upload] = field(default_factory=dict)
     views: dict[str, SavedView] = field(default_factory=dict)
+    folder: Folder | None = None
 
     def commit(self) -> int:
         """Count a commit and return its number."""
@@ -205,14 +244,20 @@ class PlainDataset:
         self.commit()
         self.journal.append(Step(operation, user, n_media, change=change, is_final=is_final))
 
-    def add_rows(self, new: Mapping[str, Row], *, partial: bool) -> None:
-        """Note media that an addition brought, and count them for the saved views."""
-        self.commit()
+    def add_rows(self, new: Mapping[str, Row], *, partial: bool, user: str = "") -> None:
+        """Note media that an addition brought, and count them for the saved views.
+
+        Rows of media that the dataset has replace these, as a step of the user.
+        """
+        if replaced := [each for each in new if each in self.state.rows]:
+            self.replace_state("replace_media", user, len(replaced), deepcopy(self.state))
+        else:
+            self.commit()
         state = self.state
         state.partial = partial
         if not new:
             return
-        state.rows |= new
+        state.rows = {each: row for each, row in state.rows.items() if each not in new} | dict(new)
         batch, state.batches = state.batches, state.batches + 1
         for view in self.views.values():
             count = sum(view.label in row["labels"] for row in new.values())
@@ -227,6 +272,11 @@ class PlainDataset:
         self.journal.append(Step(operation, user, n_media, state=before, head=self.commit()))
         for old in [each for each in self.journal if each.state is not None][:-STATES]:
             old.state, old.is_final = None, True
+
+    def keep_state(self, snapshot_id: str) -> None:
+        """Note a snapshot of the present state, which becomes the current one."""
+        self.snapshots[snapshot_id] = deepcopy(self.state)
+        self.current = snapshot_id
 
     def chosen_step(self, number: int | None, *, forward: bool) -> Step:
         """Return the step that undo, or redo, takes.
@@ -311,7 +361,7 @@ def _rename(definitions: list[Definition], own: str, old: str, new: str) -> None
 
 def _apply_values(state: State, step: Step, *, forward: bool) -> None:
     tags = {each.id for each in state.tags}
-    known = {"labels", "caption", "tags", "basket", *(each.id for each in state.fields)}
+    known = {"labels", "caption", "tags", "basket", "keeper", *(each.id for each in state.fields)}
     for media_id, values in step.values.items():
         old, new = values if forward else reversed(values)
         _refuse_if(media_id not in state.rows or not new.keys() <= known)

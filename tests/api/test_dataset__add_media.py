@@ -104,6 +104,18 @@ def test_add_media__images_below_the_same_folder(pets: Dataset, folder: Path) ->
 
 
 @pytest.mark.slow
+def test_add_media__copies_in_an_emptied_dataset(pets: Dataset, folder: Path) -> None:
+    """Copies among added images are found also where no row was there before, or all were replaced."""
+    shutil.copy(folder / "000.png", folder / "copy.png")
+    pets.delete_media(pets.view)
+    pets.add_media(folder)
+    assert [sorted(group.paths) for group in pets.duplicates()] == [["000.png", "copy.png"]]
+    for number, path in enumerate(sorted(folder.glob("*.png"))):
+        write(path, photo(900 + number // 2, width=80, height=60))
+    pets.add_media(folder)
+    assert sorted(len(group.paths) for group in pets.duplicates()) == [2, 2, 2]
+
+
 def test_add_media__images_of_a_list(pets: Dataset, folder: Path, tmp_path: Path) -> None:
     """A list adds what it names, with labels and captions, wherever the files lie."""
     write(folder / "new.png", photo(7))

@@ -19,7 +19,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 from framedex import Conflict, InvalidInput, NotFound
 from framedex.settings import Settings
 from tests import compared_datasets as compared
-from tests.compared_datasets import FAMILIES, Name, Where
+from tests.compared_datasets import Name, Where
 from tests.edit_rules import (
     HOW,
     LABEL,
@@ -28,16 +28,16 @@ from tests.edit_rules import (
     PLACE,
     PLACES,
     SELECTION,
-    EditRules,
     How,
     Selection,
     Session,
     ThisProcess,
 )
+from tests.folder_rules import FolderRules
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
 from tests.laws import examples, law_folder
-from tests.plain_dataset import Media, PlainDataset, Row, SavedView, State, Upload
+from tests.plain_dataset import FAMILIES, Media, PlainDataset, SavedView, State, Upload, fresh
 from tests.second_process import SecondProcess
 
 ROWS = 24
@@ -48,10 +48,11 @@ EVERY, THOROUGH_EVERY, VACUUM_EVERY, REOPEN_EVERY, KILL_EVERY = 3, 15, 15, 10, 2
 """The numbers of steps between comparisons of what has changed, between those of all else, and between other events."""
 EAGER = SETTINGS.model_copy(update={"keep_versions_s": 0.0, "clean_every_s": 0.0})
 NAME = st.sampled_from(["d", "e"])
+SOURCE = st.sampled_from(["folder", "table", "uploads", "folder"])
 VIEW = st.sampled_from(["u", "v"])
 
 
-class AnyEdits(EditRules):
+class AnyEdits(FolderRules):
     """Changes datasets of two namespaces for two users in two open workspaces, beside a model.
 
     Attributes:
@@ -73,9 +74,9 @@ class AnyEdits(EditRules):
         self.processes = [first, self.second or ThisProcess(self.home / "ws", self.options)]
         self.steps, self.next_vacuum, self.next_reopen, self.next_kill = 0, 0, 0, 0
 
-    @initialize(is_of_files=st.booleans())
-    def begin(self, is_of_files: bool) -> None:
-        self.make((0, "ann@x.org", 0), "team", "d", is_of_files)
+    @initialize(source=SOURCE)
+    def begin(self, source: str) -> None:
+        self.make((0, "ann@x.org", 0), "team", "d", source)
 
     # Media, snapshots and clones
 
@@ -92,30 +93,11 @@ class AnyEdits(EditRules):
             session.model.commit()
         self.did("delete_media", session.model)
 
-    @rule(how=HOW)
-    def relocate(self, how: How) -> None:
-        """The folder of all tables is at another place, and back: no row, id or step of the journal changes."""
-        place = self.home / f"place {next(self.numbers)}"
-        place.mkdir()
-        if self.session(how).process.run(compared.relocate, place):
-            self.did("relocate", *self.models.values())
-
-    @rule(how=HOW)
-    def sync(self, how: How) -> None:
-        """No file of a table is there, so nothing is marked, and nothing changes."""
-        session = self.session(how)
-        result = session.call("sync", apply=True)
-        assert not (result.new)
-        assert not (result.changed)
-        assert not (result.moved)
-        assert not (result.missing)
-        self.did("sync", session.model)
-
     @rule(how=HOW, numbers=NUMBERS, label=LABEL, settle=st.booleans())
     def add_media(self, how: How, numbers: list[int], label: str, settle: bool) -> None:
         session = self.session(how)
         rows = compared.table(numbers, [label] * len(numbers))
-        if session.model.is_of_files:
+        if session.model.is_of_files or session.model.folder is not None:
             self.refused(InvalidInput, session, "add_media", rows)
             return
         session.call("add_media", rows, auto_reindex=settle)
@@ -124,25 +106,24 @@ class AnyEdits(EditRules):
 
     def added(self, session: Session, numbers: Sequence[int], label: str | None, *, settle: bool) -> None:
         """Note an addition in the model; content that was uploaded is known under any name."""
-        rows = [session.model.media[each] for each in session.state.rows]
+        rows = [row["media"] for row in session.state.rows.values()]
         present, contents = {each.uri for each in rows}, {each.family for each in rows}
         new = self.read_new(session)
         unknown = [each for each in numbers if not (session.model.is_of_files and each % FAMILIES in contents)]
         uris = {f"{number}.png" for number in unknown} - present
-        assert sorted(session.model.media[each].uri for each in new) == sorted(uris)
+        assert sorted(each.uri for each in new.values()) == sorted(uris)
         partial = (session.state.partial or bool(new)) and not settle
-        session.model.add_rows({each: fresh(label) for each in new}, partial=partial)
+        session.model.add_rows({each: fresh(label, media) for each, media in new.items()}, partial=partial)
 
     @staticmethod
-    def read_new(session: Session) -> list[str]:
-        """Note the media of a dataset that the model does not have; return their ids."""
+    def read_new(session: Session) -> dict[str, Media]:
+        """Note the media of a dataset that the model does not have; return them by id."""
         shown = session.process.run(compared.read_media, session.name)
-        ids = {media.uri: media_id for media_id, media in session.model.media.items()}
+        ids = {uri: media_id for media_id, uri in session.model.uris.items()}
         assert session.model.is_of_files or all(ids.get(uri, media_id) == media_id for media_id, uri in shown)
-        for media_id, uri in shown:
-            media = Media(uri, int(uri.partition(".")[0]) % FAMILIES)
-            assert session.model.media.setdefault(media_id, media) == media
-        return [media_id for media_id, _ in shown if media_id not in session.state.rows]
+        assert all(session.model.uris.setdefault(media_id, uri) == uri for media_id, uri in shown)
+        new = {media_id: uri for media_id, uri in shown if media_id not in session.state.rows}
+        return {media_id: Media(uri, int(uri.partition(".")[0])) for media_id, uri in new.items()}
 
     @rule(how=HOW, anew=st.booleans())
     def reindex(self, how: How, anew: bool) -> None:
@@ -162,13 +143,8 @@ class AnyEdits(EditRules):
             self.refused(Conflict, session, "snapshot")
             return
         if len(session.model.snapshots) < MOST_SNAPSHOTS:
-            self.keep(session.model, session.call("snapshot").snapshot_id)
+            session.model.keep_state(session.call("snapshot").snapshot_id)
             self.did("snapshot", session.model)
-
-    @staticmethod
-    def keep(model: PlainDataset, snapshot_id: str) -> None:
-        model.snapshots[snapshot_id] = deepcopy(model.state)
-        model.current = snapshot_id
 
     @rule(how=HOW, place=PLACE)
     def restore(self, how: How, place: int) -> None:
@@ -202,10 +178,11 @@ class AnyEdits(EditRules):
         model = session.model
         snapshot = ["head", *model.snapshots][place % (len(model.snapshots) + 1)]
         dataset_id, name = session.process.run(compared.clone, session.name, snapshot)
-        made = PlainDataset(dataset_id, model.namespace, name, model.is_of_files, dict(model.media), State({}))
+        made = PlainDataset(dataset_id, model.namespace, name, model.is_of_files, dict(model.uris), State({}))
+        made.folder = model.folder
         self.models[dataset_id] = made
         made.state = deepcopy(model.state if snapshot == "head" else model.snapshots[snapshot])
-        self.keep(made, session.process.run(compared.newest_snapshot, Name(made.namespace, session.user, name)))
+        made.keep_state(session.process.run(compared.newest_snapshot, Name(made.namespace, session.user, name)))
         self.did("clone", model, made)
 
     # Uploads and saved views
@@ -217,7 +194,8 @@ class AnyEdits(EditRules):
         session = self.session(how)
         opened = [each for each, upload in session.model.uploads.items() if not upload.is_done]
         if not session.model.is_of_files:
-            self.refused(InvalidInput, session, "open_upload")
+            if session.model.folder is None:
+                self.refused(InvalidInput, session, "open_upload")
             return
         if len(opened) < MOST_UPLOADS:
             opened.append(session.process.run(compared.open_upload, session.name))
@@ -280,8 +258,8 @@ class AnyEdits(EditRules):
     # Datasets, workspaces and processes
 
     @precondition(lambda self: len(self.models) < MOST_DATASETS)
-    @rule(how=HOW, namespace=st.sampled_from(NAMESPACES), name=NAME, is_of_files=st.booleans())
-    def make(self, how: How, namespace: str, name: str, is_of_files: bool) -> None:
+    @rule(how=HOW, namespace=st.sampled_from(NAMESPACES), name=NAME, source=SOURCE)
+    def make(self, how: How, namespace: str, name: str, source: str) -> None:
         _, user, via = how
         process, named = self.processes[via], Name(namespace, user, name)
         if self.is_taken(namespace, name):
@@ -290,19 +268,29 @@ class AnyEdits(EditRules):
             self.did("create_dataset, refused")
             return
         numbers = list(range(ROWS))
-        labels = [None if is_of_files else "abcde"[number % 5] for number in numbers]
-        upload_id = 0
-        if is_of_files:
-            dataset_id, upload_id = process.run(compared.create_of_files, named, numbers)
+        upload_id, folder = 0, None
+        match source:
+            case "uploads":
+                dataset_id, upload_id = process.run(compared.create_of_files, named, numbers)
+            case "folder":
+                folder = self.new_folder()
+                dataset_id = process.run(compared.create_of_folder, named, folder.path)
+            case _:
+                labels = ["abcde"[number % 5] for number in numbers]
+                dataset_id = process.run(compared.create, named, compared.table(numbers, labels))
+        model = PlainDataset(dataset_id, namespace, name, source == "uploads", {}, State({}), folder=folder)
+        self.models[dataset_id] = model
+        if folder is not None:
+            shown = process.run(compared.read_media, named)
+            assert [uri for _, uri in shown] == sorted(folder.files)
+            model.state.rows = {each: fresh(None, Media(uri, folder.files[uri])) for each, uri in shown}
         else:
-            dataset_id = process.run(compared.create, named, compared.table(numbers, [each or "" for each in labels]))
-        model = self.models[dataset_id] = PlainDataset(dataset_id, namespace, name, is_of_files, {}, State({}))
-        new = self.read_new(Session(process, model, user))
-        label_of = dict(zip((f"{number}.png" for number in numbers), labels, strict=True))
-        model.state.rows = {each: fresh(label_of[model.media[each].uri]) for each in new}
-        if is_of_files:
+            new = self.read_new(Session(process, model, user))
+            label_of = {each: None if model.is_of_files else "abcde"[each % 5] for each in numbers}
+            model.state.rows = {each: fresh(label_of[media.number], media) for each, media in new.items()}
+        if model.is_of_files:
             model.uploads[upload_id] = Upload(numbers, is_done=True)
-        self.keep(model, process.run(compared.newest_snapshot, named))
+        model.keep_state(process.run(compared.newest_snapshot, named))
         self.did("create_dataset", model)
 
     def is_taken(self, namespace: str, name: str) -> bool:
@@ -418,11 +406,6 @@ class AnyEdits(EditRules):
                 process.close()
             shutil.rmtree(self.home)
             self.tuning.restore()
-
-
-def fresh(label: str | None) -> Row:
-    """Return the values of a new media item."""
-    return {"labels": () if label is None else (label,), "caption": None, "tags": (), "basket": False}
 
 
 CASES = {

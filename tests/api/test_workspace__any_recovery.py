@@ -1,6 +1,7 @@
 """After any sequence of operations, a lost catalog is recovered with everything that was committed."""
 
 import shutil
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from framedex import Dataset, Workspace
+from framedex import Dataset, NotFound, Workspace
 from framedex.settings import Settings
-from tests.gallery import embedded
+from tests.gallery import embedded, fill
+from tests.image_files import photo, write
 from tests.laws import examples, law_folder
 from tests.manifests import contents_of_all
 
@@ -29,6 +31,7 @@ class AnyRecovery(RuleBasedStateMachine):
         self.home = law_folder("any-recovery")
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.rows = embedded(_VECTORS.tolist())
+        self.folder = fill(self.home / "images", 4)
         self.made = self.added = 0
         self.create()
 
@@ -47,10 +50,40 @@ class AnyRecovery(RuleBasedStateMachine):
         self.workspace.create_dataset(f"dataset {self.made}", self.rows.slice(0, 6))
         self.made += 1
 
+    @precondition(lambda self: len(self.workspace.datasets()) < 3)
+    @rule()
+    def create_of_folder(self) -> None:
+        self.workspace.create_dataset(f"dataset {self.made}", self.folder, "gist")
+        self.made += 1
+
     @rule(choice=_SOME)
     def add(self, choice: int) -> None:
+        dataset = self.one(choice)
         self.added = (self.added + 3) % 60
-        self.one(choice).add_media(self.rows.slice(self.added, 4), auto_reindex=choice % 2 == 0)
+        if dataset.embedding_config.encoder == "precomputed":
+            dataset.add_media(self.rows.slice(self.added, 4), auto_reindex=choice % 2 == 0)
+
+    @rule(choice=_SOME, which=_SOME)
+    def sync(self, choice: int, which: int) -> None:
+        """Change a file, or rename or delete one, and compare a dataset with the folder."""
+        paths = sorted(self.folder.iterdir())
+        self.made += 1
+        new = self.folder / f"new {self.made}.png"
+        if which < 4 or not paths:
+            write(paths[0] if which < 2 and paths else new, photo(self.made, width=64, height=48))
+        elif which < 8:
+            paths[which % len(paths)].rename(new)
+        else:
+            paths[-1].unlink()
+        self.one(choice).sync(apply=True, remove=which % 2 == 0)
+
+    @rule()
+    def relocate(self) -> None:
+        self.made += 1
+        old, self.folder = self.folder, self.home / f"images {self.made}"
+        old.rename(self.folder)
+        with suppress(NotFound):  # no dataset is of the folder
+            self.workspace.relocate(old, self.folder, force=True)
 
     @rule(choice=_SOME, name=st.sampled_from("abc"))
     def tag(self, choice: int, name: str) -> None:
@@ -102,6 +135,19 @@ class AnyRecovery(RuleBasedStateMachine):
         dataset = self.one(choice)
         if dataset.count() > 3:
             dataset.delete_media(self.some(dataset, choice)[:2])
+
+    @rule(choice=_SOME)
+    def keep(self, choice: int) -> None:
+        dataset = self.one(choice)
+        dataset.keep(self.some(dataset, choice))
+        dataset.unkeep(self.some(dataset, choice)[1:])
+
+    @rule(choice=_SOME)
+    def clean_up(self, choice: int) -> None:
+        dataset = self.one(choice)
+        if dataset.info.status == "READY":
+            dataset.basket.add(self.some(dataset, choice))
+            dataset.plan_cleanup(duplicates=0.96, basket=choice % 2 == 0).apply()
 
     @rule(choice=_SOME)
     def snapshot(self, choice: int) -> None:

@@ -1,6 +1,7 @@
 """Clean-ups never remove the last copy of an image, nor what people chose to keep: in any order of plans and edits."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,11 @@ def reason_of(plan: CleanupPlan, path: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Dataset]]:
-    """A dataset of near-duplicates of odd sizes, and one of equal files of which some are broken; clones are edited."""
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Dataset, Workspace]]]:
+    """A dataset of near-duplicates of odd sizes, and one of equal files of which some are broken; clones are edited.
+
+    Each has the workspace that another person has opened.
+    """
     home = tmp_path_factory.mktemp("copies")
     folder = fill(home / "images", 6)
     for number, name in enumerate([*sorted(folder.iterdir())[:3], *sorted(folder.iterdir())[:2]]):
@@ -45,9 +49,13 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Dataset]]
     vectors = np.eye(ROWS)[[0, 0, 1, 1, 1, *(number // 2 for number in range(4, 35))]]
     vectors[1::3, -1], vectors[2::3, -2] = 0.1, 0.25  # near-duplicates of several levels
     sides = [9000 if number < 6 else 100 + number for number in range(ROWS)]
-    with Workspace(home / "workspace", settings=SETTINGS) as workspace:
+    of_bob = SETTINGS.model_copy(update={"user": "bob@example.org"})
+    with (
+        Workspace(home / "workspace", settings=SETTINGS) as workspace,
+        Workspace(home / "workspace", settings=of_bob) as other,
+    ):
         near = workspace.create_dataset("near", part(vectors, width=sides, height=sides))
-        yield [near, workspace.create_dataset("equal", folder, "gist")]
+        yield [(near, other), (workspace.create_dataset("equal", folder, "gist"), other)]
 
 
 places = st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=8, unique=True)
@@ -59,11 +67,12 @@ rules = st.fixed_dictionaries(
         "basket": st.booleans(),
     }
 )
+person = st.integers(0, 1)
 steps = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(["basket", "basket", "unbasket", "keep", "keep_one"]), places),
-        st.tuples(st.sampled_from(["plan", "clean"]), rules, st.none() | places),
-        st.tuples(st.just("apply"), st.integers(0, 3), st.booleans()),
+        st.tuples(person, st.sampled_from(["basket", "basket", "unbasket", "keep", "keep_one"]), places),
+        st.tuples(person, st.sampled_from(["plan", "clean", "race"]), rules, st.none() | places),
+        st.tuples(person, st.just("apply"), st.integers(0, 3), st.booleans()),
     ),
     max_size=14,
 )
@@ -72,12 +81,18 @@ steps = st.lists(
 @pytest.mark.slow
 @examples(30)
 @given(which=st.integers(0, 1), taken=steps)
-def test_cleanup__leaves_a_copy_and_every_keeper(sources: list[Dataset], which: int, taken: list[Any]) -> None:
-    """After any plans, of several users, of each group a member is left, and so is all that people chose."""
-    dataset = sources[which].clone()
+def test_cleanup__leaves_a_copy_and_every_keeper(
+    sources: list[tuple[Dataset, Workspace]], which: int, taken: list[Any]
+) -> None:
+    """After any plans of two people, of each group a member is left, and so is all that either chose."""
+    source, other = sources[which]
+    people = [source.clone()]
+    people.append(other.dataset(people[0].id))
+    dataset = people[0]
     groups = [set(each.media_ids) for each in (*dataset.duplicates(), *dataset.duplicates(exact=True))]
     chosen, plans = set[str](), list[tuple[CleanupPlan, str]]()
-    for kind, value, *more in taken:
+    for who, kind, value, *more in taken:
+        dataset = people[who]
         ids = dataset.where([]).media_ids()
         some = list(dict.fromkeys(ids[place % len(ids)] for place in value)) if isinstance(value, list) else []
         match kind:
@@ -92,20 +107,31 @@ def test_cleanup__leaves_a_copy_and_every_keeper(sources: list[Dataset], which: 
                 rest = next((each for each in groups if some[0] in each), {some[0]}) & set(ids) - {some[0]}
                 dataset.basket.add(sorted(rest), keep=some[0])
                 chosen = chosen - rest | {some[0]}
-            case "plan" | "clean":
+            case "plan" | "clean" | "race":
                 if value["duplicates"] is not None or value["issues"] or value["basket"]:
                     where = [] if more[0] is None else vql.ids([ids[place % len(ids)] for place in more[0]])
                     plans.append((dataset.plan_cleanup(**value, where=where), dataset.generation))
-                    if kind == "clean":
+                    if kind == "race":
+                        _race([plans.pop()[0], people[1 - who].plan_cleanup(**value)])
+                    elif kind == "clean":
                         _apply(dataset, *plans.pop(), take_out=False)
             case _:
                 if plans:
                     _apply(dataset, *plans.pop(value % len(plans)), take_out=more[0])
-        left = set(dataset.where([]).media_ids())
+        left = set(people[1 - who].where([]).media_ids())
         assert all(group & left for group in groups)
         assert chosen <= left
-        assert set(dataset.kept_ids()) == chosen
+        assert set(people[1 - who].kept_ids()) == chosen
     delete_dataset(context_of(dataset), dataset.id)
+
+
+def _race(plans: list[CleanupPlan]) -> None:
+    """Apply plans of one state at once: one is done, the others are refused."""
+    plans = [each for each in plans if len(each)]
+    with ThreadPoolExecutor(2) as threads:
+        errors = [each.exception() for each in [threads.submit(plan.apply) for plan in plans]]
+    assert errors.count(None) == min(len(plans), 1)
+    assert all(isinstance(each, Conflict) for each in errors if each is not None)
 
 
 def _apply(dataset: Dataset, plan: CleanupPlan, generation: str, *, take_out: bool) -> None:

@@ -109,6 +109,10 @@ def _put_others_aside(workspace: Workspace) -> Change:
     return partial(_pets(workspace).basket.add, _ids(workspace, slice(1, None, 2)))
 
 
+def _keep(workspace: Workspace) -> Change:
+    return partial(_pets(workspace).keep, _ids(workspace, slice(1, None, 5)))
+
+
 def _add_field(workspace: Workspace) -> Change:
     values = {media_id: float(place) for place, media_id in enumerate(_ids(workspace))}
     return partial(_pets(workspace).add_field, "grade", "float", values=values)
@@ -222,6 +226,11 @@ def _delete(workspace: Workspace) -> Change:
 
 def _delete_few(workspace: Workspace) -> Change:
     return partial(_pets(workspace).delete_media, _ids(workspace, slice(50, 53)))
+
+
+def _clean_up(workspace: Workspace) -> Change:
+    """Return a clean-up of copies and of the basket; what stays in place of copies is marked."""
+    return _pets(workspace).plan_cleanup(duplicates=0.96, basket=True).apply
 
 
 def _restore(workspace: Workspace) -> Change:
@@ -390,15 +399,25 @@ FAMILIES: dict[str, dict[str, Kind]] = {
     },
     "sources": {
         "sync": Kind(_sync, _relocate_to_others),
+    },
+    "relocations": {
         "relocate": Kind(_relocate),
+    },
+    "clean-ups": {
+        "clean-up with keepers and the basket": Kind(_clean_up, _after(_keep, _put_aside)),
     },
     "deletions": {
         "delete_media of few": Kind(_delete_few, seems="large"),
         "delete_media": Kind(_delete),
     },
+    "clones": {
+        "clone of a changed dataset": Kind(
+            _clone, _after(_delete_few, _keep, _put_aside), makes="pets (cloned)", seems="large"
+        ),
+        "clone": Kind(_clone, makes="pets (cloned)"),
+    },
     "states": {
         "merge": Kind(_merge, _create_others, makes="both"),
-        "clone": Kind(_clone, makes="pets (cloned)"),
         "restore": Kind(_restore),
         "snapshot": Kind(_snapshot),
         "delete_snapshot": Kind(_delete_snapshot, _snapshot),

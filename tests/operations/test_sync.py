@@ -175,6 +175,17 @@ def test_sync__file_over_another(dataset: Dataset, folder: Path) -> None:
     assert not dataset.where(vql.missing()).count()
 
 
+def test_sync__file_at_the_place_of_a_displaced_one(dataset: Dataset, folder: Path) -> None:
+    """A file at the place of a displaced one is new once its row is deleted; the displaced row keeps its labels."""
+    (folder / "000.png").rename(folder / "001.png")
+    dataset.sync(apply=True)
+    (missing,) = dataset.where(vql.missing()).media_ids()
+    dataset.delete_media(next(each for each in dataset.view.media_ids() if dataset.media_item(each).labels == ["0"]))
+    assert counts(dataset.sync(apply=True)) == {"new": 1, "missing": 1}
+    assert list(dataset.where(vql.missing()).media_ids()) == [missing]
+    assert dataset.media_item(missing).labels == ["1"]
+
+
 @pytest.mark.slow
 def test_sync__equal_files(workspace: Workspace, tmp_path: Path) -> None:
     """Of equal files the one that vanished is missing; the other one never takes its place."""

@@ -65,7 +65,7 @@ class FoundCopies:
 
 @contextmanager
 def found_copies(
-    job: JobContext, table: Table, *, progress: Progress, added: int = 0, roots: Sequence[str] | None = None
+    job: JobContext, table: Table, *, progress: Progress, added: int | None = None, roots: Sequence[str] | None = None
 ) -> Iterator[FoundCopies | None]:
     """Yield the copies among the rows of a media table; None if it has no copy descriptors.
 
@@ -78,13 +78,14 @@ def found_copies(
         job: the context of the job.
         table: the media table, at its newest version.
         progress: called with the stage and the share that is done; raises to stop.
-        added: the first row that is compared with all others; only pairs with such a row are returned.
+        added: the first row that is compared with all others; only pairs with such a row are returned. None for pairs
+            of all rows, for which near-duplicates by descriptor are not returned.
         roots: source roots by number; by default those of the job.
     """
-    if PANEL_DESCRIPTORS not in table.schema.names or added >= table.count():
+    if PANEL_DESCRIPTORS not in table.schema.names or (added or 0) >= table.count():
         yield None
         return
-    if job.settings.copy_budget_ms == 0 and not added:  # candidates are of no use, and near-duplicates have a graph
+    if job.settings.copy_budget_ms == 0 and added is None:  # candidates are of no use, and near-duplicates have a graph
         yield FoundCopies(NO_PAIRS, _NONE_NEAR)
         return
     progress(_STAGE, 0.0)
@@ -104,14 +105,14 @@ class _Search:
     Attributes:
         job: the context of the job.
         table: the media table.
-        added: the first row that is compared.
+        added: the first row that is compared; None for all.
         roots: source roots by number.
         progress: called with the share that is done; raises to stop.
     """
 
     job: JobContext
     table: Table
-    added: int
+    added: int | None
     roots: tuple[str, ...]
     progress: ShareProgress
 
@@ -164,7 +165,7 @@ class _Search:
     def _near_and_doubtful(self, folder: Path | None, executor: Executor) -> tuple[Pairs, Doubtful]:
         """Return near-duplicates of added rows, and the pairs that are to be verified, by their rows."""
         positions, units, on_disk = self._units(folder)
-        first_added = int(np.searchsorted(positions, self.added))
+        first_added = int(np.searchsorted(positions, self.added or 0))
         found = find_candidates(
             units,
             poses,
@@ -185,7 +186,7 @@ class _Search:
             check=partial(self.progress, _FINDING),
         )
         return (
-            (positions[near.a], positions[near.b], np.minimum(near.whole, 1)) if self.added else _NONE_NEAR,
+            (positions[near.a], positions[near.b], np.minimum(near.whole, 1)) if self.added is not None else _NONE_NEAR,
             (positions[chosen.a], positions[chosen.b], chosen.pose >= MIRRORED),
         )
 

@@ -5,7 +5,7 @@ the id was computed, its *origin*. A new file at a location that a moved one has
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,18 +25,28 @@ def read_origins(table: Table) -> dict[str, str]:
 
     These are the locations of moved files, and those that they left and where another file may be now.
     """
-    if ID_LOCATION.name not in table.schema.names:
-        return {}
-    names = [*_PLACE, ID_LOCATION.name, *({MISSING_SINCE.name} & set(table.schema.names))]
-    present, missing = dict[str, str](), dict[str, str]()
-    for batch in table.scan(names):
-        for row in batch.filter(batch[ID_LOCATION.name].is_valid()).to_pylist():
-            origin = os.fsdecode(row[ID_LOCATION.name])
-            is_missing = row.get(MISSING_SINCE.name) is not None
-            (missing if is_missing else present)[_location_of(row) or origin] = origin
-    used = {*present.values(), *missing.values()}
+    present, missing, used = dict[str, str](), dict[str, str](), set[str]()
+    for row, origin in _rows(table):
+        used.add(origin)
+        if (location := _location_of(row)) is not None:  # what is where a row without a place was is another file
+            (missing if row.get(MISSING_SINCE.name) is not None else present)[location] = origin
     of_places = missing | present  # of two rows at one place, the file there is that of the one that is not missing
     return of_places | {origin: fresh_origin(origin, used) for origin in used - of_places.keys()}
+
+
+def used_origins(table: Table) -> frozenset[str]:
+    """Return the origins of all rows that have one: ids of other files cannot be computed from these texts."""
+    return frozenset(origin for _, origin in _rows(table))
+
+
+def _rows(table: Table) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the rows with an origin, and their origins."""
+    if ID_LOCATION.name not in table.schema.names:
+        return
+    names = [*_PLACE, ID_LOCATION.name, *({MISSING_SINCE.name} & set(table.schema.names))]
+    for batch in table.scan(names):
+        for row in batch.filter(batch[ID_LOCATION.name].is_valid()).to_pylist():
+            yield row, os.fsdecode(row[ID_LOCATION.name])
 
 
 def _location_of(row: Mapping[str, Any]) -> str | None:

@@ -15,7 +15,7 @@ from framedex.jobs.edits.decisions import read_decisions
 from framedex.jobs.index.finish import finish
 from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
-from framedex.jobs.ingest.origins import read_origins
+from framedex.jobs.ingest.origins import used_origins
 from framedex.jobs.merge.definitions import MergedDefinitions, declared_by, write_merged_decisions
 from framedex.jobs.merge.moved_media import GONE, NEW, MovedMedia, PlacedRoots, find_moved
 from framedex.jobs.merge.rows import Moving, filled_columns
@@ -154,7 +154,7 @@ def _moving(sources: Sources, job: JobContext, other: Path, progress: Callable[[
     definitions = MergedDefinitions.of((job.table, other), sources.heads)
     placed = PlacedRoots.of(first.roots, second.roots, are_files=sources.are_files)
     own = Table(job.table, first.head.tables[MEDIA])
-    placed = replace(placed, used=frozenset(read_origins(own).values()))
+    placed = replace(placed, used=used_origins(own))
     identities = find_moved(
         own,
         Table(other, second.head.tables[MEDIA]),
