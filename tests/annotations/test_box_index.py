@@ -89,6 +89,7 @@ def test_ids__come_back_as_text(original: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_read__stops_when_told(tmp_path: Path) -> None:
     """Reading reports the number of boxes so far, and an error of the callback stops it."""
     table = write_table(tmp_path / "object_annotations.csv", [("a.jpg", (1.0, 1.0, 2.0, 2.0), "cat")] * 9000)

@@ -71,6 +71,7 @@ def written(format_: ModuleType, given_boxes: tuple[list[Box], dict[str, tuple[i
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_round_trip__to_the_last_bit(given_boxes: tuple[list[Box], dict[str, tuple[int, int]]], tmp_path: Path) -> None:
     """COCO, CSV and VOC files restore exactly the same numbers."""
     found, problems = given_boxes[0], Problems()

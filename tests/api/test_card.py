@@ -31,6 +31,7 @@ def section(card: str, title: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_card__has_the_counts_of_the_library(gallery: Dataset) -> None:
     """Each number of the card is that of the call which a user would compare it with."""
     card = gallery.card()
@@ -124,6 +125,7 @@ def test_card__of_objects_and_videos(workspace: Workspace, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_card__many_labels(workspace: Workspace) -> None:
     """Of many labels the most frequent are listed, and the others counted."""
     dataset = workspace.create_dataset("pets", part(families(60)), thresholds=THRESHOLDS)

@@ -23,6 +23,7 @@ from tests.inside import context_of, layout_of, stored_media
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_embeddings__unit_length(gallery: Gallery) -> None:
     """There is a vector of unit length for each image that could be decoded, in the order of the table."""
     ids, vectors = gallery.dataset.embeddings()
@@ -112,6 +113,7 @@ def test_read__file_gone(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_thumbnail__is_a_small_jpeg(workspace: Workspace, tmp_path: Path) -> None:
     """A thumbnail is a JPEG of the same shape whose longer side has at most 256 pixels; none is enlarged."""
     write(tmp_path / "p/0.png", photo(1, width=800, height=600))
@@ -150,6 +152,7 @@ def flipped(data: bytes) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("damaged", [emptied, cut, zeroed, flipped])
 def test_cache__damaged_thumbnails_are_made_again(
     workspace: Workspace, folder: Path, damaged: Callable[[bytes], bytes]

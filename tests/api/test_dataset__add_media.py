@@ -133,6 +133,7 @@ def test_add_media__images_of_a_list(pets: Dataset, folder: Path, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__annotations_of_the_added_folder(pets: Dataset, tmp_path: Path) -> None:
     """Annotations beside the added images give them labels and captions; those of others stay away."""
     more = fill(tmp_path / "more", 2, first_seed=200)
@@ -147,6 +148,7 @@ def test_add_media__annotations_of_the_added_folder(pets: Dataset, tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__what_is_there_already(pets: Dataset, folder: Path) -> None:
     """The same folder again adds nothing, changes no status, and says how many were left out."""
     before = pets.to_arrow()
@@ -163,6 +165,7 @@ def test_add_media__what_is_there_already(pets: Dataset, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__batches_are_counted_where_something_was_added(pets: Dataset, folder: Path, tmp_path: Path) -> None:
     """An addition of nothing takes no batch number, and one folder is one source root however often it is added."""
     more = fill(tmp_path / "more", 1, first_seed=200)
@@ -188,6 +191,7 @@ def test_add_media__names_that_look_like_another_root(workspace: Workspace, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__broken_files(pets: Dataset, tmp_path: Path) -> None:
     """Files that are no images are added as corrupted rows, in cluster 0 with those that were there."""
     more = fill(tmp_path / "more", 1, first_seed=200)
@@ -207,6 +211,7 @@ def test_add_media__broken_files(pets: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__to_broken_files_only(workspace: Workspace, tmp_path: Path, uses: Uses) -> None:
     """A dataset in which nothing could be decoded takes good images."""
     uses(Averages())
@@ -220,6 +225,7 @@ def test_add_media__to_broken_files_only(workspace: Workspace, tmp_path: Path, u
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("kind", ["table", "parquet"])
 def test_add_media__vectors(workspace: Workspace, tmp_path: Path, kind: str) -> None:
     """Rows of a table are added with labels, captions and sizes; uris that are there are left out."""
@@ -300,6 +306,7 @@ def test_add_media__an_encoder_that_has_changed(pets: Dataset, folder: Path, use
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__rows_that_cannot_be_used(workspace: Workspace) -> None:
     """A table with a broken row adds none of its rows, and what it left behind is gone with the next addition."""
     vectors = families(20)
@@ -316,6 +323,7 @@ def test_add_media__rows_that_cannot_be_used(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__status_while_it_runs(workspace: Workspace, pets: Dataset, tmp_path: Path, uses: Uses) -> None:
     """While media are added the dataset is READ ONLY, readers see what was there, and other changes are refused."""
     before, media = state(pets), list(ids_of(pets).values())
@@ -342,6 +350,7 @@ def test_add_media__status_while_it_runs(workspace: Workspace, pets: Dataset, tm
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("partial", [False, True])
 def test_add_media__aborted(workspace: Workspace, pets: Dataset, tmp_path: Path, uses: Uses, partial: bool) -> None:
     """An aborted addition leaves the status that the head supports and no trace, for readers or the next addition."""
@@ -365,6 +374,7 @@ def test_add_media__aborted(workspace: Workspace, pets: Dataset, tmp_path: Path,
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__failed_and_retried(workspace: Workspace, pets: Dataset, tmp_path: Path, uses: Uses) -> None:
     """A retried addition is one that never failed, also where the dataset has grown meanwhile."""
     before = state(pets)
@@ -442,6 +452,7 @@ def test_add_media__to_a_workspace_opened_for_reading(workspace: Workspace) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__auto_reindex(workspace: Workspace) -> None:
     """With auto_reindex the dataset is READY, as one that was made of all rows at once."""
     vectors = families(40)
@@ -456,6 +467,7 @@ def test_add_media__auto_reindex(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__auto_reindex_of_nothing_new(workspace: Workspace) -> None:
     """With auto_reindex earlier additions are settled even where nothing new is added."""
     vectors = families(20)
@@ -471,6 +483,7 @@ def test_add_media__auto_reindex_of_nothing_new(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__issues_of_added_rows(pets: Dataset, tmp_path: Path) -> None:
     """Measures of added images are held against the limits, and sizes against those of all."""
     more = tmp_path / "more"
@@ -483,6 +496,7 @@ def test_add_media__issues_of_added_rows(pets: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path: Path) -> None:
     """Exploring, tables, issues, exports, reports and notebook views work on a dataset with additions."""
     more = fill(tmp_path / "more", 2, first_seed=200)
@@ -511,6 +525,7 @@ def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add_media__survives_reopening(workspace: Workspace) -> None:
     """The additions, the status and the ids are the same after the workspace is opened again."""
     vectors = families(20)

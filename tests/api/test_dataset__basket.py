@@ -34,6 +34,7 @@ def in_basket(dataset: Dataset) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_basket__is_a_view(dataset: Dataset) -> None:
     """The basket has the methods of a view, and its parts are views."""
     ids = dataset.where([]).media_ids()
@@ -135,6 +136,7 @@ def test_basket__what_cannot_be(workspace: Workspace, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_basket__is_kept(workspace: Workspace, folder: Path) -> None:
     """Snapshots, clones, additions, changed files, reindexes and another process carry the basket."""
     dataset = workspace.create_dataset("files", folder, "gist")

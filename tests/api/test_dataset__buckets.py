@@ -73,6 +73,7 @@ def put(service: Service, bucket: str, count: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
     """Images in a bucket are added, shown and exported, and stay there."""
     put(service, "a-folder", 3)
@@ -111,6 +112,7 @@ def test_s3__again_and_deeper(service: Service, far: Opened) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__changed_objects(service: Service, far: Opened) -> None:
     """An object that was written again takes the place of the one before; others are not read again."""
     put(service, "changed", 3)
@@ -125,6 +127,7 @@ def test_s3__changed_objects(service: Service, far: Opened) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__uris_of_a_table(service: Service, far: Opened) -> None:
     """The URIs of a table that brings embeddings lead to their images, too."""
     put(service, "table", 1)
@@ -136,6 +139,7 @@ def test_s3__uris_of_a_table(service: Service, far: Opened) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__makes_a_dataset(service: Service, far: Opened) -> None:
     """A dataset can be made of a folder or a manifest in a bucket."""
     put(service, "makes", 2)
@@ -167,6 +171,7 @@ def test_s3__nothing_at_the_uri(service: Service, far: Opened) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__broken_objects(service: Service, wire: Wire, far: Opened) -> None:
     """An object that cannot be read is a row with the reason, among others that can."""
     put(service, "broken-one", 3)
@@ -186,6 +191,7 @@ def test_s3__broken_objects(service: Service, wire: Wire, far: Opened) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
     """Objects that can be listed and none of them read are no broken images: the task fails."""
     dataset = far(s3_anonymous=True)
@@ -199,6 +205,7 @@ def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, tuning: Tuning) -> None:
     """If the connection breaks for good, the task fails, nothing is committed, and a retry works."""
     tuning.chunk_files = 4  # so that most are still to be read
@@ -223,6 +230,7 @@ def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, tuning
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__reading_is_concurrent_and_bounded(service: Service, wire: Wire, far: Opened) -> None:
     """Many small objects are read at a time, and no more than the settings say."""
     put(service, "small", 60)
@@ -250,6 +258,7 @@ def test_s3__export_of_a_service_that_is_gone(service: Service, wire: Wire, far:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_s3__by_role(service: Service, wire: Wire, far: Opened, environment: Environment) -> None:
     """The role that media came with is assumed again when they are read."""
     environment["AWS_ENDPOINT_URL"] = wire.address  # where roles are assumed

@@ -78,6 +78,7 @@ def segments(dataset: Dataset) -> list[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("query", "first"),
     [("crimson automobile", "0.jpg"), ("puppy", "1.jpg"), ("ocean", "2.jpg"), ("the feline", "3.jpg")],
@@ -153,6 +154,7 @@ def test_search__diversity(searched: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_search__follows_a_dataset(searched: Workspace, pets: Dataset, encoder: Meanings) -> None:
     """Edits, additions, deletions and restores are followed, and only texts that are new are encoded."""
 
@@ -204,6 +206,7 @@ def test_search__both_kinds_of_encoders(searched: Workspace, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("form", ["caption", "vql"])
 def test_explore__by_caption(searched: Workspace, form: str) -> None:
     """Clusters come in the order of their best caption, over all pages, as a view of the search has it."""
@@ -271,6 +274,7 @@ def test_search__where_nothing_can_be_written(searched: Workspace, pets: Dataset
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["int8.npy", "scale.npy", "low.npy", "key_text.npy", "segment.json", "centroids.npy"])
 @pytest.mark.parametrize("damage", rest_slow(["cut", "changed", "gone"], 1))
 def test_search__damaged_cache(pets: Dataset, name: str, damage: str) -> None:

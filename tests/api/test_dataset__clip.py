@@ -46,6 +46,7 @@ def first(dataset: Dataset, text: str) -> Scene:
     return shown(dataset.search(text, by="meaning", limit=1).to_arrow()["image_filename"].to_pylist())[0]
 
 
+@pytest.mark.only_soak
 def test_search__by_sentences(shapes: Dataset) -> None:
     """Of all sentences about a pair of colour and shape nine in ten find such an image first; new pairs, too."""
     for pairs in (PAIRS, HELD_OUT):

@@ -76,6 +76,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_compare__names_each_change(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """Each kind of change is found, with what was before and after."""
     ids = {row["path"]: row["media_id"] for row in dataset.view.rows(["path", "media_id"])}
@@ -134,6 +135,7 @@ def test_compare__states_by_name(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_compare__stays_as_it_is(dataset: Dataset) -> None:
     """A comparison does not follow later edits; its views leave out what is gone, and can be edited."""
     first = dataset.snapshot("first")

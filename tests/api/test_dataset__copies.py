@@ -272,6 +272,7 @@ class TestCreation:
     """Copies among the images of a new dataset."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @ENCODERS
     def test_create__groups_copies_of_all_kinds(self, home: Home, encoder: str) -> None:
         """Each copy is in one group with its original, and the group says what was done to it."""
@@ -350,6 +351,7 @@ class TestCreation:
         assert not (workspace.path / "cache" / "keypoints").exists()
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_create__with_objects(self, workspace: Workspace, tmp_path: Path) -> None:
         """Images with bounding boxes have copies as others; their objects are compared by their embeddings alone."""
         things = scenes(tmp_path / "images")
@@ -369,6 +371,7 @@ class TestAdditions:
     """Copies among added images, and between these and earlier ones."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @ENCODERS
     def test_add_media__joins_the_group(self, opened: Opener, small: Path, encoder: str) -> None:
         """A copy that is added is in a group with its original at once, with its reason; other groups stay."""
@@ -385,6 +388,7 @@ class TestAdditions:
         assert copies(dataset.duplicates()) == expected | {"d.png": {"d_cropped.png": HALF}}
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @ENCODERS
     def test_reindex__gives_what_a_creation_gives(self, opened: Opener, small: Path, encoder: str) -> None:
         """After additions one by one, a rebuild finds the copies, reasons and kept members of a new dataset."""
@@ -407,6 +411,7 @@ class TestAdditions:
             np.testing.assert_allclose(kept[name], new[name], atol=1e-6, err_msg=name)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_add_media__reindexed_at_once(self, dataset: Dataset, small: Path) -> None:
         """With ``auto_reindex`` the copies are the same."""
         dataset.add_media(small / "more", auto_reindex=True)
@@ -414,6 +419,7 @@ class TestAdditions:
         assert copies(dataset.duplicates()) == SMALL | {"c.png": {"c_turned.png": "turned by 90°"}}
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_add_media__of_a_near_duplicate(self, dataset: Dataset, small: Path, tmp_path: Path) -> None:
         """A recompressed image joins by its descriptor, and a copy of a copy joins the whole group."""
         put(tmp_path / "new", {"a_saved.jpg": detailed(0)}, quality=60)
@@ -427,6 +433,7 @@ class TestAdditions:
         assert {frozenset(group.paths) for group in dataset.duplicates()} == groups
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.parametrize("rebuilds", [False, True])
     def test_add_media__of_a_changed_file(self, workspace: Workspace, tmp_path: Path, *, rebuilds: bool) -> None:
         """A file that became a copy of another image leaves its old group and joins the new one."""
@@ -455,6 +462,7 @@ class TestEdits:
     """Deletions, decisions, snapshots, clones and enrichments."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_delete_media__of_a_copy_and_of_an_original(self, dataset: Dataset) -> None:
         """Without one of its two members a group is gone, with its pair; others stay, also after a rebuild."""
         ids = ids_of(dataset)
@@ -477,6 +485,7 @@ class TestEdits:
         assert copies(dataset.duplicates()) == SMALL
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_delete_media__of_one_of_three(self, dataset: Dataset, tmp_path: Path) -> None:
         """Copies of a deleted image are copies of each other if keypoints show it; a rebuild finds no others."""
         put(tmp_path / "new", {"a_turned.png": turned(detailed(0))})
@@ -503,6 +512,7 @@ class TestEdits:
             assert not np.isnan(found[column]).any()
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_create__reads_no_file_of_equal_ones_again(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -563,6 +573,7 @@ class TestEdits:
         assert {row["file_name"]: row["action"] for row in plan} == {"a.jpg": "remove", "z.jpg": "keep"}
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_cleanup__removes_the_copies(self, dataset: Dataset) -> None:
         """A plan keeps what the groups keep; after it and a vacuum a rebuild finds no copies."""
         dataset.plan_cleanup(duplicates=0.96).apply()
@@ -575,6 +586,7 @@ class TestEdits:
         assert (copies(dataset.duplicates()), pairs_of(dataset)) == ({}, set())
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @ENCODERS
     def test_not_duplicates__holds_for_copies(self, opened: Opener, small: Path, encoder: str) -> None:
         """Copies that are decided to be none stay apart by additions and rebuilds, until the decision is withdrawn."""
@@ -605,6 +617,7 @@ class TestEdits:
         assert group in ({"a_turned.png", "a.png"}, {"a_turned.png", "a_cropped.png"})
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_restore__has_the_pairs_of_its_time(self, dataset: Dataset, small: Path) -> None:
         """A restored state has its own copies, and goes on from there."""
         first = dataset.snapshot("first")
@@ -620,6 +633,7 @@ class TestEdits:
         assert copies(dataset.duplicates()) == later | {"d.png": {"d_cropped.png": HALF}}
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_clone__has_the_copies(self, dataset: Dataset, small: Path) -> None:
         """A clone has the copies of its source, and neither sees those that the other one gets."""
         clone = dataset.clone()
@@ -630,6 +644,7 @@ class TestEdits:
         assert copies(dataset.duplicates()) == SMALL | {"d.png": {"d_cropped.png": HALF}}
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_enrich__by_another_encoder_keeps_the_copies(self, opened: Opener, small: Path) -> None:
         """With other embeddings the copies are the same, and further ones are found."""
         dataset = opened("gist")
@@ -678,6 +693,7 @@ class TestCache:
         assert "images are not verified, because the images cannot be read" in warning
         assert (copies(dataset.duplicates()), pairs_of(dataset)) == ({"a.png": {"a_cropped.png": HALF}}, before)
 
+    @pytest.mark.only_soak
     @pytest.mark.parametrize("damage", rest_slow(DAMAGES, 0, long=4))
     def test_add_media__with_a_damaged_cache(self, dataset: Dataset, small: Path, damage: str) -> None:
         """Whatever happened to the cache, images that are added again are the copies that they were."""
@@ -689,6 +705,7 @@ class TestCache:
         assert copies(dataset.duplicates()) == SMALL
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_add_media__while_the_cache_is_deleted(self, dataset: Dataset, small: Path) -> None:
         """The cache may be deleted at any time, also while a task uses it."""
         pause = Pause("finding copies", 0.02)
@@ -704,6 +721,7 @@ class TestCache:
         assert copies(dataset.duplicates()) == SMALL | last | {"c.png": {"c_turned.png": "turned by 90°"}}
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_disk_usage__counts_keypoints(self, dataset: Dataset) -> None:
         """Cached keypoints are part of what a dataset takes, and are deleted with it."""
         file = cache_file(dataset)
@@ -740,6 +758,7 @@ class TestBeyondMemory:
             assert not [each for each in (workspace.path / "cache" / "spill").rglob("*") if each.is_file()]
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @ENCODERS
     def test_add_media__joins_the_group(self, opened: Opener, small: Path, encoder: str) -> None:
         """An added copy joins the group of its original, and so does one that a rebuild finds."""
@@ -750,6 +769,7 @@ class TestBeyondMemory:
         assert copies(dataset.duplicates())["d.png"] == {"d_cropped.png": HALF}
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_add_media__of_equal_pixels(self, opened: Opener, small: Path, tmp_path: Path) -> None:
         """An added image with the pixels of another one is equal to it, not about equal."""
         dataset = opened("onnx")
@@ -782,6 +802,7 @@ class TestBudget:
     """The time for verifying copies is a setting."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_budget__of_nothing(self, tmp_path: Path) -> None:
         """Without a budget only near-duplicates are found; a rebuild with one finds the others."""
         a, b = detailed(0), detailed(1)
@@ -858,6 +879,7 @@ class TestVideos:
     """Frames of one video are copies of each other on request."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @ENCODERS
     def test_within_videos__only_on_request(self, films: Home, encoder: str) -> None:
         """Frames of one video are in a group only with an image, or on request."""
@@ -881,6 +903,7 @@ class TestVideos:
         assert view.duplicates(within_videos=True)[0].threshold == 0.96
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_within_videos__no_group(self, films: Home) -> None:
         """At a level without any group, in an empty view, and with limit 0 the list is empty."""
         dataset = films.datasets["onnx"]
@@ -920,6 +943,7 @@ class TestVideos:
                 assert dataset.duplicates(level, within_videos=True) == dataset.duplicates(level)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_create__part_of_a_frame(self, workspace: Workspace, films: Home, tmp_path: Path) -> None:
         """An image that was cut from a frame is a copy of this frame, in a new dataset and when it is added."""
         scene, cut_out = films.folder / "moving.mp4", films.folder.parent / "more"
@@ -936,6 +960,7 @@ class TestVideos:
             assert (set(group.paths), reasons["cut.png"]) == ({"cut.png", "moving.mp4"}, HALF)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @ENCODERS
     def test_add_media__of_a_still_video(self, workspace: Workspace, films: Home, tmp_path: Path, encoder: str) -> None:
         """A video of frames that are all alike joins the group of its image as a whole."""
@@ -950,6 +975,7 @@ class TestKept:
     """The comparison of copies at full size."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.parametrize("name", ["a", "z"])
     def test_keep__the_original(self, workspace: Workspace, tmp_path: Path, name: str) -> None:
         """Of an original and worse copies the original is kept, in any order, and one sentence says why."""
@@ -979,6 +1005,7 @@ class TestKept:
             assert not any(word in reason for word in ("nan", "inf", "None", "keep_", "{", "}", "first in order"))
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_keep__a_tie(self, workspace: Workspace, tmp_path: Path) -> None:
         """Of copies that are equally good the first one is kept, and the reason says so."""
         put(tmp_path / "images", {"a.png": mirrored(detailed(3)), "b.png": detailed(3), "other.png": detailed(4)})

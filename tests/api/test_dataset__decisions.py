@@ -49,6 +49,7 @@ def assert_hold(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_decision__about_a_pair(workspace: Workspace) -> None:
     """Two that are decided to be no duplicates are in no group together; the others stay with the nearer one."""
     dataset = workspace.create_dataset("d", part([COPY, near(0.002), near(0.01), OTHER, OTHER]))
@@ -99,6 +100,7 @@ def test_decision__record(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_decision__stays_by_additions_and_reindexing(workspace: Workspace) -> None:
     """Decisions hold after additions, even of copies that connect the media, and after a reindex."""
     dataset = workspace.create_dataset("d", part([COPY, near(0.002), OTHER]))
@@ -122,6 +124,7 @@ def test_decision__stays_by_additions_and_reindexing(workspace: Workspace) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_decision__between_media_of_different_groups(workspace: Workspace) -> None:
     """It changes nothing now, and holds when something is added that would make one group of theirs."""
     left, right = near(0.03, 5), near(0.03, 6)
@@ -138,6 +141,7 @@ def test_decision__between_media_of_different_groups(workspace: Workspace) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("partial", [False, True])
 def test_withdraw__restores_groups_and_ids(workspace: Workspace, partial: bool) -> None:
     """Without the decision all groups are as before, with their ids, and so are similarities and issues."""
@@ -177,6 +181,7 @@ def test_withdraw__ids_of_groups_that_lost_less_than_half(workspace: Workspace) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_withdraw__one_of_several(workspace: Workspace) -> None:
     """The other decisions hold on."""
     dataset = workspace.create_dataset("d", part([COPY] * 3))
@@ -220,6 +225,7 @@ def test_decision__that_makes_no_sense(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_decision__about_rows_without_an_embedding(workspace: Workspace) -> None:
     """They are in no group anyhow; the decision is kept, and harms nobody."""
     dataset = workspace.create_dataset("d", part([COPY, None, COPY, None]))
@@ -237,6 +243,7 @@ def test_decision__about_rows_without_an_embedding(workspace: Workspace) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("partial", [False, True])
 def test_decision__changes_nothing_else(workspace: Workspace, partial: bool) -> None:
     """Status, counts, clusters, scores and what was left out are as before."""
@@ -259,6 +266,7 @@ def test_decision__changes_nothing_else(workspace: Workspace, partial: bool) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_decision__by_several_at_once(workspace: Workspace) -> None:
     """Decisions and additions at the same time come one after another, or are refused as in the way; none is lost."""
     rows = np.repeat(families(20, seed=4), 4, axis=0)

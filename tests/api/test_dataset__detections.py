@@ -61,6 +61,7 @@ def hues(workspace: Workspace) -> Hues:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_detect__in_every_image(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """The new dataset has what was found, with confidence and the model's id; the source has none."""
     for number in range(3):
@@ -81,6 +82,7 @@ def test_detect__in_every_image(workspace: Workspace, hues: Hues, folder: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_detect__beside_what_people_said(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """Objects of annotations stay, with their ids; those of the model come behind them. Again adds nothing."""
     things = scenes(folder, 2)
@@ -93,6 +95,7 @@ def test_detect__beside_what_people_said(workspace: Workspace, hues: Hues, folde
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_detect__classes_follow_those_of_the_source(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """Classes that a detector finds get the ids above those of the annotation file; its other classes stay."""
     write(folder / "a.png", photo(1, width=320, height=200))
@@ -123,6 +126,7 @@ def test_detect__in_frames(workspace: Workspace, hues: Hues, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_encode__objects_too(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """With a new encoder the objects that there are are encoded by it, as the images and new ones are."""
     paint(folder, 3)
@@ -195,6 +199,7 @@ def test_captions__of_objects(workspace: Workspace, hues: Hues, tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_abort__and_retry(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """A detection that is aborted leaves the source as it was; a retry makes what an undisturbed one makes."""
     scenes(folder, 2)

@@ -90,6 +90,7 @@ def seen(dataset: Dataset) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_explore__one_cluster(workspace: Workspace, folder: Path) -> None:
     """What was read is one cluster at each level; files that cannot be read are in none."""
     dataset, gate = creating(workspace, folder)
@@ -113,6 +114,7 @@ _COLUMNS = [
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(
     "chosen",
     [[], vql.labels("animal"), vql.file_name("contains", "1"), vql.folder("is", "towns"), vql.issues("corrupted")],
@@ -130,6 +132,7 @@ def test_filters(workspace: Workspace, folder: Path, chosen: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_pages__of_all_columns(workspace: Workspace, folder: Path) -> None:
     """A page in another order, for which columns are cached, has the index columns too, without values."""
     dataset, gate = creating(workspace, folder, batches=4)
@@ -142,6 +145,7 @@ def test_pages__of_all_columns(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reading(workspace: Workspace, folder: Path) -> None:
     """Thumbnails and pixels are there, rows are sorted, sampled and paged, and all columns have a value or null."""
     dataset, gate = creating(workspace, folder)
@@ -162,6 +166,7 @@ def test_reading(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_nothing_else(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Searches, exports and edits are refused, and change nothing."""
     dataset, gate = creating(workspace, folder)
@@ -207,6 +212,7 @@ def test_vectors(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_frames(workspace: Workspace, tmp_path: Path) -> None:
     """Frames are shown, also before their video was read to its end."""
     for number in range(3):
@@ -232,6 +238,7 @@ def leftovers(workspace: Workspace, dataset: Dataset) -> tuple[int, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_abort(workspace: Workspace, folder: Path) -> None:
     """An aborted creation leaves nothing to see; a retry shows what was read, goes on and brings the whole."""
     dataset, gate = creating(workspace, folder)
@@ -312,6 +319,7 @@ def test_intervals(tuning: Tuning, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_vacuum(workspace: Workspace, folder: Path) -> None:
     """A vacuum during a creation takes nothing from what is shown, and one after it the tables that were shown."""
     dataset, gate = creating(workspace, folder)

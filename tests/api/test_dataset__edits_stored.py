@@ -64,6 +64,7 @@ def overlay_columns(dataset: Dataset) -> frozenset[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_edits__folded_tables_are_plain(workspace: Workspace) -> None:
     """After vacuum, other programs read the rows that we read before: Lance's own database, DuckDB and pandas."""
     import duckdb
@@ -99,6 +100,7 @@ def test_edits__folded_tables_are_plain(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_edits__folded_by_a_reindex(workspace: Workspace) -> None:
     """A reindex folds edits, and keeps them."""
     dataset = create(workspace)
@@ -140,6 +142,7 @@ def test_edits__few_and_many_do_the_same(workspace: Workspace, tuning: Tuning) -
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_edits__in_snapshots_and_clones(workspace: Workspace) -> None:
     """A snapshot, a restore and a clone have the edits of their time."""
     dataset = create(workspace)

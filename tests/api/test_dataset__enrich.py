@@ -74,6 +74,7 @@ def test_models__are_listed(source: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> None:
     """The new dataset is READY, has the media of the source by the same ids, a snapshot, and other clusters."""
     source.tag(source.where([]), "seen")
@@ -107,6 +108,7 @@ def test_enrich__text_search(source: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__respects_decisions_about_labels(workspace: Workspace, hues: Hues, tmp_path: Path) -> None:
     """The copy has the decisions; with new embeddings decided media are no issue."""
     dataset = workspace.create_dataset("many", paint(tmp_path / "many", 45), hues)
@@ -171,6 +173,7 @@ def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: H
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_context__of_enriched_datasets(source: Dataset) -> None:
     """The context says what was applied, by type; snapshots, clones, restores and further enrichments keep it."""
     new = source.enrichment_context()
@@ -192,6 +195,7 @@ def test_context__of_enriched_datasets(source: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__media_can_be_added(source: Dataset, tmp_path: Path, images: Path) -> None:
     """An enriched dataset grows as any other: what is there is known, what is new is encoded by the new encoder."""
     enriched = source.enrich(ENCODE)
@@ -219,6 +223,7 @@ def test_enrich__tags(source: Dataset, hues: Hues) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, images: Path) -> None:
     """If the tagger uses the dataset's encoder, no image is read again."""
     enriched = source.enrich(ENCODE)
@@ -230,6 +235,7 @@ def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, images: Path
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -> None:
     """They are rows without a vector, with the reason, and without tags; an image that came back is one again."""
     (images / "0-red.png").unlink()
@@ -302,6 +308,7 @@ def test_enrich__bad_requests(
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__dependencies(workspace: Workspace, source: Dataset) -> None:
     """A model that depends on a type can be applied behind it, or together with it, and not without."""
     path = workspace.path / "models.toml"
@@ -322,6 +329,7 @@ def test_enrich__needs_a_ready_dataset(workspace: Workspace, hues: Hues) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__of_uploads(workspace: Workspace, source: Dataset, images: Path, tmp_path: Path) -> None:
     """Uploaded images are shared with the new dataset, which has them when the source is gone."""
     for path in paint(tmp_path / "more", 8).iterdir():
@@ -345,6 +353,7 @@ def test_enrich__of_a_read_only_workspace(workspace: Workspace, source: Dataset)
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__frames_of_videos(workspace: Workspace, images: Path, hues: Hues) -> None:
     """A frame is looked at as it was at ingestion; a video without frames keeps its reason."""
     colours = [np.full((48, 64, 3), COLOURS[name], np.uint8) for name in COLOURS for _ in range(10)]

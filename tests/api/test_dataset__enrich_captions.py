@@ -52,6 +52,7 @@ def exported(dataset: Dataset, folder: Path) -> dict[str, dict[str, Any] | None]
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__captions(workspace: Workspace, source: Dataset) -> None:
     """Every image of the new dataset has a caption; the source and the index stay as they were."""
     enriched = source.enrich(CAPTION)
@@ -67,6 +68,7 @@ def test_enrich__captions(workspace: Workspace, source: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__captions_are_found(source: Dataset) -> None:
     """Words and filters find the new captions, and none in the source."""
     enriched = source.enrich(CAPTION)
@@ -79,6 +81,7 @@ def test_enrich__captions_are_found(source: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__captions_are_found_by_meaning(tmp_path: Path, images: Path) -> None:
     """An encoder of texts searches the new captions by what they mean."""
     with Workspace(tmp_path / "workspace", settings=SETTINGS, text_encoder=Meanings()) as workspace:
@@ -89,6 +92,7 @@ def test_enrich__captions_are_found_by_meaning(tmp_path: Path, images: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__captions_of_people_stay(source: Dataset, tmp_path: Path) -> None:
     """They stay unless the model's entry says otherwise; those of a model make way. The export tells them apart."""
     ids = ids_of(source)
@@ -109,6 +113,7 @@ def test_enrich__captions_of_people_stay(source: Dataset, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__exports_have_the_captions(workspace: Workspace, source: Dataset, tmp_path: Path) -> None:
     """Label files of the enriched dataset have the captions; a dataset made of them has them, too."""
     enriched = source.enrich(CAPTION)
@@ -146,6 +151,7 @@ def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, images: Path) -> None:
     """Images whose captions stay are not opened; that the others cannot be read stops nothing."""
     ids = ids_of(source)
@@ -159,6 +165,7 @@ def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, images: 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__with_other_types(workspace: Workspace, images: Path) -> None:
     """One call may encode, tag and caption, however they are ordered."""
     register_models(workspace, Hues())

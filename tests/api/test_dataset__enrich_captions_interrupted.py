@@ -37,6 +37,7 @@ def task_of(dataset: Dataset) -> Task:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_abort__and_retry(workspace: Workspace, tmp_path: Path) -> None:
     """An aborted enrichment leaves the source as it was; a retry makes what an undisturbed one makes."""
     register_captioner(workspace)

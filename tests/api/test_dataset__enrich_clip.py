@@ -47,6 +47,7 @@ def enriched(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_enrich__sentences_find_images(enriched: Dataset) -> None:
     """Of all sentences about a colour and a shape nine in ten find such an image first."""
     asked = [query for query in queries(PAIRS) if any(query.fits(scene) for scene in SCENES)]

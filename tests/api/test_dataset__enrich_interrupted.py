@@ -74,6 +74,7 @@ def paused(workspace: Workspace, source: Dataset, pause: Pause) -> Dataset:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("stage", rest_slow(["encoding images", "linking tables", "clustering", "writing"], 1))
 def test_abort__and_retry(workspace: Workspace, source: Dataset, stage: str) -> None:
     """An aborted enrichment leaves the source as it was; a retry makes what an undisturbed one makes."""

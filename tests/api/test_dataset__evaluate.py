@@ -66,6 +66,7 @@ def test_evaluate__by_label(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_evaluate__predictions_with_the_sides_of_true_boxes(tmp_path: Path) -> None:
     """A prediction that equals a true box is an object of its own, and right; added again, it is skipped."""
     write(tmp_path / "images" / "0.png", photo(0))

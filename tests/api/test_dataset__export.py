@@ -151,6 +151,7 @@ def test_export_status__unknown(dataset: Dataset, export_id: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_export__of_one_state(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """An export is of the state at which it was asked for, whatever is added before it begins and while it runs."""
     pause = Pause("media")
@@ -517,6 +518,7 @@ def test_export__missing_images_are_told(workspace: Workspace, dataset: Dataset,
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_export__of_restored_and_cloned_datasets(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A restored dataset exports what it did before; so does a clone, but for the ids of its own groups."""
     (folder / "image_annotations.csv").write_text("filename,label,caption\n000.png,cat,a text\n001.png,dog,\n")

@@ -42,6 +42,7 @@ def values_of(dataset: Dataset, name: str) -> list[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_field__of_each_type(dataset: Dataset) -> None:
     """A field of each type takes values, alone and in lists, and gives them back."""
     first, second, *_ = all_ids(dataset)
@@ -188,6 +189,7 @@ def test_field__renamed(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_field__deleted(dataset: Dataset) -> None:
     """A deleted field is gone with its values; a new one of its name begins empty, in a column of its own."""
     first = all_ids(dataset)[0]
@@ -205,6 +207,7 @@ def test_field__deleted(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_field__status_stays(workspace: Workspace) -> None:
     """READY stays READY, and PARTIAL INDEX stays so; values stay by additions and a reindex."""
     dataset = workspace.create_dataset("d", part(np.eye(4)))

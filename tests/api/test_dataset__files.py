@@ -34,6 +34,7 @@ def size_of(jpeg: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_thumbnail__of_several_sizes(dataset: Dataset) -> None:
     """Each size is made once and kept; smaller images are not enlarged."""
     media_id = dataset.media_id("large.png")
@@ -48,6 +49,7 @@ def test_thumbnail__of_several_sizes(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("size", [15, 4097, 1.5, "256", None])
 def test_thumbnail__of_other_sizes(dataset: Dataset, size: object) -> None:
     """A size is an integer from 16 to 4096."""

@@ -91,6 +91,7 @@ def test_label_is_right__of_a_view(dataset: Dataset) -> None:
     ],
 )
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_label_is_right__holds_after_changes(dataset: Dataset, change: Callable[[Dataset], object]) -> None:
     """What changes the issues of others does not bring decided media back; a withdrawal does."""
     wrong = wrong_ids(dataset)
@@ -104,6 +105,7 @@ def test_label_is_right__holds_after_changes(dataset: Dataset, change: Callable[
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_label_is_right__is_part_of_the_generation(workspace: Workspace, dataset: Dataset) -> None:
     """Snapshots, restores and clones carry the decisions and their effect."""
     wrong = wrong_ids(dataset)
@@ -180,6 +182,7 @@ def test_label_is_right__writes_few_values(dataset: Dataset, tuning: Tuning) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("limit", [0, 20_000])
 def test_label_is_right__undone_and_redone(dataset: Dataset, tuning: Tuning, limit: int) -> None:
     """A decision goes with its effect, and the same one returns, in its place among the others."""

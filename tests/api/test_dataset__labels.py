@@ -110,6 +110,7 @@ def test_labels__edited_are_as_if_they_had_been_there(
     ],
 )
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_labels__by_the_rules_of_ingestion(dataset: Dataset, given_labels: Any, expected: list[str]) -> None:
     """Labels are written as in the tables that a dataset is made of."""
     ids = all_ids(dataset)
@@ -154,6 +155,7 @@ def mixed_up(rows: int = ROWS) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> None:
     """The reason is with the issues, the counts and the report, and outlives additions, snapshots and deletions."""
     rows = crowds()
@@ -183,6 +185,7 @@ def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_notes__follow_the_labels(dataset: Dataset) -> None:
     """Labels that neighbours no longer share bring the reason, and corrected ones take it away."""
     ids = all_ids(dataset)
@@ -196,6 +199,7 @@ def test_notes__follow_the_labels(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_labels__of_added_media(workspace: Workspace) -> None:
     """Media that were added since the last index are judged too, and those added later find the edited labels."""
     rows = crowds()

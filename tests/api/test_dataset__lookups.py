@@ -29,6 +29,7 @@ def test_labels__are_counted(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_labels__of_objects(workspace: Workspace, folder: Path) -> None:
     """Objects are counted by their own labels, and the record of the dataset has their number."""
     names = sorted(path.name for path in folder.iterdir())
@@ -145,6 +146,7 @@ def with_tasks(workspace: Workspace, count: int) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_tasks__of_a_set_of_datasets(workspace: Workspace) -> None:
     """Tasks are restricted to any number of datasets before they are counted and paged."""
     ids = with_tasks(workspace, 40)

@@ -51,6 +51,7 @@ def maps_made(workspace: Workspace) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__places_of_all_with_an_embedding(workspace: Workspace, dataset: Dataset) -> None:
     """Each item with an embedding has a place; a task makes the map once, and the dataset is READY all the time."""
     found = dataset.map()
@@ -74,6 +75,7 @@ def test_map__equal_media_have_one_place(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_map__few(workspace: Workspace, rows: int) -> None:
     """A dataset of few media has a map, too."""
@@ -109,6 +111,7 @@ def test_map__of_other_entities(workspace: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map_region__is_what_lies_inside(dataset: Dataset) -> None:
     """A region filters as plain Python does, alone, negated and with other conditions; the order stays."""
     found = places(dataset.map())
@@ -160,6 +163,7 @@ def test_map_region__without_a_map(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__while_the_dataset_changes(workspace: Workspace, dataset: Dataset) -> None:
     """Edits leave the map as it is; added media get places, and an index leaves the others about where they were."""
     before = places(dataset.map())
@@ -183,6 +187,7 @@ def test_map__while_the_dataset_changes(workspace: Workspace, dataset: Dataset) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__of_a_deletion_of_few(workspace: Workspace, tuning: Tuning) -> None:
     """Where a deletion writes only layers, the map stays; the deleted media are not on it."""
     tuning.written_rows = 100
@@ -254,6 +259,7 @@ def test_map__read_only(workspace: Workspace, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__without_an_index(workspace: Workspace, tmp_path: Path) -> None:
     """A dataset that is being created has no map yet, in words."""
     workspace.create_dataset("first", part(ROWS[:3]))
@@ -268,6 +274,7 @@ def test_map__without_an_index(workspace: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__damaged_file(workspace: Workspace, dataset: Dataset) -> None:
     """A damaged file is made again, in another process or after the memory was freed."""
     found = dataset.map()

@@ -75,6 +75,7 @@ def test_reindex__measures_images(workspace: Workspace, images: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__measures_what_was_added(workspace: Workspace, images: Path) -> None:
     """Rows that are added later are measured by another call; sizes that the table brought stay."""
     dataset = workspace.create_dataset("table", table_of([str(images / "dark.png")], width=[7], height=[9]))

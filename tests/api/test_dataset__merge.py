@@ -144,6 +144,7 @@ def test_merge__has_all_of_both(two: Two) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_merge__has_objects_and_classes(two: Two) -> None:
     """Boxes of both are there, in their images, with the class list of both; the same ids as if they were added."""
     merged = two.merged()
@@ -160,6 +161,7 @@ def test_merge__has_objects_and_classes(two: Two) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_merge__has_decisions_copies_and_videos(two: Two) -> None:
     """Decisions hold for the media with their new ids, copies between both are found, and frames belong to a video."""
     merged = two.merged()
@@ -179,6 +181,7 @@ def test_merge__has_decisions_copies_and_videos(two: Two) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_merge__of_a_changed_file(two: Two) -> None:
     """Of a file that changed between the datasets the row of the first one stays."""
     write(two.folder / SHARED, detailed(9))
@@ -236,6 +239,7 @@ def test_merge__refuses(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_merge__that_fails(two: Two) -> None:
     """A merge that fails leaves only its task; one that was not waited for can be tried again."""
     states = two.left.generation, two.right.generation

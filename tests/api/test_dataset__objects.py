@@ -96,6 +96,7 @@ class TestCreation:
         assert rows_of(plain) == []
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.skipif(not SHARED.is_dir(), reason="the annotated images are not here")
     @pytest.mark.parametrize("name", ["coco-yolo", "raccoon-voc"])
     def test_real__all_boxes(self, workspace: Workspace, name: str) -> None:
@@ -117,6 +118,7 @@ class TestCreation:
         assert things_of(dataset) == [(f"deep/{name}", box, label) for name, box, label in things]
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_archive__with_a_table(self, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
         """Boxes that come in an archive are those of its images."""
         things = scenes(tmp_path / "more", 2, seed=50)
@@ -150,6 +152,7 @@ BAD = {
 }
 
 
+@pytest.mark.only_soak
 @pytest.mark.parametrize("kind", rest_slow(BAD, 0, long=3))
 def test_bad_box__is_left_out_alone(workspace: Workspace, folder: Path, kind: str) -> None:
     """A box that cannot be is counted, and said with its place and what would be right; the others are there."""
@@ -182,6 +185,7 @@ def test_boxes__named_and_found(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_bad_box__in_a_broken_image(workspace: Workspace, folder: Path) -> None:
     """Impossible boxes are skipped even if the size of the image is unknown."""
     boxes = [("a.png", (5.0, 5.0, 20.0, 20.0)), ("a.png", (5.0, 5.0, -3.0, 4.0)), ("a.png", (-50.0, 5.0, 3.0, 4.0))]
@@ -217,6 +221,7 @@ class TestAdditions:
     """Media that are added to a dataset with objects, and objects to one without new media."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_add_media__adds_their_objects(self, workspace: Workspace, folder: Path, dataset: Dataset) -> None:
         """Objects of added images join those that are there; a reindex gives what a fresh dataset has."""
         before = rows_of(dataset)
@@ -250,6 +255,7 @@ class TestAdditions:
         ]
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_add_objects__to_a_dataset_without_any(self, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
         """They are as those that come with the images, ids too, but for the id of the dataset."""
         things = paint_scenes(folder, ["a.png", "b.png", "c.png"])
@@ -261,6 +267,7 @@ class TestAdditions:
         assert same_groups(plain, workspace.create_dataset("at once", folder, "gist"))
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_add_objects__twice(self, folder: Path, dataset: Dataset) -> None:
         """Existing boxes are skipped in every format; new ones are added."""
         ids = [row["media_id"] for row in rows_of(dataset)]
@@ -293,6 +300,7 @@ class TestDeletions:
     """Media that go, with their objects."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_delete__takes_the_objects_along(self, dataset: Dataset) -> None:
         """Objects in deleted media go; the others keep ids and clusters, and a group that lost members shrinks."""
         before = {row["media_id"]: row for row in rows_of(dataset)}
@@ -304,6 +312,7 @@ class TestDeletions:
         assert after[0]["duplicate_0"] is not None
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_delete__all(self, folder: Path, dataset: Dataset) -> None:
         """A dataset whose objects are all gone is like one that has none, and can get new ones."""
         numbers = {row["cluster_0"] for row in rows_of(dataset)}
@@ -318,6 +327,7 @@ class TestStates:
     """Objects in snapshots, restores and clones."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_restore__brings_objects_back(self, dataset: Dataset, folder: Path) -> None:
         """A restored state has the objects that it had, and one without objects has none again."""
         ids = [row["media_id"] for row in rows_of(dataset)]
@@ -328,6 +338,7 @@ class TestStates:
         assert [row["media_id"] for row in rows_of(dataset)] == ids
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_restore__to_before_the_first_objects(self, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
         """Objects that come after a restore have other cluster numbers, and the former ones can still be had back."""
         things = paint_scenes(folder, ["a.png", "b.png"])
@@ -346,6 +357,7 @@ class TestStates:
         assert rows_of(dataset) == first
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_clone__has_them(self, dataset: Dataset) -> None:
         """A clone has the same objects, which go on by themselves."""
         ids = [row["media_id"] for row in rows_of(dataset)]
@@ -355,6 +367,7 @@ class TestStates:
         assert [row["media_id"] for row in rows_of(dataset)] == ids
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_vacuum__keeps_what_is_needed(self, workspace: Workspace, dataset: Dataset) -> None:
         """Old states of objects go, the head's and a snapshot's stay."""
         kept, ids = dataset.snapshot("all"), [row["media_id"] for row in rows_of(dataset)]

@@ -28,6 +28,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_explore__counts_images_frames_and_videos(dataset: Dataset) -> None:
     """A cluster says in how many of each its objects are."""
     clusters = dataset.objects.explore(level=4).clusters
@@ -41,6 +42,7 @@ def test_explore__counts_images_frames_and_videos(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_explore__previews_name_time_and_box(dataset: Dataset, tmp_path: Path) -> None:
     """The address of an object in a frame has both; that of the video has neither."""
     frames = vql.labels("dog") & vql.media("video_frame")

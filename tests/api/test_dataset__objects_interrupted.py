@@ -38,6 +38,7 @@ def dataset(workspace: Workspace, folder: Path) -> Dataset:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("stage", ["reading objects", "objects: writing"])
 def test_abort__leaves_objects_as_they_were(workspace: Workspace, dataset: Dataset, tmp_path: Path, stage: str) -> None:
     """Objects written by an aborted task are invisible, and the next task deletes them."""
@@ -83,6 +84,7 @@ def test_kill__and_retry(tmp_path: Path, stage: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_create__that_is_aborted(workspace: Workspace, folder: Path) -> None:
     """A creation that is aborted among the objects begins them anew when it is run again."""
     things = scenes(folder)
@@ -108,6 +110,7 @@ def test_create__that_is_aborted(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_read__while_objects_are_added(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """An open state keeps its objects while others are added."""
     held = objects_of(stored_media(dataset))

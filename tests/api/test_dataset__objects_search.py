@@ -41,6 +41,7 @@ def boxes(dataset: Dataset, filtered: vql.Expression) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_similar__objects_like_an_object(dataset: Dataset) -> None:
     """The nearest come first: the object itself and its copies, with their distances."""
     cars = boxes(dataset, vql.labels("car"))
@@ -69,6 +70,7 @@ def test_similar__between_images_and_objects(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_similar__a_part_of_an_object(dataset: Dataset) -> None:
     """A box within an object counts from the corner of its crop."""
     (car, *_) = boxes(dataset, vql.labels("car"))
@@ -144,6 +146,7 @@ def run(dataset: Dataset, home: Path, capsys: pytest.CaptureFixture[str]) -> Cal
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_cli__objects(dataset: Dataset, run: Callable[..., str]) -> None:
     """Commands that show what is in a dataset show objects, too."""
     assert f"{len(THINGS)} objects" in run("show", "street")

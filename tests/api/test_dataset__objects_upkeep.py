@@ -28,6 +28,7 @@ def small(workspace: Workspace, dataset: Dataset) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_caches__of_objects_are_their_own(workspace: Workspace, dataset: Dataset) -> None:
     """Thumbnails and texts of objects lie beside those of media, are counted, stay, and go with the dataset."""
     before = workspace.disk_usage()
@@ -55,6 +56,7 @@ def test_disk_usage__counts_objects_as_rows(workspace: Workspace, dataset: Datas
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_vacuum__forgets_thumbnails_of_objects_that_are_gone(workspace: Workspace, dataset: Dataset) -> None:
     """With an image its objects go, and then what was cached of them."""
     dataset.objects.thumbnails(dataset.objects.media_ids())
@@ -86,6 +88,7 @@ def test_none_left__all_is_empty(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_restore__brings_objects_back(dataset: Dataset) -> None:
     """A snapshot has its objects, with their ids and clusters; a view opened before sees each state as it comes."""
     view = dataset.objects
@@ -99,6 +102,7 @@ def test_restore__brings_objects_back(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reading__by_another_process(workspace: Workspace, dataset: Dataset) -> None:
     """Another process that only reads sees the same objects, and searches them."""
     text = (

@@ -102,6 +102,7 @@ def test_objects__clusters_in_explore(street: Street) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_objects__box_of_parts_of_pixels(street: Street) -> None:
     """The address names the whole pixels that are cut out; the box is as it was given."""
     clusters = street.dataset.objects.where([{"size": {"op": "is", "value": 51, "of": "width"}}]).explore().clusters
@@ -246,6 +247,7 @@ def test_objects__choose_no_media(street: Street) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_objects__of_a_dataset_without_any(bare: Dataset) -> None:
     """All is valid and empty."""
     objects = bare.objects

@@ -74,6 +74,7 @@ LEAKS = {
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_overlap__of_two_datasets(parts: Parts) -> None:
     """Planted copies are found, whatever the encoders, and nothing else; each is described from both sides."""
     found = parts.test.overlap(parts.train)
@@ -145,6 +146,7 @@ def test_overlap__is_shown(parts: Parts, tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_overlap__stays_and_stops(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are deleted leave the views; progress that raises stops the search."""
     copy = parts.test.clone()

@@ -98,6 +98,7 @@ SIZES = [(1, 1), (1, 30), (2, 40), (21, 30), (10, 100), (3, 3, 3), (21, 5), (22,
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("sizes", rest_slow(SIZES, 3, long=5))
 def test_partial_index__agrees_with_an_index_of_all(workspace: Workspace, sizes: tuple[int, ...]) -> None:
     """Groups of duplicates and distances are those of an index of all rows; only the scale and limits are older."""
@@ -144,6 +145,7 @@ def test_partial_index__any_rows(tmp_path_factory: pytest.TempPathFactory, data:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_partial_index__scale_of_uniqueness(workspace: Workspace) -> None:
     """The scale stays until a reindex; a dataset of one image, which has none, gets it with the first addition."""
     rows = list(families(60))

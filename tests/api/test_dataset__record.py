@@ -89,6 +89,7 @@ def test_record__of_uploads(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_record__of_buckets(service: Service, tmp_path: Path) -> None:
     """The source is the URI that was given, at once and afterwards."""
     service.put("origin/set/0.png", encode(photo(1)))

@@ -24,6 +24,7 @@ def assert_same_groups(dataset: Dataset, whole: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("sizes", [(1, 40), (30, 5), (20, 10, 30), (2, 1, 1)])
 def test_reindex__is_an_index_of_all(workspace: Workspace, sizes: tuple[int, ...]) -> None:
     """After a reindex groups and scores are those of a dataset that was made of all rows at once."""
@@ -39,6 +40,7 @@ def test_reindex__is_an_index_of_all(workspace: Workspace, sizes: tuple[int, ...
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__of_what_did_not_change(workspace: Workspace) -> None:
     """Clusters and groups that stay as they are keep their ids, and no number is taken."""
     rows = families(60)
@@ -54,6 +56,7 @@ def test_reindex__of_what_did_not_change(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__what_joined_for_a_while_does_not_count(workspace: Workspace) -> None:
     """A cluster is known by its settled members: many that joined it and are taken elsewhere leave it its id."""
     turns = np.radians(np.repeat([0.0, 11.0, 20.0], [2, 5, 10]) + np.linspace(0, 0.1, 17))
@@ -67,6 +70,7 @@ def test_reindex__what_joined_for_a_while_does_not_count(workspace: Workspace) -
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__over_several_rounds(workspace: Workspace) -> None:
     """Over rounds of additions and other thresholds no number is given twice, and same members have the same number."""
     rows = families(120, seed=5)
@@ -98,6 +102,7 @@ def test_reindex__over_several_rounds(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__most_members_keep_the_id(workspace: Workspace) -> None:
     """A cluster that gains members keeps its id; one that is split leaves it to the larger part."""
     middle, other = np.eye(8)[0], np.eye(8)[1]
@@ -116,6 +121,7 @@ def test_reindex__most_members_keep_the_id(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__needs_a_reason(workspace: Workspace) -> None:
     """A dataset that is READY is indexed anew with thresholds only, and these must ascend."""
     rows = families(20)
@@ -139,6 +145,7 @@ def test_reindex__needs_a_reason(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__status_while_it_runs(workspace: Workspace) -> None:
     """While it is indexed anew the dataset is INDEXING, readers see the state before, and changes are refused."""
     rows = families(40)
@@ -167,6 +174,7 @@ def test_reindex__status_while_it_runs(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__aborted(workspace: Workspace) -> None:
     """An aborted reindex leaves the dataset PARTIAL INDEX, and can be retried."""
     dataset = grown(workspace, families(40), 20, 20)
@@ -189,6 +197,7 @@ def test_reindex__aborted(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("operation", rest_slow(["reindex", "add_media"], 1))
 def test_failure__at_any_point(workspace: Workspace, operation: str) -> None:
     """Wherever an addition or a reindex fails, status and content stay; one that succeeds is as if none had failed."""
@@ -233,6 +242,7 @@ def test_reindex__failed_thresholds_are_forgotten(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_reindex__progress(workspace: Workspace) -> None:
     """The shares that are reported never fall and end at 1, for additions too."""
     rows = families(60)

@@ -149,6 +149,7 @@ def test_retry__after_another_change(tmp_path: Path, counts: type[Counts]) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_retry__when_the_source_is_gone(tmp_path: Path, counts: type[Counts]) -> None:
     """A retry whose folder is gone says so, and the task stays as it was."""
     folder = fill(tmp_path / "images", 8)

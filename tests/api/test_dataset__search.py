@@ -90,6 +90,7 @@ def test_similar__whatever_is_given(gallery: Gallery, given: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_similar__as_it_was_ingested(workspace: Workspace, tmp_path: Path) -> None:
     """A large image is encoded as when it was ingested, whatever its format: it is at no distance from itself."""
     for name, number in (("large.jpg", 5), ("large.png", 6)):

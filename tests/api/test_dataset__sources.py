@@ -210,6 +210,7 @@ class TestFiles:
         assert blobs(pets) == []
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_files__contents(self, pets: Dataset, tmp_path: Path) -> None:
         """Contents are kept in the dataset's folder under their hash, and shown under the names that they came with."""
         (tmp_path / "open.png").write_bytes(png(203))
@@ -251,6 +252,7 @@ class TestFiles:
         assert (pets.count(), pets.skipped) == (9, {"media that are there already": 3})
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_files__again_and_changed(self, pets: Dataset, folder: Path) -> None:
         """Known content is there already, whatever its name; other content of a name is another image."""
         pets.add_media(files=[("a.png", png(1)), ("b.png", png(2))])
@@ -412,6 +414,7 @@ class TestArchives:
     """Archives of images."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.parametrize("suffix", SUFFIXES)
     def test_archive__of_images(self, pets: Dataset, tmp_path: Path, suffix: str) -> None:
         """The images of an archive are added under their names, with the annotations in its root."""
@@ -440,6 +443,7 @@ class TestArchives:
         np.testing.assert_array_equal(pets.read(ids_of(pets)["a/1.png"]), photo(1))
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_archive__same_names_as_uploads(self, pets: Dataset, tmp_path: Path) -> None:
         """Files uploaded one by one are recognised in a later archive."""
         pets.add_media(files=[("a.png", png(1))])
@@ -456,6 +460,7 @@ class TestArchives:
         ],
     )
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_archive__that_is_refused(
         self, strict: Dataset, tmp_path: Path, members: list[tuple[str, bytes]], message: str
     ) -> None:

@@ -68,6 +68,7 @@ def test_suggest_labels__accept_is_one_step(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_suggest_labels__refused_ones_do_not_come_back(dataset: Dataset) -> None:
     """Refused media get no suggestions, until the decision is withdrawn or undone."""
     found = dataset.suggest_labels()

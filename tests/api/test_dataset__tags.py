@@ -130,6 +130,7 @@ def test_tags__any_sequence_of_edits_agrees_with_a_dict(shared: Dataset, steps: 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_tag__selections(dataset: Dataset) -> None:
     """A view, one id and a sequence of ids name media; the same ones twice count once."""
     ids = all_ids(dataset)
@@ -244,6 +245,7 @@ def test_tag__each_edit_is_one_generation_and_leaves_the_rest(dataset: Dataset) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_tag__stays_by_additions_and_reindexing(workspace: Workspace) -> None:
     """Added media have no tags, and those that were there keep theirs, also in another process's workspace."""
     dataset = workspace.create_dataset("d", part(np.eye(4)))
@@ -273,6 +275,7 @@ def test_tag__after_an_edit_that_was_cut_off(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_tag__by_many_at_a_time(workspace: Workspace, dataset: Dataset) -> None:
     """Edits of several threads come one after the other, and none is lost."""
     ids = all_ids(dataset)

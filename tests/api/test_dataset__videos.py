@@ -111,6 +111,7 @@ class TestIngestion:
         assert clip["size_bytes"] == (films / "clip.mp4").stat().st_size
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_rate__holds_for_what_is_added(self, workspace: Workspace, films: Path, tmp_path: Path) -> None:
         """The rate that a dataset was made with is that of additions, too."""
         dataset = workspace.create_dataset("films", films / "clip.mp4", "gist", frames_per_second=2)
@@ -174,6 +175,7 @@ class TestDamage:
         return workspace.create_dataset("films", path.parent, "gist", frames_per_second=FPS)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_issue__names_frames_and_seconds(self, holed: Dataset) -> None:
         """The issue says which frames are lost, and those that are kept after the hole are there."""
         error, of_video = damaged_video(holed)
@@ -201,6 +203,7 @@ class TestDamage:
         assert holed.count() == len(frames_of(holed, "clip.mp4")) > 30
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_repair__takes_the_issue_away(self, holed: Dataset, tmp_path: Path) -> None:
         """Once the file is whole, its frames are all there, and the row of its damage is gone."""
         (tmp_path / "in" / "clip.mp4").write_bytes(made_video(LONG))
@@ -209,6 +212,7 @@ class TestDamage:
         assert (holed.count(), frames_of(holed, "clip.mp4")) == (LONG_COUNT, list(range(LONG_COUNT)))
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_clone__has_the_issue(self, holed: Dataset, tmp_path: Path) -> None:
         """A clone has the row; the same folder adds nothing to it; a removal is undone with it."""
         holed.snapshot("whole")
@@ -234,6 +238,7 @@ class TestAddition:
         assert dataset.to_arrow().equals(before)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.parametrize("anew", [False, True])
     def test_changed__video_replaces_its_frames(self, dataset: Dataset, films: Path, *, anew: bool) -> None:
         """A video that has changed has the frames that it has now, and no others."""
@@ -268,6 +273,7 @@ class TestAddition:
         assert frames_of(dataset, "clip.mp4") == [0, 10, 20, 30]
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_uploads__are_read_from_the_workspace(self, workspace: Workspace, folder: Path, films: Path) -> None:
         """A video may come as bytes or in an archive; its frames are read from what is kept."""
         dataset = workspace.create_dataset("pets", folder, "gist")
@@ -308,6 +314,7 @@ class TestLife:
     """States that are kept and brought back, and media that go."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_delete__all_frames_of_a_video(self, dataset: Dataset, films: Path) -> None:
         """A video whose last frame is deleted is gone, and can be added anew; with some frames it stays."""
         ids = [row["media_id"] for row in rows(dataset) if row["video_name"] == "clip.mp4"]
@@ -321,6 +328,7 @@ class TestLife:
         assert (dataset.info.n_videos, frames_of(dataset, "clip.mp4")) == (2, [0, 10, 20, 30])
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_restore__before_there_were_videos(self, workspace: Workspace, folder: Path, films: Path) -> None:
         """A state without videos comes back without them, and one with videos with them."""
         dataset = workspace.create_dataset("pets", folder, "gist")
@@ -344,6 +352,7 @@ class TestLife:
         assert (copy.info.n_images, copy.info.n_videos, len(videos(copy))) == (2, 2, 2)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_vacuum__leaves_the_videos(self, workspace: Workspace, dataset: Dataset, films: Path) -> None:
         """Old states of the table of videos go, the present one stays."""
         write_video(films / "third.mp4", numbered(10, seed=8))
@@ -354,6 +363,7 @@ class TestLife:
         assert workspace.disk_usage().by_part["other tables"] > 0
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.parametrize(("whole", "expected"), [(True, (4, 1, 0)), (False, (3, 0, 1))])
     def test_cleanup__deletes_the_file_of_a_video_once(
         self, dataset: Dataset, films: Path, whole: bool, expected: tuple[int, int, int]
@@ -435,6 +445,7 @@ class TestReading:
         assert dataset.explore().clusters[0].n_frames == -1
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_exact__duplicates_of_a_copied_video(self, dataset: Dataset, films: Path) -> None:
         """Frames are equal where number and content are; those of one video are not."""
         (films / "copy.mp4").write_bytes((films / "clip.mp4").read_bytes())
@@ -554,6 +565,7 @@ class TestDuplicates:
         assert "copy.mp4" in families.duplicates(entity_type="VIDEOS")[0].file_names
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.parametrize(
         ("options", "message"),
         [

@@ -98,6 +98,7 @@ def test_where__each_key(edited: Gallery, element: dict[str, Any], names: set[st
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_where__size_of_the_file(edited: Gallery) -> None:
     """Files are compared by the bytes that they have on the disk."""
     for op, holds in (("lt", operator.lt), ("ge", operator.ge)):
@@ -131,6 +132,7 @@ def test_where__date_added(edited: Gallery) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_date_added__stays_with_snapshots_edits_and_deletions(workspace: Workspace, folder: Path) -> None:
     """Times are part of a state: they outlive edits, deletions and restores, and a clone has them too."""
     dataset = workspace.create_dataset("d", folder, "gist")

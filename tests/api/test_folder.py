@@ -81,6 +81,7 @@ def test_open__a_folder_that_was_opened_by_a_link(workspace: Workspace, folder: 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_open__a_folder_within_one_that_has_a_dataset(workspace: Workspace, folder: Path) -> None:
     """The closest dataset around a folder has its files, and gets what is new there; a name makes another dataset."""
     outer = ended(open_folder(workspace, folder))
@@ -96,6 +97,7 @@ def test_open__a_folder_within_one_that_has_a_dataset(workspace: Workspace, fold
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_open__several_datasets_of_a_folder(workspace: Workspace, folder: Path) -> None:
     """The newest dataset of a folder is opened, copies and lists left aside; a name chooses another one."""
     workspace.create_dataset("old", folder)
@@ -179,6 +181,7 @@ def test_open__a_creation_that_ended_early(workspace: Workspace, folder: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_open__after_an_interrupted_addition(workspace: Workspace, folder: Path) -> None:
     """An addition that did not end because its process stopped continues."""
     dataset = ended(open_folder(workspace, folder)).dataset

@@ -35,6 +35,7 @@ def images_in(html: str) -> list[bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_shown__is_self_contained(shown: str, gallery: Gallery) -> None:
     """Nothing is fetched from elsewhere: no addresses, no paths, no scripts; each image is in the page."""
     outline = Outline(shown)
@@ -49,12 +50,14 @@ def test_shown__is_self_contained(shown: str, gallery: Gallery) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_shown__images_are_small(shown: str) -> None:
     """Each image is a JPEG of less than 30 KB."""
     assert all(data[:2] == b"\xff\xd8" and len(data) < 30_000 for data in images_in(shown))
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_shown__images_of_noise_are_small(workspace: Workspace, tmp_path: Path) -> None:
     """Even images that cannot be compressed are less than 30 KB each."""
     noise = np.random.default_rng(1).integers(0, 256, (1000, 1000, 3), dtype=np.uint8)
@@ -65,6 +68,7 @@ def test_shown__images_of_noise_are_small(workspace: Workspace, tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["<script>alert(1)", "a'b\"c", "x & y", "<img src=x onerror=y>"])
 def test_shown__names_are_text(workspace: Workspace, tmp_path: Path, name: str) -> None:
     """Names of datasets, files and labels are shown as text, whatever they hold."""
@@ -150,6 +154,7 @@ def test_report__contents(gallery: Gallery, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_report__boxes_on_images(workspace: Workspace, tmp_path: Path) -> None:
     """Images with objects are shown with their boxes, in the pixels of the image; the labels of boxes are text."""
     scenes(tmp_path / "images", 2)
@@ -212,6 +217,7 @@ def test_report__of_nothing_found(workspace: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("level", [-1, 5])
 def test_report__unusable_level(gallery: Gallery, tmp_path: Path, level: int) -> None:
     """A level that does not exist is refused, and nothing is written."""

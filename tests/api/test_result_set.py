@@ -20,6 +20,7 @@ def dataset(tmp_path: Path) -> Iterator[Dataset]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_rows__are_those_of_the_view(gallery: Gallery) -> None:
     """Pages together are the table of the view, for all rows, a filter, an order and a search."""
     dataset = gallery.dataset

@@ -223,6 +223,7 @@ def test_where__laws(gallery: Gallery, first: list[Any], second: list[Any]) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_to_arrow__large(workspace: Workspace) -> None:
     """A table of many blocks is whole and in order, with and without a filter."""
     table = grouped([1000] * 10)

@@ -43,6 +43,7 @@ def test_row__unusable_position(gallery: Gallery, key: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_rows__are_of_one_state(workspace: Workspace) -> None:
     """Rows that are yielded later are of the state at the beginning, too."""
     dataset = workspace.create_dataset("d", grouped([3000] * 4))
@@ -55,6 +56,7 @@ def test_rows__are_of_one_state(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_rows__are_few_at_a_time(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first row is there after one block of the table, whatever the number of rows."""
     dataset = workspace.create_dataset("d", grouped([5000] * 20))
@@ -108,6 +110,7 @@ def test_sort_by__reads_the_present(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("cached", [0, 2**20, 2**29])
 def test_sort_by__with_any_memory(tmp_path: Path, cached: int) -> None:
     """The rows are the same whether columns and row ids fit in the cache or not."""
@@ -209,6 +212,7 @@ def test_entity_type__of_ordered_views(gallery: Gallery) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_views__show_their_rows_alone(gallery: Gallery) -> None:
     """Issues, histograms, duplicates and exports of a limited view are those of its rows."""
     view = gallery.dataset.view
@@ -429,6 +433,7 @@ def test_objects__that_are_none(gallery: Gallery) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_report__of_a_view(street: Any, tmp_path: Path) -> None:
     """A report of a view counts its media and the objects in them."""
     text = street.view.limit(2).report(tmp_path / "view.html").read_text()

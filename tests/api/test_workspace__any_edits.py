@@ -36,7 +36,7 @@ from tests.edit_rules import (
 from tests.folder_rules import FolderRules
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS
-from tests.laws import examples, law_folder
+from tests.laws import examples, law_folder, rest_slow
 from tests.plain_dataset import FAMILIES, Media, PlainDataset, SavedView, State, Upload, fresh
 from tests.second_process import SecondProcess
 
@@ -409,10 +409,10 @@ class AnyEdits(FolderRules):
 
 
 CASES = {
-    "two workspaces": (SETTINGS, False, True),
+    "two processes, superseded versions deleted at once": (EAGER, True, True),
     "small datasets, superseded versions deleted at once": (EAGER, False, False),
     "two processes": (SETTINGS, True, True),
-    "two processes, superseded versions deleted at once": (EAGER, True, True),
+    "two workspaces": (SETTINGS, False, True),
 }
 EXAMPLES, STEPS = 5, 100
 """The number of sequences in each test, with the profile ``full``, and of steps in each sequence."""
@@ -436,8 +436,7 @@ def test_workspace__any_edits() -> None:
     run("two processes", 2, FEW_STEPS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", rest_slow(CASES, 0, long=2))
 def test_workspace__any_edits_of_many(case: str) -> None:
     """Whatever is done, whoever does it and wherever: datasets are as the model says, and at the end all snapshots."""
     all_steps, refused = run(case, EXAMPLES, STEPS)

@@ -57,6 +57,7 @@ def test_create_dataset__unusable_name(workspace: Workspace, folder: Path, name:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["x" * 255, 'it\'s "quoted" & <b>', "猫と犬", "a;b?c=d#e%20", "..", "' OR 1=1 --"])
 def test_create_dataset__odd_name(workspace: Workspace, folder: Path, name: str) -> None:
     """A name may hold what is no slash and no control character."""
@@ -217,6 +218,7 @@ def test_create_dataset__only_broken_files(workspace: Workspace, tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_create_dataset__one_image(workspace: Workspace, tmp_path: Path) -> None:
     """A single image is a dataset: one cluster at every level, nothing like it, unlike nothing."""
     dataset = workspace.create_dataset("one", fill(tmp_path / "one", 1))
@@ -340,6 +342,7 @@ def test_report__text_that_is_no_unicode(workspace: Workspace, folder: Path, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("media_id", ["\ud800", "x", 3])
 def test_field_values__of_no_id(workspace: Workspace, folder: Path, media_id: Any) -> None:
     """A value without the form of an id is that of no media item."""

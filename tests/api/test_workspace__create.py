@@ -65,6 +65,7 @@ def parquet_list(where: Path, paths: list[Path]) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("write_list", [text_list, csv_list, parquet_list])
 def test_create_dataset__list(
     workspace: Workspace, folder: Path, tmp_path: Path, write_list: Callable[[Path, list[Path]], Path]
@@ -95,6 +96,7 @@ def test_create_dataset__list_of_missing_paths_only(workspace: Workspace, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("kind", ["arrow", "parquet", "pandas", "dict"])
 def test_create_dataset__embeddings(workspace: Workspace, tmp_path: Path, kind: str) -> None:
     """A table brings its own embeddings, sizes, captions and labels, in whatever form it comes."""

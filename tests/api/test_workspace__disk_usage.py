@@ -53,6 +53,7 @@ def test_disk_usage__of_a_fresh_dataset(workspace: Workspace, dataset: Dataset) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_disk_usage__says_what_vacuum_frees(workspace: Workspace, dataset: Dataset) -> None:
     """A vacuum frees exactly the freeable bytes, and none are left."""
     for number in range(5):
@@ -84,6 +85,7 @@ def test_disk_usage__table_of_snapshots_alone(workspace: Workspace, dataset: Dat
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_disk_usage__later_state_of_a_table_of_snapshots_alone(workspace: Workspace, dataset: Dataset) -> None:
     """The newest version of such a table stays, so it is not counted as one to be freed, once vacuum freed the rest."""
     before = dataset.snapshots()[0].snapshot_id
@@ -122,6 +124,7 @@ def test_disk_usage__of_clones(workspace: Workspace, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_disk_usage__images(workspace: Workspace, folder: Path) -> None:
     """Uploads, thumbnails, narrow tables and what is left of deleted datasets are told apart."""
     dataset = workspace.create_dataset("pets", folder)
@@ -145,6 +148,7 @@ def test_disk_usage__images(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_disk_usage__of_files_of_unequal_density(workspace: Workspace) -> None:
     """No part is less than nothing where rows of one file take far more than those of another; the sum is the total."""
     rng = np.random.default_rng(0)

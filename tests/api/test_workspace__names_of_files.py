@@ -79,6 +79,7 @@ def test_names__are_text_in_tables(odd: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_names__export(odd: Dataset, tmp_path: Path, format_: str) -> None:
     """An export holds each image under the name that the metadata gives it."""
@@ -108,6 +109,7 @@ def test_names__pages(odd: Dataset, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "x#1", "100%20", "que?stion", "quote'\"", "ümläut 猫", "a&b=c", "file:memory"])
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_workspace__odd_folder(folder: Path, tmp_path: Path, name: str) -> None:
     """A workspace may lie in a folder of any name that is text."""
     with Workspace(tmp_path / name) as workspace:

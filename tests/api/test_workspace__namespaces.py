@@ -82,6 +82,7 @@ def test_namespaces__an_enriched_copy(workspace: Workspace, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_namespaces__survive_the_catalog(tmp_path: Path) -> None:
     """Manifests keep the namespace: a recovered catalog and a repaired entry have it again."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
@@ -113,6 +114,7 @@ def test_namespaces__check_by_name(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_namespaces__on_the_command_line(workspace: Workspace, folder: Path) -> None:
     """An option before the command selects the namespace."""
     home = ["--workspace", str(workspace.path)]

@@ -117,6 +117,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_read_only__reads_and_changes_nothing(gallery: Gallery, tmp_path: Path) -> None:
     """A workspace opened for reading answers everything, refuses changes and leaves all files as they are."""
     shutil.copytree(gallery.workspace.path, tmp_path / "ws")

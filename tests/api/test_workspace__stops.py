@@ -83,6 +83,7 @@ def stopped(home: Path, folder: Path, tuning: Tuning, reason: str | None = REASO
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_close__with_a_reason__tasks_continue_in_the_next_process(tmp_path: Path, tuning: Tuning) -> None:
     """The task is FAILED with the reason, is listed as interrupted, and resumes from its checkpoint."""
     folder = fill(tmp_path / "images", COUNT)

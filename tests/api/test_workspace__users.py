@@ -26,6 +26,7 @@ def creators(workspace: Workspace, table: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_acting_as__names_the_user_in_all_records(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Datasets, tasks, snapshots, tags, fields, decisions and exports name the user of the handle."""
     ann, bob = workspace.acting_as(ANN), workspace.acting_as(BOB)
@@ -70,6 +71,7 @@ def test_acting_as__a_retried_task_keeps_its_user(workspace: Workspace, folder: 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_acting_as__a_task_that_another_process_retries(tmp_path: Path, folder: Path) -> None:
     """A job that is rebuilt from its row acts for the user of the row."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as first:

@@ -45,6 +45,7 @@ def test_duplicates__groups(gallery: Gallery) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("level", DUPLICATE_LEVELS)
 def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
     """A group at a stricter level lies within one of each looser level."""
@@ -129,6 +130,7 @@ def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("times", "expected"),
     [

@@ -197,6 +197,7 @@ ALIKE = sorted({*COPIES, *NEAR[0], *NEAR[1]})
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("vql", "names"),
     [

@@ -18,6 +18,7 @@ from tests.laws import examples
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["blur", "outliers", "duplicates", "odd_size", "mislabels"])
 @pytest.mark.parametrize("bins", [1, 7, 1000])
 def test_histogram__is_that_of_numpy(gallery: Gallery, name: str, bins: int) -> None:

@@ -341,6 +341,7 @@ def test_create__and_rm(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_create_and_add__say_what_is_corrupted(run: Run, tmp_path: Path) -> None:
     """Broken files are in the dataset, and the commands that brought them say how many and where to look."""
     first, more = tmp_path / "first", tmp_path / "more"
@@ -417,6 +418,7 @@ def test_add__and_reindex(run: Run, growing: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_add__and_reindex_at_once(run: Run, growing: Path) -> None:
     """With --reindex the dataset is READY afterwards, and nobody is told to index it."""
     status, out, _ = run("add", "growing", str(growing), "--reindex")

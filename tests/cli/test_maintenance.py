@@ -169,6 +169,7 @@ def state(home: Path) -> tuple[list[str], list[str], int]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(("arguments", "question"), DESTRUCTIVE)
 def test_destructive__needs_yes_without_a_terminal(
     run: Run, home: Path, arguments: tuple[str, ...], question: str
@@ -233,6 +234,7 @@ def test_retry__runs_a_failed_task_again(home: Path, run: Run, by_name: bool) ->
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_retry__says_what_it_did_or_lacks(home: Path, run: Run) -> None:
     """The command says how the task ended; a name of neither a task nor a dataset is an error."""
     task_id = fail_last_task(home)

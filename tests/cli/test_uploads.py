@@ -43,6 +43,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_upload__makes_a_dataset_and_adds_to_it(run: Run, files: list[Path], tmp_path: Path) -> None:
     """A new name creates a dataset, a known one gets the files as an addition."""
     status, out, _ = run("upload", "pets", *files[:4], "--encoder", "gist")

@@ -46,6 +46,7 @@ def fields_of(document: dict[str, Any], operation: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_calls__are_served(document: dict[str, Any]) -> None:
     """The service has each call that the client makes, with each parameter and field that it sends."""
     missing, wrong = [], []

@@ -27,6 +27,7 @@ def answering(respond: Callable[[httpx2.Request], httpx2.Response]) -> Client:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_client__with_a_key(keys: Keys, dataset: Dataset) -> None:
     """A client acts as the user of its key, with the user's rights."""
     transport, found = keys

@@ -46,6 +46,7 @@ def test_report__is_that_of_the_library(client: Client, dataset: Dataset, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, tuning: Tuning) -> None:
     """Rows that come in several pages are those of the library, from any offset and up to any limit."""
     tuning.client_page_rows = 7
@@ -57,6 +58,7 @@ def test_compare__in_pages(pets: ClientDataset, dataset: Dataset, tuning: Tuning
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_compare__stays_as_it_is(pets: ClientDataset) -> None:
     """A comparison with the present state does not change with the dataset."""
     found = pets.compare("before")
@@ -95,6 +97,7 @@ def test_states__of_an_empty_dataset(client: Client) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__is_made_when_it_is_asked_for(client: Client, dataset: Dataset) -> None:
     """Without a map the service has none to read; the first call waits for the task that makes it."""
     pets = client.dataset("pets")
@@ -114,6 +117,7 @@ def test_map__is_made_when_it_is_asked_for(client: Client, dataset: Dataset) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__of_a_service_that_changes_nothing(workspace: Workspace, dataset: Dataset) -> None:
     """A service that may only read does not make a map; it has the one that was made."""
     with (
@@ -133,6 +137,7 @@ def test_map__of_a_service_that_changes_nothing(workspace: Workspace, dataset: D
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_states__by_rights(keys: Keys, dataset: Dataset) -> None:
     """A viewer may compare and make the map; nobody without a key may."""
     transport, found = keys

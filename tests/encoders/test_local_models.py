@@ -75,6 +75,7 @@ def test_list__of_the_package() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_list__has_tags_of_open_clip() -> None:
     """A file of weights has no preparation of images of its own, so the tag has the default one of the model."""
     need("clip", "torch", "open_clip")

@@ -60,6 +60,7 @@ def test_vectors__do_not_depend_on_the_batch(files: list[bytes]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_edits__are_found(files: list[bytes]) -> None:
     """A compressed and a mirrored copy are nearer to their photograph than all others."""
     encoder = OnnxEncoder(MODEL)

@@ -49,6 +49,7 @@ def test_encoder__is_one_of_images_and_texts(encoder: OpenClipEncoder) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_recall__of_pairs_that_are_new(encoder: OpenClipEncoder) -> None:
     """Texts find new images, including new pairs of colour and shape; see tests/make_checkpoints.py."""
     assert np.mean(find_all(encoder, SEEN)) >= 0.95
@@ -118,6 +119,7 @@ def test_random__is_asked_for_by_name() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("which", rest_slow(["trained", "large"], 1))
 def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
     """Vectors of photographs decoded in reduced size have a cosine of at least 0.999 with those of open_clip."""
@@ -130,6 +132,7 @@ def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("which", ["trained", "large"])
 def test_images__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
     """The same holds for large, grainy JPEG images, which decoding reduces most."""

@@ -28,6 +28,7 @@ def state() -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["open_clip_model.safetensors", "open_clip_pytorch_model.bin", "mine.pt", "mine.pth"])
 def test_weights__of_a_folder(tmp_path: Path, state: dict[str, Any], name: str) -> None:
     """A folder with a configuration and a weights file is a model; the hashes of both are stated."""
@@ -130,6 +131,7 @@ def test_weights__of_another_shape(tmp_path: Path, state: dict[str, Any]) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_weights__of_another_model(tmp_path: Path, state: dict[str, Any]) -> None:
     """A file for another model is rejected."""
     write_folder(tmp_path, state)

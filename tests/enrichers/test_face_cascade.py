@@ -9,6 +9,7 @@ from tests.processes import run
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_detect__a_face_and_none() -> None:
     """The face in a portrait is detected in its position; a brick wall has none."""
     images = {name: pixels for name, _, pixels in photographs()}

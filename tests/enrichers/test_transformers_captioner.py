@@ -45,6 +45,7 @@ def images(count: int = 3) -> list[Pixels]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_captions__of_images_that_are_new(trained: TransformersCaptioner) -> None:
     """Nine of ten captions of images outside of the training set are correct in every word."""
     right = exact(trained)
@@ -53,6 +54,7 @@ def test_captions__of_images_that_are_new(trained: TransformersCaptioner) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_captions__batches_make_no_difference(trained: TransformersCaptioner) -> None:
     """The caption of an image does not depend on its batch, and is reproducible."""
     rng = np.random.default_rng(6)
@@ -85,6 +87,7 @@ def test_captions__begin_with_the_prompt() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_captions__end_after_so_many_tokens(trained: TransformersCaptioner) -> None:
     """A caption has at most the requested number of tokens, or the model's maximum."""
     shown = trained.prepare(draw(Scene("red", "star", "black", "large"), np.random.default_rng(3)))
@@ -94,6 +97,7 @@ def test_captions__end_after_so_many_tokens(trained: TransformersCaptioner) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 9000), (9000, 2), (700, 500)])
 def test_captions__of_any_shape(trained: TransformersCaptioner, shape: tuple[int, int]) -> None:
     """Parts of images of any size are prepared to one shape."""
@@ -212,6 +216,7 @@ def test_files__that_are_no_json(copied: Path, name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_captioner__needs_no_network(
     tiny: Callable[[str], Path], environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

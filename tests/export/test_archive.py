@@ -235,6 +235,7 @@ def test_archive__missing_image(workspace: Workspace, folder: Path, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_archive__many_missing_images(workspace: Workspace, tmp_path: Path) -> None:
     """Of very many images that are elsewhere all are counted, but not all named."""
     dataset = workspace.create_dataset("d", grouped([5500, 5500]))
@@ -436,6 +437,7 @@ class Stop(Exception):
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("after", [1, 5])
 def test_export__stopped(gallery: Gallery, tmp_path: Path, format_: str, after: int) -> None:

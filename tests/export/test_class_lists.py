@@ -89,6 +89,7 @@ def test_coco__categories_of_the_source(dataset: Dataset, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_classes__are_the_same_in_every_view(dataset: Dataset, tmp_path: Path) -> None:
     """A view of one class, of one image or of nothing has the class list of the dataset."""
     views = [dataset.objects.where([{"labels": {"op": "is", "value": "cat"}}]), dataset.where([{"any": []}]), dataset]
@@ -120,6 +121,7 @@ def test_coco__a_file_from_elsewhere(workspace: Workspace, folder: Path, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_yolo__classes_without_objects_keep_their_numbers(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """The class list of a YOLO folder comes back whole and in its order, and its numbers are the ids in COCO files."""
     names = ["person", "dog", "aardvark", "cat"]
@@ -150,6 +152,7 @@ def table(path: Path, *rows: tuple[str, int, str]) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_classes__new_ones_get_the_next_ids(dataset: Dataset, tmp_path: Path) -> None:
     """Classes of later tables follow in alphabetical order; nothing moves, also when all of a class is deleted."""
     dataset.add_objects(table(tmp_path / "more.csv", ("c.png", 3, "yak"), ("c.png", 50, "ape"), ("a.png", 3, "cat")))
@@ -163,6 +166,7 @@ def test_classes__new_ones_get_the_next_ids(dataset: Dataset, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_classes__of_images_are_no_classes_of_boxes(dataset: Dataset, tmp_path: Path) -> None:
     """A label that only images have is not in the class list of boxes until a box has it; its id is its own."""
     dataset.set_labels(dataset.where([]), ["night"])
@@ -187,6 +191,7 @@ def test_classes__of_several_sources(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_classes__come_with_clones_and_snapshots(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """A restored snapshot has the list of then, and a clone has the list and the image ids of its source."""
     kept = dataset.snapshot("kept")
@@ -201,6 +206,7 @@ def test_classes__come_with_clones_and_snapshots(workspace: Workspace, dataset: 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_classes__are_recovered(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """A rebuilt catalog knows the list and the ids."""
     workspace.close()
@@ -213,6 +219,7 @@ def test_classes__are_recovered(workspace: Workspace, dataset: Dataset, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_images__without_an_id_get_higher_ones(dataset: Dataset, folder: Path, tmp_path: Path) -> None:
     """Images that the file does not name are numbered above the others; a changed file keeps its id."""
     write(folder / "d.png", photo(9))
@@ -226,6 +233,7 @@ def test_images__without_an_id_get_higher_ones(dataset: Dataset, folder: Path, t
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_images__that_share_an_id(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """If two images match one id, the first keeps it, and ids stay distinct in each selection."""
     write(folder / "sub" / "a.png", photo(5))

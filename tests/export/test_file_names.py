@@ -45,6 +45,7 @@ def names_of(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @linux_names
 @pytest.mark.parametrize("format_", ["json", "parquet", "coco", "csv", "yolo", "voc"])
 def test_names__are_files_of_their_own(workspace: Workspace, source: Path, tmp_path: Path, format_: str) -> None:

@@ -49,6 +49,7 @@ def test_folders__of_classes(workspace: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_folders__of_crops(workspace: Workspace, tmp_path: Path) -> None:
     """An export of objects has the pixels of each crop, as ds.read returns them."""
     dataset = _made(workspace, tmp_path / "source")

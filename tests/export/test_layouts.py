@@ -45,6 +45,7 @@ def label_path(image: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_yolo__without_images_fits_the_source(workspace: Workspace, tmp_path: Path, layout: str) -> None:
     """The label files have the names that trainers derive from the images' paths in the source."""
@@ -58,6 +59,7 @@ def test_yolo__without_images_fits_the_source(workspace: Workspace, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_yolo__with_images(workspace: Workspace, tmp_path: Path, layout: str) -> None:
     """In an export with images, each image has its label file, too, and the export comes back."""

@@ -138,6 +138,7 @@ def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_json__issues_of_objects(dataset: Dataset, tmp_path: Path) -> None:
     """Objects have their own items; equal boxes are duplicates, in a group of objects."""
     dataset.export(tmp_path / "out.zip")
@@ -188,6 +189,7 @@ def test_parquet__a_row_an_object(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("format_", [each for each in FORMATS if each != "imagefolder"])  # whose images are crops
 def test_export__counts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
     """Media and objects are counted separately; an export of objects counts objects."""
@@ -261,6 +263,7 @@ def test_yolo__boxes_alone(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("format_", FORMATS)
 def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> None:
     """An export of objects contains no other objects, and no image labels."""
@@ -283,6 +286,7 @@ def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_media__with_a_filter(dataset: Dataset, tmp_path: Path) -> None:
     """An export of some images contains the objects in them."""
     only_a = [{"file_name": {"op": "is", "value": "a.png"}}]
@@ -303,6 +307,7 @@ def chosen(dataset: Dataset, path: Path, selection: list[Any], entity_type: str)
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
     """An object selects its image, and an image selects all objects in it."""
     ids, media = object_ids(dataset), dataset.where([]).media_ids()
@@ -316,6 +321,7 @@ def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_selection__clusters_of_objects(dataset: Dataset, tmp_path: Path) -> None:
     """A cluster of objects is selected by its entity type; members are excluded by id."""
     rows = parquet(exported(dataset, tmp_path, "parquet", entity_type="OBJECTS"))
@@ -396,6 +402,7 @@ def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("format_", ["json", "voc"])
 def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """An export that is stopped leaves no file."""

@@ -43,6 +43,7 @@ def test_selection__media(gallery: Gallery, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("level", range(5))
 def test_selection__cluster(gallery: Gallery, tmp_path: Path, level: int) -> None:
     """A cluster of any level is exported whole."""
@@ -96,6 +97,7 @@ def test_selection__with_images(gallery: Gallery, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_selection__many_media(workspace: Workspace, tmp_path: Path) -> None:
     """A selection may have thousands of ids."""
     dataset = workspace.create_dataset("large", grouped([3000, 3000]))

@@ -47,6 +47,7 @@ def exported(dataset: Dataset, path: Path, format_: str, **options: Any) -> dict
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_coco__shapes_come_back(workspace: Workspace, tmp_path: Path) -> None:
     """Polygons, masks, areas and key points are those of the file, also after a second round."""
     dataset = make(workspace, tmp_path / "one", ANNOTATIONS)
@@ -116,6 +117,7 @@ def test_yolo__outlines_come_back(workspace: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_yolo__key_points_come_back(workspace: Workspace, tmp_path: Path) -> None:
     """COCO key points are written as lines of a pose dataset on request, and read as the same key points."""
     names = ["nose", "left ear", "right ear"]

@@ -61,6 +61,7 @@ def check_sizes(sizes: Mapping[str, int]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_yolo__folders_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
     """Images and label files lie in folders of one name, which the class file names."""
     files = files_of(dataset, tmp_path, "yolo", include_images=True, split=SHARES)
@@ -72,6 +73,7 @@ def test_yolo__folders_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_split__is_the_same_each_time(dataset: Dataset, tmp_path: Path) -> None:
     """Another export, in another format, divides the images equally; copies are in one part."""
     first = parts_of(files_of(dataset, tmp_path, "yolo", include_images=True, split=SHARES))
@@ -139,6 +141,7 @@ def test_voc__lists_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_split__leaves_out_the_others(dataset: Dataset, tmp_path: Path) -> None:
     """Images in no part are left out with their objects; the message counts them."""
     result = dataset.export(

@@ -43,6 +43,7 @@ def test_members__law(members: dict[str, tuple[str, bytes]]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_members__many(tmp_path: Path) -> None:
     """More members than the plain form can count are written."""
     with (tmp_path / "many.zip").open("wb") as file, ZipWriter(file) as archive:

@@ -52,6 +52,7 @@ def test_measure__a_good_image_has_no_issue(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["astronaut", "coffee", "rocket"])
 def test_acutance__falls_with_blur(name: str) -> None:
     """Acutance falls as blur increases, from no issue to an issue."""

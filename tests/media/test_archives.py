@@ -112,6 +112,7 @@ class TestAllKinds:
             refusal(tmp_path / name)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_archive__of_changed_bytes(self, tmp_path: Path, name: str) -> None:
         """With any wrong byte, there is a Framedex error, or the contents are correct."""
         members = [(f"{n}.jpg", os.urandom(200)) for n in range(3)]
@@ -173,6 +174,7 @@ class TestAllKinds:
         assert read(path)[0] == [("a.jpg", b"1"), ("a.jpg", b"2")]
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_archive__a_bomb(self, tmp_path: Path, name: str) -> None:
         """Contents that are far larger than the archive are refused once they are large, and never held."""
         path = tmp_path / name
@@ -369,6 +371,7 @@ def test_tar__nested_headers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_tar__skipping_is_counted(tmp_path: Path) -> None:
     """Skipped members of a compressed tar are decompressed, and count, too."""
     path = pack(tmp_path / "x.tar.gz", [("zeros.bin", bytes(100 * 2**20)), ("a.jpg", b"a")])
@@ -377,6 +380,7 @@ def test_tar__skipping_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_tar__many_members_take_no_memory(tmp_path: Path) -> None:
     """Members that have been passed are not remembered."""
     path = pack(tmp_path / "x.tar", [(f"{n}.jpg", b"") for n in range(4000)])

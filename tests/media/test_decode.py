@@ -398,6 +398,7 @@ def test_size__odd(file_format: str, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", [(640, 480), (641, 479), (333, 999), (129, 128), (127, 300)])
 @pytest.mark.parametrize("detail", rest_slow([64, 1, 500, 31, 128], 0, long=3))
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_detail__keeps_the_shorter_side(file_format: str, size: tuple[int, int], detail: int) -> None:
     """Reduced pixels have at least the detail that was asked for, not twice of it, and show the same."""
     pixels = np.asarray(

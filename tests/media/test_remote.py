@@ -200,6 +200,7 @@ def test_read__credentials_that_are_unknown(service: Service) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_read__missing_objects_are_no_outage(service: Service) -> None:
     """Any number of missing objects does not make the service unavailable."""
     opened = store(service)

@@ -167,6 +167,7 @@ def test_manifest__root_is_the_deepest_common_folder(service: Service, names: li
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_manifest__of_many_rows(service: Service) -> None:
     """The rows of several blocks stay in order."""
     names = [f"d{number % 7}/{number}.jpg" for number in range(20_000)]

@@ -89,6 +89,7 @@ def read(address: str, **changes: Any) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("status", "code", "expected"),
     rest_slow([
@@ -215,6 +216,7 @@ def test_credentials__a_role_that_requires_an_external_id(
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(("variable", "value"), [("AWS_REGION", "eu-west-1"), ("AWS_DEFAULT_REGION", "eu-west-2")])
 def test_region__of_the_environment(
     service: Service, no_credentials: Path, environment: Environment, variable: str, value: str

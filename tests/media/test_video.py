@@ -88,6 +88,7 @@ def kept(path: Path, sampling: Sampling) -> list[float]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("suffix", [".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm"])
 def test_frames__of_each_container(suffix: str, tmp_path: Path) -> None:
     """Frames come in order with their times, as OpenCV decodes them, in RGB."""

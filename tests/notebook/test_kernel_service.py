@@ -40,6 +40,7 @@ def threads() -> set[threading.Thread]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_requests__of_many_threads(dataset: Dataset) -> None:
     """Requests of any thread are answered, as the local user, whatever the environment says about log-ins."""
     shared = SharedService(dataset)

@@ -66,6 +66,7 @@ def request(item_id: str, path: str, **others: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_answers__go_together(front: Front, dataset: Dataset) -> None:
     """Many images are asked for in one message; answers that are there at the same time come in few."""
     ids = dataset.view.media_ids()

@@ -83,6 +83,7 @@ def tagged(dataset: Dataset, tag: str = "seen") -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_edits__committed_together(workspace: Workspace, dataset: Dataset) -> None:
     """Edits that wait are one commit; the journal has a step of each user, which is undone by itself."""
     ids, before = media_ids(dataset), commits(dataset)
@@ -106,6 +107,7 @@ def test_edits__committed_together(workspace: Workspace, dataset: Dataset) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_edits__refused_in_a_group(workspace: Workspace, dataset: Dataset) -> None:
     """An edit that is refused has its own error, and the others are committed."""
     ids = media_ids(dataset)

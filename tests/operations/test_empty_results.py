@@ -47,6 +47,7 @@ def test_view__of_a_name_that_does_not_exist(dataset: Dataset, filter_: Expressi
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize(
     "filter_",
     [

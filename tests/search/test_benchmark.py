@@ -49,6 +49,7 @@ def measured(dataset: Dataset) -> SearchBenchmark:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_measure__sweeps(measured: SearchBenchmark) -> None:
     """More candidates find more, up to all; filters have their selectivity, and the default is marked once in each."""
     assert (measured.n_vectors, measured.dimension, measured.k, measured.queries) == (ROWS, DIMENSION, 10, 30)
@@ -72,6 +73,7 @@ def test_measure__sweeps(measured: SearchBenchmark) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured: SearchBenchmark) -> None:
     """The same queries have the same recall in each run, above that of a random result."""
     searches = open_searcher(context_of(dataset), stored_media(dataset))
@@ -82,6 +84,7 @@ def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
     """The dataset's index is not created or changed, and no file remains elsewhere."""
     folder = layout_of(dataset).vectors(dataset.id)
@@ -103,6 +106,7 @@ def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("count", rest_slow([2, 1, 40], 1))
 def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
     """A dataset of one or two rows can be measured: all rows are compared and found."""
@@ -124,6 +128,7 @@ def test_benchmark_search__no_vectors(workspace: Workspace, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_benchmark_search__images_some_broken(workspace: Workspace, folder: Path) -> None:
     """Files without a vector are neither results nor queries."""
     (folder / "broken.jpg").write_bytes(b"no image")

@@ -102,6 +102,7 @@ def test_stream__outlives_the_limits(impatient: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_pipelined_requests__are_answered_in_turn(impatient: str) -> None:
     """Requests that come before the answers of those before them are answered, however many."""
     one = b"GET /api/v1/healthcheck HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

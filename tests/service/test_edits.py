@@ -63,6 +63,7 @@ def opened(client: Client, dataset: Dataset, **body: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_actions__each_is_undone(local: Client, dataset: Dataset) -> None:
     """Each action changes what it says; its token undoes it, and does it again."""
     ids = dataset.view.media_ids()
@@ -91,6 +92,7 @@ def test_actions__each_is_undone(local: Client, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_actions__that_remove(local: Client, dataset: Dataset) -> None:
     """Tags and the basket are taken back by actions, too, and a decision about labels takes effect."""
     ids = dataset.view.media_ids()
@@ -136,6 +138,7 @@ def test_actions__while_others_edit(local: Client, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_actions__on_results_of_an_earlier_state(local: Client, dataset: Dataset) -> None:
     """Results keep their rows: what was added to a filter later is not changed, and what is gone is left out."""
     ids = dataset.view.media_ids()
@@ -304,6 +307,7 @@ def test_edits__need_the_right_to_edit(open_client: Client, dataset: Dataset, na
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_edits__of_another_dataset(local: Client, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """What belongs to another dataset is not found, as if it did not exist, and stays as it is."""
     other = workspace.create_dataset("other", fill(tmp_path / "other", 3))

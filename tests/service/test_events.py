@@ -78,6 +78,7 @@ def heard(lines: Iterator[str], name: str) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_events__tell_what_one_may_view(workspace: Workspace, hub: Hub, dataset: Dataset, tmp_path: Path) -> None:
     """A stream begins at once, tells tasks and states of datasets that the user may view, and ends at a stop."""
     with (
@@ -124,6 +125,7 @@ def test_events__of_saved_views(workspace: Workspace, hub: Hub, dataset: Dataset
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_events__at_most_five_streams(workspace: Workspace, hub: Hub, dataset: Dataset) -> None:
     """The sixth stream of a user is refused until one ends; other users have their own."""
     with live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _), ExitStack() as stack:
@@ -199,6 +201,7 @@ def test_listeners__of_other_tenants(hub: Hub, workspace: Workspace, dataset: Da
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_listeners__find_the_notification(hub: Hub, dataset: Dataset, tmp_path: Path) -> None:
     """Who hears of an alert finds the notification, even where the thread that delivers them has not come to it."""
     dataset.save_view("everything")

@@ -55,6 +55,7 @@ def export_of(served: Serving, dataset: Dataset) -> tuple[str, str]:
     return record["status"], str(record)
 
 
+@pytest.mark.only_soak
 @pytest.mark.parametrize("left", [0, pytest.param(96 * 1024, marks=pytest.mark.slow)])
 def test_full_disk(disk: Disk, served: Serving, dataset: Dataset, left: int) -> None:
     """Uploads, edits and exports are refused, reading goes on with thumbnails that are not kept, and then all works."""

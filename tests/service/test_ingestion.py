@@ -269,6 +269,7 @@ def test_files__need_the_right_to_edit(open_client: Client, draft: Dataset) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_transactions__of_datasets_that_take_none(local: Client, workspace: Workspace, draft: Dataset) -> None:
     """A dataset that is being indexed opens no transaction; one with an index does, for an addition."""
     url = opened(local, draft)

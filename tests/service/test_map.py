@@ -213,6 +213,7 @@ def test_map_region__of_results(shared: tuple[Dataset, Client, Client]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_map__with_objects(tmp_path: Path) -> None:
     """Objects have points, labels, a mask and regions of their own, which are those of the library."""
     scenes(tmp_path / "images", 8)

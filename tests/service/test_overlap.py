@@ -24,6 +24,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, 
         yield pets, copies, running.local
 
 
+@pytest.mark.only_soak
 def test_overlap__in_pages(shared: tuple[Dataset, Dataset, Client]) -> None:
     """Pairs come in pages with the counts of all, and are those of Python."""
     pets, copies, client = shared

@@ -33,6 +33,7 @@ def audit(served: Serving, **query: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_audit__has_deletions_and_exports(served: Serving) -> None:
     """Deletions of media, snapshots and fields, restores and exports are there, with their user, dataset and target."""
     dataset = served.workspace.dataset("pets")

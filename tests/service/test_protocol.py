@@ -55,6 +55,7 @@ def filter_of(length: int) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_url__with_the_longest_filter(url: str, dataset: Dataset) -> None:
     """A filter of 64 KiB in a URL is read; one character more is an error of the parameter."""
     vql = filter_of(_LONGEST_VQL)

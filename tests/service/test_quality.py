@@ -216,6 +216,7 @@ def test_vql_schema(shared: tuple[Dataset, Client], open_client: Client) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_cleanup__is_planned_and_applied(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """A plan has its rows and results of what it removes; applying it is a task that can be undone."""
     answer = local.post(url(dataset, "/cleanup/plan"), json={"duplicates": 0.96, "issues": ["dark"]})

@@ -54,6 +54,7 @@ def table_of(answer: Any) -> pa.Table:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_results__that_are_empty(shared: tuple[Dataset, Client, Client]) -> None:
     """Notes say which name does not exist, and the nearest that does; results with rows have none."""
     dataset, local, _ = shared
@@ -67,6 +68,7 @@ def test_results__that_are_empty(shared: tuple[Dataset, Client, Client]) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_results__are_those_of_the_view(shared: tuple[Dataset, Client, Client]) -> None:
     """Queries have the rows of the same views in Python, in their order; paths are those within the source."""
     dataset, local, viewer = shared
@@ -178,6 +180,7 @@ def test_results__of_others_are_gone(shared: tuple[Dataset, Client, Client]) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_results__up_to_sixteen(shared: tuple[Dataset, Client, Client]) -> None:
     """The seventeenth results of a user take the place of those that were not used for longest."""
     dataset, _, viewer = shared

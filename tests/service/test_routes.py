@@ -47,6 +47,7 @@ def test_routes__without_an_action() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_routes__ask_for_credentials(open_client: Client) -> None:
     """Without credentials each route but the public ones answers 401 before it reads anything else."""
     for route in routes_of_service():
@@ -62,6 +63,7 @@ def test_routes__ask_for_credentials(open_client: Client) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_routes__are_short() -> None:
     """A route translates: its body has at most 15 lines."""
     long = []
@@ -75,6 +77,7 @@ def test_routes__are_short() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_routes__say_what_they_do(local: Client) -> None:
     """Each route has a docstring for the documentation, and an operation id of its own."""
     found = routes_of_service()

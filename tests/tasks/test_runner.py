@@ -108,6 +108,7 @@ def test_wait__twice(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_wait__progress(verifying: Workspace, tmp_path: Path) -> None:
     """A watcher hears of shares that never fall and end at 1."""
     _, task, gate = held(verifying, fill(tmp_path / "p", 40))
@@ -209,6 +210,7 @@ def submit(workspace: Workspace, name: str, job: Any) -> Task:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_abort__waiting_for_a_thread(workspace: Workspace, folder: Path) -> None:
     """A task that waits behind others is aborted at once, and can be retried."""
     busy = [held(workspace, folder, f"busy{number}") for number in range(4)]
@@ -253,6 +255,7 @@ def test_retry__after_failure(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_retry__after_abort(workspace: Workspace, tmp_path: Path) -> None:
     """What an aborted task left behind is not part of its retry's result."""
     dataset, task, gate = held(workspace, fill(tmp_path / "p", 70))
@@ -345,6 +348,7 @@ def test_heartbeat__of_a_running_task(workspace: Workspace, folder: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_heartbeat__of_a_waiting_task(workspace: Workspace, folder: Path) -> None:
     """A task that waits for a thread shows that it lives, and is not taken for interrupted."""
     from datetime import UTC, datetime, timedelta

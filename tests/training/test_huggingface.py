@@ -10,6 +10,7 @@ need("datasets", "datasets")
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.only_soak
 def test_rows__have_pixels_and_labels(every_kind: Dataset) -> None:
     """Images have the pixels of ds.read; labels are class labels of the whole dataset; boxes are beside them."""
     every_kind_ = every_kind.to_huggingface()

@@ -35,6 +35,7 @@ def client(url: str) -> Iterator[Client]:
         yield opened
 
 
+@pytest.mark.only_soak
 @pytest.mark.parametrize("target", ["labels", "boxes", "caption", "width", None])
 def test_to_torch__is_that_of_the_library(every_kind: Dataset, client: Client, target: str | None) -> None:
     """Targets, classes and ids are equal, and so are the pixels of whole files; frames come as JPEGs."""

@@ -118,6 +118,7 @@ def copied(dataset: Dataset) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_remove_few__outlives_the_folding_of_edits(source: Dataset, tuning: Tuning) -> None:
     """Vacuum writes edited columns into their files; the neighbours name the same media as before, also later."""
     tuning.written_rows = 0
@@ -229,6 +230,7 @@ def apply(dataset: Dataset, kind: str, places: list[int]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_remove_few__is_used(source: Dataset, tuning: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deletion of few media of a large dataset takes the short way, and what others rely on goes on to work."""
     results: list[bool] = []
@@ -278,6 +280,7 @@ def test_remove_few__respects_decisions_about_labels(source: Dataset, tuning: Tu
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_remove_few__then_folding(source: Dataset, tuning: Tuning) -> None:
     """Folding the edits of deletions, also of rows whose copies stay, leaves neighbours and copies as they were."""
     tuning.written_rows = 0

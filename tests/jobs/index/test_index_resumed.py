@@ -187,6 +187,7 @@ def test_index__goes_on_in_a_moved_folder(table: Table, undisturbed: pa.Table, t
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_index__with_less_memory_begins_anew(
     table: Table, undisturbed: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

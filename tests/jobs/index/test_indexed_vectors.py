@@ -70,6 +70,7 @@ def test_index__by_groups_is_that_in_memory(table: Table, tmp_path: Path, execut
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("share", rest_slow([0.02, 0.6, 0.2, 0.34, 0.91], 2))
 def test_index__by_groups_leaves_nothing_when_it_stops(table: Table, tmp_path: Path, share: float) -> None:
     """A request to stop ends it in any stage; then no temporary file and no new version are there."""
@@ -102,6 +103,7 @@ def test_index__of_few_values(tmp_path: Path, tuning: Tuning, monkeypatch: pytes
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("memory", [SMALL, 2**31])
 def test_index__asks_before_a_long_search(table: Table, tmp_path: Path, tuning: Tuning, memory: int) -> None:
     """A search that takes longer than the limit does not begin, in memory and by groups; without a limit it does."""
@@ -116,6 +118,7 @@ def test_index__asks_before_a_long_search(table: Table, tmp_path: Path, tuning: 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_index__in_memory_where_it_fits(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that fits into memory writes no temporary file."""
     monkeypatch.setattr(indexed_vectors, "nearest_by_groups", None)

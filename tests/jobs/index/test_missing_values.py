@@ -67,6 +67,7 @@ def groups(dataset: Dataset, *, within_videos: bool = False) -> list[list[tuple[
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_rebuild__describes_images_and_frames(workspace: Workspace, images: Path) -> None:
     """The descriptors are those that ingestion writes, and so are the groups, with any encoder."""
     dataset = workspace.create_dataset("d", images, Hues())
@@ -81,6 +82,7 @@ def test_rebuild__describes_images_and_frames(workspace: Workspace, images: Path
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_rebuild__with_an_addition_from_another_folder(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """An addition that rebuilds the index describes its own images, too."""
     dataset = workspace.create_dataset("d", images, Hues())

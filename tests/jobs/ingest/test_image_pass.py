@@ -127,6 +127,7 @@ class TestResults:
     """What is yielded."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_results__of_all_rows(self, films: Films) -> None:
         """Each row has its image, or the reason for which it has none, in the order of the rows."""
         found = list(passed(films.media, films.rows))
@@ -169,6 +170,7 @@ class TestResults:
         assert taken <= 50 + 8 * 16
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_pixels__are_bounded_until_the_work_is_done(self, workspace: Workspace, tmp_path: Path) -> None:
         """While a large image is worked on, no other one is decoded that would not fit beside it."""
         for number in range(2):
@@ -224,6 +226,7 @@ class TestOnePass:
         assert spy.grabbed < 2 * len(rows)
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     @pytest.mark.skipif(not SHARED_VIDEOS, reason="the shared videos are not here")
     @pytest.mark.parametrize("path", rest_slow(SHARED_VIDEOS, 3, long=4), ids=lambda path: path.stem)
     def test_pass__of_real_videos(self, path: Path, workspace: Workspace, tmp_path: Path, spy: Spy) -> None:
@@ -243,6 +246,7 @@ class TestFailures:
     """Videos that are gone or are others now, and threads that end."""
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_video__that_is_gone_or_broken(self, workspace: Workspace, tmp_path: Path) -> None:
         """All its frames have the reason; it is opened once."""
         folder = tmp_path / "films"
@@ -256,6 +260,7 @@ class TestFailures:
         assert all("not a video" in str(said) for path, _, said in result if path == "b.mp4")
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_video__that_became_shorter(self, workspace: Workspace, tmp_path: Path) -> None:
         """Frames that are gone have the reason; those that are there are shown."""
         path = write_video(tmp_path / "films" / "clip.mp4", numbered(40))
@@ -298,6 +303,7 @@ class TestFailures:
         assert [each for each in results if each is not None] == [1]
 
     @pytest.mark.slow
+    @pytest.mark.only_soak
     def test_bucket__that_lets_nothing_be_read(self, service: Service, tmp_path: Path) -> None:
         """Where no object can be read, that is said before the last result is given away."""
         for number in range(3):

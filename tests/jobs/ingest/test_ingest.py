@@ -237,6 +237,7 @@ def test_list__brings_labels_of_its_own(folder: Path, table: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_order__is_that_of_the_source_on_any_number_of_threads(folder: Path, tmp_path: Path) -> None:
     """One thread and four write the very same rows."""
     for number in range(100):
@@ -261,6 +262,7 @@ def test_progress__ascends_to_one(folder: Path, table: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_abort__leaves_nothing_visible(folder: Path, table: Path, share: float, tuning: Tuning) -> None:
     """Stopping ends the threads at once; what was written can be rolled back, and a new run starts anew."""
@@ -293,6 +295,7 @@ def test_versions__of_long_runs_are_one_table(folder: Path, table: Path, tuning:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_look_ahead__is_bounded(folder: Path, table: Path) -> None:
     """While the encoder is slow, the threads work some chunks ahead and then wait; nothing more is held."""
     for number in range(600):

@@ -355,6 +355,7 @@ def test_hostile__files_stop_nothing(tmp_path: Path, name: str, content: bytes) 
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_hostile__links_and_many_boxes(workspace: Workspace, tmp_path: Path) -> None:
     """Annotations of 0 and 10,000 boxes are read; a link to a file elsewhere is no annotation where it is refused."""
     folder = images(tmp_path / "m", "1.jpg", "2.jpg")

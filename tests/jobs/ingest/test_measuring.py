@@ -34,6 +34,7 @@ def decoded(pixels: Pixels, detail: int | None = None) -> DecodedImage:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 @pytest.mark.parametrize("pixels", PICTURES)
 def test_measure_image__at_full_size(pixels: Pixels) -> None:
     """An image at full size has the measures of the same file decoded at reduced size."""

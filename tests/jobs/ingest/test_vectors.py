@@ -142,6 +142,7 @@ def test_uris__are_relative_or_not(path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_parquet__relative_to_its_folder(tmp_path: Path, path: Path) -> None:
     """A Parquet file is read in parts, and its root is its folder."""
     file = tmp_path / "vectors.parquet"
@@ -400,6 +401,7 @@ def test_parquet__mutated(tmp_path: Path, path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_parquet__is_read_in_bounded_memory(tmp_path: Path) -> None:
     """What was read of a large group of rows does not stay in memory."""
     column = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(60_000 * 256, np.float32)), 256)

@@ -193,6 +193,7 @@ def test_open__of_appended_rows(tmp_path: Path, small: None, monkeypatch: pytest
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
     """Texts without rows stay while they are a minority, for restores; a merge drops a majority."""
     media = written(tmp_path, rows_with(numbered(40)))
@@ -246,6 +247,7 @@ def test_open__stopped(tmp_path: Path, share: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.only_soak
 def test_open__without_keeping(tmp_path: Path, small: None) -> None:
     """Without write access, segments are in a temporary folder, also merged ones; the cache stays unchanged."""
     texts = numbered(60)
