@@ -60,7 +60,7 @@ def shown(dataset: Dataset) -> dict[str, int]:
 
 @pytest.mark.slow
 @given(uploads=st.lists(UPLOAD, min_size=1, max_size=4))
-@examples(40)
+@examples(15)
 def test_uploads__are_a_dictionary(uploads: list[tuple[str, Files]]) -> None:
     """Any sequence of uploads gives the rows of a model; ids and labels stay, and a clone gets the same ids."""
     register("averages", lambda _name: Averages())
