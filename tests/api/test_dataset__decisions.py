@@ -48,6 +48,19 @@ def assert_hold(dataset: Dataset) -> None:
                 assert len(set(decision.media_ids) & set(group.media_ids)) < 2
 
 
+def test_decision__about_one_that_is_gone(workspace: Workspace) -> None:
+    """What an added image was kept apart from is deleted: the image joins the copies of the other one."""
+    rows = part([COPY, COPY, COPY, COPY, OTHER])
+    dataset = workspace.create_dataset("d", rows)
+    ids = ids_of(dataset)
+    decide(dataset, 0, 1)
+    dataset.delete_media([ids["0.jpg"]])
+    dataset.add_media(rows.slice(0, 1), auto_reindex=False)
+    assert members(dataset) == {frozenset({1, 2, 3})}
+    dataset.delete_media([ids["1.jpg"]])
+    assert members(dataset) == {frozenset({0, 2, 3})}
+
+
 @pytest.mark.slow
 @pytest.mark.only_soak
 def test_decision__about_a_pair(workspace: Workspace) -> None:

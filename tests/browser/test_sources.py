@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from framedex import vql
 from tests.browser.site import Site
-from tests.gallery import TOWNS
+from tests.gallery import TOWNS, fill
 
 Open = Callable[..., Page]
 
@@ -39,3 +39,21 @@ def test_sources__moved_files_and_folder(own_site: Site, open_page: Open) -> Non
     assert own_site.dataset.info.source_uri == str(away)
     files.get_by_role("link", name="1 image marked as missing").click()
     expect(page).to_have_url(re.compile("/pictures"))
+
+
+@pytest.mark.slow
+def test_sources__folder_that_is_empty(own_site: Site, open_page: Open) -> None:
+    """Files of a folder that is empty now are named first, and marked only where one says so."""
+    disk = fill(own_site.gallery / "disk", 6, first_seed=700)
+    own_site.dataset.add_media(own_site.gallery)
+    for path in disk.iterdir():
+        path.unlink()
+    page = open_page(own_site, "/d/pets")
+    files = page.get_by_role("region", name="Files")
+    files.get_by_role("button", name="Compare with the folders").click()
+    expect(files.get_by_role("alert")).to_contain_text(f"6 files of {disk} cannot be found")
+    expect(files.get_by_role("button", name="Apply")).not_to_be_visible()
+    files.get_by_label("Mark them as missing nevertheless (6 files)").check()
+    files.get_by_role("button", name="Apply").click()
+    expect(files.get_by_role("link", name="6 images marked as missing")).to_be_visible()
+    assert own_site.dataset.where(vql.missing()).count() == 6

@@ -191,8 +191,9 @@ def test_stream__has_no_end_of_pages(live: Live, tuning: Tuning) -> None:
     """What came since is sent in full, however much it is."""
     tuning.open_streams = 2
     with log_in(live, "vic") as client:
-        first = client.get("/api/v1/notifications", params={"limit": 1}).json()["notifications"]
-        last = first[0]["id"] if first else "x"
+        live.add("ab")
+        live.hub.notifications.deliver()
+        last = client.get("/api/v1/notifications", params={"limit": 1}).json()["notifications"][0]["id"]
         for number in range(5):
             live.add("a" * (number + 1))
         live.hub.notifications.deliver()

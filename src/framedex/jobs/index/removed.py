@@ -222,7 +222,7 @@ def _duplicate_columns(
     changed = remaining.changed[remaining.inverse]
     if not by_descriptor and owners is None:
         similarity[changed] = np.where(n_copies > 1, np.float32(1), nearest)[remaining.inverse[changed]]
-    joined = np.empty(0, np.int64)
+    joined, pairs = np.empty(0, np.int64), None
     if copies is not None:
         pairs = copies.items(remaining.positions)
         raise_similarity(similarity, pairs)
@@ -233,6 +233,8 @@ def _duplicate_columns(
     # A group lies within one of the coarsest level, and so do all near-duplicates of its members.
     rows = np.unique(remaining.inverse[np.union1d(np.flatnonzero(np.isin(old[:, 0], affected)), joined)])
     if len(rows):
+        if any(len(rest) < len(ids) for rest, ids in zip(apart, cannot_link, strict=True)):
+            rows = _with_near(remaining, rows, old[:, 0], pairs)  # what is gone may have kept others apart
         items = np.flatnonzero(np.isin(remaining.inverse, rows))
         if copies is not None and by_descriptor:
             groups, near = near_duplicates(table, copies, apart, remaining.positions[items])
@@ -248,6 +250,33 @@ def _duplicate_columns(
         name: scatter(old[:, column], remaining.positions, count) for column, name in enumerate(DUPLICATES)
     }
     return columns | {"duplicate_similarity": scatter(similarity, remaining.positions, count)}
+
+
+def _with_near(
+    remaining: _RemainingRows, rows: Positions, groups: npt.NDArray[np.int32], pairs: Pairs | None
+) -> Positions:
+    """Return distinct rows, ascending, with all that could form a group with some of them.
+
+    Args:
+        remaining: all distinct rows.
+        rows: some of them.
+        groups: shape (N,): the group of each item at the coarsest level; -1 for none.
+        pairs: copies among the items.
+    """
+    inverse, graph = remaining.inverse, remaining.graph
+    is_near = (graph.rows >= 0) & (graph.similarity >= DUPLICATE_LEVELS[0] - 1e-6)
+    near, related = np.where(is_near, graph.rows, 0), np.zeros(len(remaining.first), dtype=bool)
+    related[rows] = True
+    ends = np.empty((2, 0), np.int64) if pairs is None else inverse[np.stack(pairs[:2])]
+    while True:
+        count = np.count_nonzero(related)
+        of_groups = np.unique(groups[related[inverse] & (groups >= 0)])
+        related[inverse[np.isin(groups, of_groups)]] = True
+        related |= (related[near] & is_near).any(axis=1)
+        related[near[related][is_near[related]]] = True
+        related[ends[:, related[ends].any(axis=0)]] = True
+        if np.count_nonzero(related) == count:
+            return np.flatnonzero(related)
 
 
 def _regroup(
