@@ -148,6 +148,14 @@ def test_sync__removed(dataset: Dataset, folder: Path) -> None:
         dataset.sync(remove=True)
 
 
+def test_sync__examples_are_in_order(dataset: Dataset, folder: Path) -> None:
+    """Missing files are listed by name, in each run alike."""
+    gone = [folder / f"{number:03d}.png" for number in range(5)]
+    for path in gone:
+        path.unlink()
+    assert dataset.sync().examples["missing"] == list(map(str, gone))
+
+
 @pytest.mark.slow
 def test_sync__swapped_files(dataset: Dataset, folder: Path) -> None:
     """Labels follow the pictures when two files change their names with each other."""

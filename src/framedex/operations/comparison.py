@@ -163,8 +163,8 @@ class _Comparison:
             self._count("changed" if is_changed else "new", each.location)
         for file_id, number in moves.items():
             self._count("moved", f"{location_of(absent[file_id], self._media)} → {found[number].location}")
-        for file_id in missing:
-            self._count("missing", location_of(absent[file_id], self._media))
+        for location in sorted(location_of(absent[each], self._media) for each in missing):
+            self._count("missing", location)
         for file in returned:
             self._count("back", location_of(file, self._media))
         places = {file_id: NewPlace(found[number].root, found[number].path) for file_id, number in moves.items()}
