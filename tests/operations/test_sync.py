@@ -156,6 +156,15 @@ def test_sync__examples_are_in_order(dataset: Dataset, folder: Path) -> None:
     assert dataset.sync().examples["missing"] == list(map(str, gone))
 
 
+def test_sync__added_after_it_moved(dataset: Dataset, folder: Path) -> None:
+    """A file that was added at its new place before a sync leaves the row of the old one, which is said."""
+    (folder / "001.png").rename(folder / "new.png")
+    dataset.add_media(folder)
+    result = dataset.sync()
+    assert counts(result) == {"missing": 1}
+    assert [each for each in result.notes if each.startswith("1 missing file has the content of other media")]
+
+
 @pytest.mark.slow
 def test_sync__swapped_files(dataset: Dataset, folder: Path) -> None:
     """Labels follow the pictures when two files change their names with each other."""

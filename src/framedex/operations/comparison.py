@@ -165,6 +165,7 @@ class _Comparison:
             self._count("moved", f"{location_of(absent[file_id], self._media)} → {found[number].location}")
         for location in sorted(location_of(absent[each], self._media) for each in missing):
             self._count("missing", location)
+        self._note_equal([absent[each] for each in sorted(missing)])
         for file in returned:
             self._count("back", location_of(file, self._media))
         places = {file_id: NewPlace(found[number].root, found[number].path) for file_id, number in moves.items()}
@@ -206,6 +207,21 @@ class _Comparison:
         self._counts[kind] += 1
         if len(self._examples[kind]) < _EXAMPLES:
             self._examples[kind].append(text_of_path(shown)[0])
+
+    def _note_equal(self, missing: Sequence[KnownFile]) -> None:
+        """Note how many missing files have the content of others that are there, as where moved files were added."""
+        contents = Counter(each.content_hash for each in missing if each.content_hash is not None)
+        ids, hashes = pa.array([each.id for each in missing], pa.string()), pa.array(list(contents), pa.binary(16))
+        found = set[bytes]()
+        for block in file_blocks(self._media) if contents else ():
+            is_other = pc.invert(pc.is_in(block["id"], value_set=ids))
+            same = block["content_hash"].filter(pc.and_(pc.is_in(block["content_hash"], value_set=hashes), is_other))
+            found.update(same.to_pylist())
+        if equal := sum(contents[each] for each in found):
+            self._notes.append(
+                f"{counted(equal, 'missing files', 'have')} the content of other media, as files that were added after "
+                "they moved; labels and edits of the missing ones are not carried over"
+            )
 
     def _looks(self, faults: dict[int, str]) -> Iterator[tuple[KnownFile, Look]]:
         unchecked = 0
