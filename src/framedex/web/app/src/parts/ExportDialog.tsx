@@ -8,6 +8,7 @@ import { exportsOf, type ListedExport, loadExports, startExport } from "../state
 import { sayError } from "../state/notices";
 import { kept } from "../state/preferences";
 import { t } from "../texts";
+import { Check } from "./Check";
 import { Dialog } from "./Dialog";
 
 type Format = keyof typeof t.exports.formats;
@@ -154,21 +155,6 @@ function ExportDialog({ dataset: of, query, n }: { dataset: DatasetStatus; query
 function sharesOf(percents: Record<Part, string>): Record<string, number> {
   const found = PARTS.map((part) => [part, Number(percents[part]) / 100] as const);
   return Object.fromEntries(found.filter(([, share]) => share > 0));
-}
-
-function Check({ of, words }: { of: { value: boolean }; words: string }) {
-  return (
-    <label class="check-line">
-      <input
-        type="checkbox"
-        checked={of.value}
-        onChange={(event) => {
-          of.value = event.currentTarget.checked;
-        }}
-      />
-      {words}
-    </label>
-  );
 }
 
 /** The exports whose files are kept. */

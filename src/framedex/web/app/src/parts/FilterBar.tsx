@@ -12,6 +12,7 @@ import { sayError } from "../state/notices";
 import type { Results } from "../state/results";
 import { t } from "../texts";
 import { Button } from "./Button";
+import { Check } from "./Check";
 import { Dialog } from "./Dialog";
 
 /** The filter of the present address. */
@@ -111,18 +112,7 @@ function FilterDialog({ results }: { results: Results }) {
             </option>
           ))}
         </select>
-        {field.value !== "vql" && (
-          <label class="check-line">
-            <input
-              type="checkbox"
-              checked={isOut.value}
-              onChange={(event) => {
-                isOut.value = event.currentTarget.checked;
-              }}
-            />
-            {t.filters.exclude}
-          </label>
-        )}
+        {field.value !== "vql" && <Check of={isOut} words={t.filters.exclude} />}
         <FieldForm key={field.value} field={field.value} results={results} onSubmit={submit} />
       </div>
     </Dialog>

@@ -11,6 +11,7 @@ import { waitForTask } from "../state/tasks";
 import { t } from "../texts";
 import { sources as texts } from "../texts/sources";
 import { Button } from "./Button";
+import { Check } from "./Check";
 import { Dialog } from "./Dialog";
 import { Pending, useResource } from "./Resource";
 import { TextField } from "./TextField";
@@ -124,29 +125,9 @@ function Differences({ found, isBusy, onApply }: DifferencesProps) {
         ))}
       </ul>
       {found.lost.length > 0 && (
-        <label class="check-line">
-          <input
-            type="checkbox"
-            checked={isMarking.value}
-            onChange={(event) => {
-              isMarking.value = event.currentTarget.checked;
-            }}
-          />
-          {texts.markLost(found.lost.reduce((sum, each) => sum + each.files, 0))}
-        </label>
+        <Check of={isMarking} words={texts.markLost(found.lost.reduce((sum, each) => sum + each.files, 0))} />
       )}
-      {found.missing > 0 && (
-        <label class="check-line">
-          <input
-            type="checkbox"
-            checked={isRemoving.value}
-            onChange={(event) => {
-              isRemoving.value = event.currentTarget.checked;
-            }}
-          />
-          {texts.remove(found.missing)}
-        </label>
-      )}
+      {found.missing > 0 && <Check of={isRemoving} words={texts.remove(found.missing)} />}
       {(total > 0 || isMarking.value) && (
         <Button
           kind="main"
@@ -209,16 +190,7 @@ export function Relocate({ source, onDone }: { source: SourceState; onDone: () =
             {found.value.obstacle && (
               <>
                 <p class="problem">{found.value.obstacle}</p>
-                <label class="check-line">
-                  <input
-                    type="checkbox"
-                    checked={isForced.value}
-                    onChange={(event) => {
-                      isForced.value = event.currentTarget.checked;
-                    }}
-                  />
-                  {texts.force}
-                </label>
+                <Check of={isForced} words={texts.force} />
               </>
             )}
           </div>
