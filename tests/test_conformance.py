@@ -41,15 +41,21 @@ def rows(text: str = TEXT) -> list[tuple[int, str, str, str]]:
 
 @cache
 def names_in(path: str) -> frozenset[str]:
-    """Return the names of the tests of a file, as pytest has them."""
+    """Return the names of the tests of a file that `make test` or `make test-all` runs, as pytest has them."""
+
+    def is_run(node: ast.FunctionDef) -> bool:
+        return "pytest.mark.only_soak" not in map(ast.unparse, node.decorator_list)
+
     names = set()
     for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef) and is_run(node):
             names.add(node.name)
         if isinstance(node, ast.Assign):  # the test of a state machine
             names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
         if isinstance(node, ast.ClassDef):
-            names |= {f"{node.name}::{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+            names |= {
+                f"{node.name}::{each.name}" for each in node.body if isinstance(each, ast.FunctionDef) and is_run(each)
+            }
     return frozenset(name for name in names if name.rpartition("::")[2].startswith("test_"))
 
 
@@ -61,7 +67,7 @@ def faults_of(text: str) -> list[str]:
         if not found or _TEST.sub("", tests).strip(", "):
             wrong.append(f"line {number} names no tests: {tests}")
         wrong += [
-            f"line {number}: {path} has no test {name}"
+            f"line {number}: {path} has no test {name} that `make test` or `make test-all` runs"
             for path, name in found
             if not (ROOT / path).is_file() or name not in names_in(path)
         ]

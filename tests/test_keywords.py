@@ -64,7 +64,6 @@ def test_keywords__are_named() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_keywords__misspelt_ones_are_reported(tmp_path: Path) -> None:
     """The type checker reports each misspelt keyword, and nothing else."""
     head = "import framedex\n\ndef check(ws: framedex.Workspace, ds: framedex.Dataset, view: framedex.View) -> None:\n"

@@ -70,7 +70,6 @@ def test_life__without_posix(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_calls__that_only_posix_has() -> None:
     """No module imports or names such a thing plainly: it asks first whether the system has it."""
     plain = []

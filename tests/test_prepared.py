@@ -24,7 +24,6 @@ def content(dataset: Dataset) -> dict[str, list[object]]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_prepared__is_what_a_creation_makes(workspace: Workspace, folder: Path) -> None:
     """Columns, groups, embedding config and layout are equal; nothing is wrong, and nothing in the folder is new."""
     created = workspace.create_dataset("created", folder, Averages())
@@ -40,7 +39,6 @@ def test_prepared__is_what_a_creation_makes(workspace: Workspace, folder: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_prepared__in_another_folder(workspace: Workspace, tmp_path: Path) -> None:
     """A copy reads the files of its own folder, of which none counts as changed."""
     datasets = {}
@@ -56,7 +54,6 @@ def test_prepared__in_another_folder(workspace: Workspace, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("change", ["name", "content", "encoder", "thresholds", "source"])
 def test_prepared__of_other_arguments(workspace: Workspace, tmp_path: Path, change: str) -> None:
     """Whatever differs in a call makes another dataset."""
@@ -86,7 +83,6 @@ def test_prepared__of_a_table(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_prepared__copies_are_apart(workspace: Workspace, tmp_path: Path) -> None:
     """What a test does to its dataset is not in the next one."""
     first = prepared(workspace, "d", part(VECTORS))

@@ -10,7 +10,6 @@ TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_rows__name_tests_that_exist() -> None:
     """Each row names one test or several, and nothing else; each is a test of the file that is named."""
     assert len(rows(TEXT)) > 20

@@ -19,7 +19,6 @@ def test_package__that_has_no_tests(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_changes__nearest_first() -> None:
     """Tests of the package come first, then all that import the module over others; each once."""
     paths = selection.of_changes(["src/framedex/vql/compile.py"])

@@ -76,7 +76,6 @@ def test_extend__in_blocks(tuning: Tuning) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("added", [0, 1, 1000])
 def test_extend__by_cells(added: int) -> None:
     """Added rows use the existing cells, and find nearly as many neighbours as in a rebuilt graph."""
@@ -97,7 +96,6 @@ def test_extend__by_cells(added: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_extend__repeatedly() -> None:
     """Rows that are added in many steps give the graph of all rows, exactly or with the same recall."""
     vectors = clustered(3000, 16, centres=30, spread=0.6)
@@ -130,7 +128,6 @@ def test_extend__copies_of_indexed_rows() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("exact", [True, False])
 def test_extend__ties_do_not_depend_on_the_threads(exact: bool) -> None:
     """Ties are resolved in the same way in every run."""

@@ -60,7 +60,6 @@ def test_probe__one_product_for_two_cells(cell: npt.NDArray[np.int64]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.65, 0.9])
 def test_probe__finds_what_rows_ask_for(cell: npt.NDArray[np.int64], share: float) -> None:
     """A row has at least the nearest ones of the cells that it probes, whether most rows of its cell probe or few."""

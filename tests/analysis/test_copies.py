@@ -465,7 +465,6 @@ def workers(request: pytest.FixtureRequest) -> Iterator[Executor]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(("added", "split"), rest_slow([(0, 200), (390, None), (0, None), (1, None)], 2, several=True))
 def test_find_candidates__in_any_blocks(workers: Executor, tuning: Tuning, added: int, split: int | None) -> None:
     """Blocks of any size on any executor give the very same pairs and numbers, also where many are equally similar."""
@@ -499,7 +498,6 @@ def spread_copies(count: int) -> Units:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("added", [pytest.param(0, marks=pytest.mark.slow), 2950])
 def test_find_candidates__on_disk(tmp_path: Path, added: int) -> None:
     """What does not fit into memory has the same copies; nothing is left in the folder, and the share ascends."""
@@ -521,7 +519,6 @@ def test_find_candidates__on_disk(tmp_path: Path, added: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_find_candidates__on_disk_on_any_executor(workers: Executor, tmp_path: Path) -> None:
     """Executors give the very same pairs."""
 

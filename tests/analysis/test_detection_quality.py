@@ -136,7 +136,6 @@ def _entry(some: Boxes, number: int) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_match_boxes__many_in_an_image() -> None:
     """Ten thousand boxes in one image are matched."""
     places = np.stack(np.meshgrid(np.arange(100), np.arange(50)), axis=-1).reshape(-1, 2) * 20.0

@@ -241,7 +241,6 @@ def soft(seed: int, *, width: int = 600, height: int = 450) -> Pixels:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("quality", [75, 92, 98])
 @pytest.mark.parametrize("side", [0, 1])
 def test_stand__a_soft_image_enlarged(quality: int, side: int) -> None:
@@ -291,7 +290,6 @@ def edits(original: Pixels) -> dict[str, Pixels]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("names", [("bright", "marked"), ("marked", "blurred"), ("bright", "grey", "blurred")])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_stand__the_unaltered_one(place: int, names: tuple[str, ...]) -> None:

@@ -106,7 +106,6 @@ def test_mislabels__wrong_labels_are_found_and_corrected() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_mislabels__digits_are_ranked_as_well_as_by_a_classifier() -> None:
     """Nearly all of 5 % wrong labels of real digits have less support than right ones (cleanlab 2.9.0: 0.9986)."""
     from sklearn.metrics import roc_auc_score

@@ -32,7 +32,6 @@ def placed(vectors: Points, *, seed: int = 0) -> Points:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_place_rows__families_stay_together() -> None:
     """Of the ten rows nearest to a row in the plane nearly all are of its family, which are far fewer by chance."""
     vectors, family = families(20, 30)
@@ -46,7 +45,6 @@ def test_place_rows__families_stay_together() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_place_rows__the_same_input_has_the_same_places() -> None:
     """Threads change nothing; the places are centred."""
     vectors, _ = families(5, 40)
@@ -75,7 +73,6 @@ def test_place_rows__missing_neighbours() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_place_rows__reports_and_stops() -> None:
     """Shares ascend to 1; an exception of the callback ends the work."""
     vectors, _ = families(2, 20)
@@ -94,7 +91,6 @@ def test_place_rows__reports_and_stops() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_place_rows__known_places_are_only_adjusted() -> None:
     """With 5 % of the rows at new places, the others hardly move, and the new ones come to their family."""
     vectors, family = families(20, 40)

@@ -61,7 +61,6 @@ def assert_nested(found: Labels) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_lists__are_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads share out lists; one thread would read what another is writing if one was handed out twice.
 
@@ -92,7 +91,6 @@ def test_lists__are_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     "vectors",
     [
@@ -165,7 +163,6 @@ def test_lists__equal_similarities_in_a_ring() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_lists__rows_along_a_circle() -> None:
     """Rows along a circle, each nearest to the next one, end as one cluster."""
     angles = np.cumsum(np.linspace(0.02, 0.001, 300))
@@ -177,7 +174,6 @@ def test_lists__rows_along_a_circle() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_lists__equal_vectors_are_one_cluster() -> None:
     """More unmerged copies than a list holds are one cluster at every cut."""
     vectors = np.repeat(uniform(3, 16), 120, axis=0)
@@ -218,7 +214,6 @@ def test_lists__law(count: int, dimension: int, k: int, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     "vectors",
     [
@@ -251,7 +246,6 @@ def test_lists__a_neighbour_that_lists_the_row_is_found() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_lists__fewer_search_if_those_go_first_that_may_be_merged(
     tuning: Tuning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,7 +271,6 @@ def test_lists__fewer_search_if_those_go_first_that_may_be_merged(
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_lists__neighbours_by_cells(tuning: Tuning) -> None:
     """Searches of merged clusters in cells, with other samples, lead to the same clusters."""
     tuning.compared_pairs = 100

@@ -78,7 +78,6 @@ def test_nearest__blocks_are_joined_and_reported() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("count", [1023, 1024, 1025, 1026, 2048, 2049, 3073, 4200])
 def test_nearest__across_the_borders_of_tiles(count: int) -> None:
     """Neighbours are exact for one row more or less than a tile, and for several tiles."""
@@ -91,7 +90,6 @@ def test_nearest__across_the_borders_of_tiles(count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("k", [1, 1023, 1030, 5000])
 def test_nearest__as_many_neighbours_as_a_tile_has_rows(k: int) -> None:
     """Lists may be longer than a tile, and have all other rows if k is larger than their number."""
@@ -161,7 +159,6 @@ def test_nearest__recall_has_a_range(recall: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("exact", [True, False])
 def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, tuning: Tuning) -> None:
@@ -175,7 +172,6 @@ def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, t
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("exact", [True, False, None])
 def test_nearest__can_be_stopped_at_any_time(exact: bool | None, tuning: Tuning) -> None:
     """An error raised by progress at any time ends the work and all threads."""
@@ -193,7 +189,6 @@ def test_nearest__can_be_stopped_at_any_time(exact: bool | None, tuning: Tuning)
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("vectors", [uniform(4200, 64), clustered(3000, 32), uniform(300, 4)])
 @pytest.mark.parametrize("exact", [True, False, None])
 def test_nearest__progress_ascends_to_one(exact: bool | None, vectors: Vectors, tuning: Tuning) -> None:
@@ -244,7 +239,6 @@ def test_unique_rows__both_zeros_are_one() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_unique_rows__vectors_of_signs_stay_apart() -> None:
     """Vectors that differ only in signs, such as binary embeddings, are distinct."""
     signs = np.random.default_rng(0).random((300_000, 64), dtype=np.float32) < 0.5

@@ -111,7 +111,6 @@ def test_above__holds_the_largest_above_the_limits(
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @examples(60)
 @given(BLOCKS, st.integers(0, 12))
 def test_near__the_best_and_those_almost_as_good(

@@ -164,7 +164,6 @@ def test_nearest__many_copies() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_all() -> None:
     """The similarities of all rows are right for any number of threads."""
     random = np.random.default_rng(0)

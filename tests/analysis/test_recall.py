@@ -17,7 +17,6 @@ UNIFORM = uniform(5000, 6)
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("vectors", [pytest.param(CLUSTERED, id="clustered"), pytest.param(UNIFORM, id="uniform")])
 @pytest.mark.parametrize("recall", [0.8, 0.99])
 def test_recall__is_the_requested_one(vectors: Vectors, recall: float) -> None:
@@ -29,7 +28,6 @@ def test_recall__is_the_requested_one(vectors: Vectors, recall: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_far_rows__find_their_nearest_neighbour() -> None:
     """Rows far from all others, which by the recall alone would miss it most often, have their nearest neighbour."""
     near = clustered(14_000, 24, centres=100, spread=0.3)
@@ -79,7 +77,6 @@ def test_cells__are_those_of_the_rows() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_cells__depend_on_the_seed_only() -> None:
     """The same seed gives the same graph and cells on any number of threads; another seed gives another sample."""
 
@@ -99,7 +96,6 @@ def test_cells__depend_on_the_seed_only() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_cells__are_not_used_without_structure(tuning: Tuning) -> None:
     """For directions without structure all pairs are compared, and the graph is exact; clusters use cells."""
     tuning.exact_rows = 1000

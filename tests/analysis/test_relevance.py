@@ -72,7 +72,6 @@ def test_measure__nothing_matches_among_unrelated_rows(classes: int, dimension: 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("classes", [3, 6, 25, 100])
 def test_measure__members_of_dense_classes_match(classes: int) -> None:
     """In dense classes, also if they are few, a query finds its class and hardly anything else; without it, nothing."""

@@ -75,7 +75,6 @@ def assert_true(graph: NeighbourGraph, vectors: Vectors) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("exact", [True, False])
 def test_without__keeps_the_recall(exact: bool) -> None:
     """Rows that lost neighbours have the recall of a rebuilt graph."""

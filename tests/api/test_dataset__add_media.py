@@ -496,7 +496,6 @@ def test_add_media__issues_of_added_rows(pets: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path: Path) -> None:
     """Exploring, tables, issues, exports, reports and notebook views work on a dataset with additions."""
     more = fill(tmp_path / "more", 2, first_seed=200)

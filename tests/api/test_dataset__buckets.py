@@ -258,7 +258,6 @@ def test_s3__export_of_a_service_that_is_gone(service: Service, wire: Wire, far:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_s3__by_role(service: Service, wire: Wire, far: Opened, environment: Environment) -> None:
     """The role that media came with is assumed again when they are read."""
     environment["AWS_ENDPOINT_URL"] = wire.address  # where roles are assumed

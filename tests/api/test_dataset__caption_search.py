@@ -206,7 +206,6 @@ def test_search__both_kinds_of_encoders(searched: Workspace, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("form", ["caption", "vql"])
 def test_explore__by_caption(searched: Workspace, form: str) -> None:
     """Clusters come in the order of their best caption, over all pages, as a view of the search has it."""

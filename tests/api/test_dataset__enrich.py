@@ -173,7 +173,6 @@ def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: H
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_context__of_enriched_datasets(source: Dataset) -> None:
     """The context says what was applied, by type; snapshots, clones, restores and further enrichments keep it."""
     new = source.enrichment_context()
@@ -308,7 +307,6 @@ def test_enrich__bad_requests(
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_enrich__dependencies(workspace: Workspace, source: Dataset) -> None:
     """A model that depends on a type can be applied behind it, or together with it, and not without."""
     path = workspace.path / "models.toml"

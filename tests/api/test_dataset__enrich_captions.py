@@ -68,7 +68,6 @@ def test_enrich__captions(workspace: Workspace, source: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_enrich__captions_are_found(source: Dataset) -> None:
     """Words and filters find the new captions, and none in the source."""
     enriched = source.enrich(CAPTION)

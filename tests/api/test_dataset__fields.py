@@ -42,7 +42,6 @@ def values_of(dataset: Dataset, name: str) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_field__of_each_type(dataset: Dataset) -> None:
     """A field of each type takes values, alone and in lists, and gives them back."""
     first, second, *_ = all_ids(dataset)

@@ -145,7 +145,6 @@ def test_reindex__needs_a_reason(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_reindex__status_while_it_runs(workspace: Workspace) -> None:
     """While it is indexed anew the dataset is INDEXING, readers see the state before, and changes are refused."""
     rows = families(40)
@@ -174,7 +173,6 @@ def test_reindex__status_while_it_runs(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_reindex__aborted(workspace: Workspace) -> None:
     """An aborted reindex leaves the dataset PARTIAL INDEX, and can be retried."""
     dataset = grown(workspace, families(40), 20, 20)

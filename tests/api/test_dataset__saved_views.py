@@ -171,7 +171,6 @@ def test_save_view__limit(dataset: Dataset, tuning: Tuning) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_monitoring__counts_what_each_batch_brings(dataset: Dataset) -> None:
     """Each addition is a point; what was there before, edits and repeated additions are none."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))
@@ -191,7 +190,6 @@ def test_monitoring__counts_what_each_batch_brings(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_alerts__where_something_new_matches(dataset: Dataset) -> None:
     """A batch with results raises an alert while alerts are on; the trend goes on without them."""
     saved, other = (dataset.save_view(name, dataset.where(vql.labels(name))) for name in "ab")
@@ -300,7 +298,6 @@ def test_objects__of_a_dataset_without_any(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_evaluation__a_failure_stops_no_other(
     workspace: Workspace, dataset: Dataset, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -388,7 +385,6 @@ def test_evaluation__never_fails_an_addition_or_another_dataset(
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_restore__takes_no_points_away_and_no_number_is_used_twice(dataset: Dataset) -> None:
     """Points of batches that a restore takes away stay; the next batch has a new number."""
     saved = dataset.save_view("a", dataset.where(vql.labels("a")))
@@ -402,7 +398,6 @@ def test_restore__takes_no_points_away_and_no_number_is_used_twice(dataset: Data
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_batches__are_additions_alone(tmp_path: Path) -> None:
     """An enrichment, added objects and a reindex are no batches; the enriched copy has no views."""
     scenes(tmp_path / "scenes", 2)

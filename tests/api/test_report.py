@@ -68,7 +68,6 @@ def test_shown__images_of_noise_are_small(workspace: Workspace, tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["<script>alert(1)", "a'b\"c", "x & y", "<img src=x onerror=y>"])
 def test_shown__names_are_text(workspace: Workspace, tmp_path: Path, name: str) -> None:
     """Names of datasets, files and labels are shown as text, whatever they hold."""

@@ -95,7 +95,6 @@ def test_change_settings__refuses(workspace: Workspace, values: dict[str, Any], 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("prefix", ["", "FRAMEDEX_"])
 @pytest.mark.parametrize("name", CHANGEABLE)
 def test_settings__names_of_the_interface(environment: Environment, tmp_path: Path, prefix: str, name: str) -> None:

@@ -52,7 +52,6 @@ def test_tasks__pages_make_the_whole(busy: Workspace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("column", ["status", "task_type", "dataset_name", "dataset_id", "created_by", "start_time"])
 def test_tasks__sorted(busy: Workspace, column: str) -> None:
     """They can be sorted by each field, either way, and pages of equal values have no gaps."""
@@ -66,7 +65,6 @@ def test_tasks__sorted(busy: Workspace, column: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -45,7 +45,6 @@ def test_duplicates__groups(gallery: Gallery) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("level", DUPLICATE_LEVELS)
 def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
     """A group at a stricter level lies within one of each looser level."""

@@ -197,7 +197,6 @@ ALIKE = sorted({*COPIES, *NEAR[0], *NEAR[1]})
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("vql", "names"),
     [

@@ -184,7 +184,6 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1, long=1))
 @pytest.mark.parametrize("format_", rest_slow(ANNOTATION_EXPORTS, 1))
@@ -205,7 +204,6 @@ def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, sourc
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1, long=1))
 @pytest.mark.parametrize("format_", rest_slow(["coco", "csv", "voc"], 2))
@@ -242,7 +240,6 @@ def _with_images(folder: Path, names: Any) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_voc__odd_names(workspace: Workspace, tmp_path: Path) -> None:
     """Folders named like annotation folders, images with equal stems, and control characters are handled."""
     names = ["annotations/a.png", "Annotations/a.png", "x/images/a.png", "JPEGImages/a.png", "b.png", "b.jpg"]

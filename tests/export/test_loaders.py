@@ -102,7 +102,6 @@ def test_imagefolder__by_torchvision(small: Dataset, tmp_path: Path) -> None:
         assert Path(path).read_bytes() == Path(about["file_path"]).read_bytes()
 
 
-@pytest.mark.only_soak
 @pytest.mark.parametrize("has_parts", [False, True])
 def test_huggingface__by_datasets(small: Dataset, tmp_path: Path, has_parts: bool) -> None:
     """load_dataset reads all images with their labels, captions and boxes, whatever their names."""
@@ -177,7 +176,6 @@ def test_webdataset__by_its_readers(small: Dataset, tmp_path: Path) -> None:
     assert found["train"][0]["png"].size == (160, 120)
 
 
-@pytest.mark.only_soak
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 def test_coco__by_pycocotools_and_torchvision(tmp_path: Path) -> None:
     """Real annotations come back from COCO and VOC exports by the loaders that trainers use."""
@@ -252,7 +250,6 @@ def test_round_trips__of_layouts(small: Dataset, workspace: Workspace, tmp_path:
     assert sorted((Path(row["image_filename"]).name, row["labels"]) for row in of_again) == sorted(names)
 
 
-@pytest.mark.only_soak
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 def test_yolo__by_the_rules_of_ultralytics(tmp_path: Path) -> None:
     """Each image of a part has its label file where Ultralytics looks, with lines that its check accepts."""

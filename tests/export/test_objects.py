@@ -138,7 +138,6 @@ def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_json__issues_of_objects(dataset: Dataset, tmp_path: Path) -> None:
     """Objects have their own items; equal boxes are duplicates, in a group of objects."""
     dataset.export(tmp_path / "out.zip")
@@ -321,7 +320,6 @@ def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_selection__clusters_of_objects(dataset: Dataset, tmp_path: Path) -> None:
     """A cluster of objects is selected by its entity type; members are excluded by id."""
     rows = parquet(exported(dataset, tmp_path, "parquet", entity_type="OBJECTS"))

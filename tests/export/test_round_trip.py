@@ -130,7 +130,6 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """The gallery is restored under its names, including broken files."""
@@ -147,7 +146,6 @@ def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("format_", ["coco", "csv"])
 def test_label_file__beside_the_original_images(
     gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str

@@ -43,7 +43,6 @@ def test_selection__media(gallery: Gallery, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("level", range(5))
 def test_selection__cluster(gallery: Gallery, tmp_path: Path, level: int) -> None:
     """A cluster of any level is exported whole."""

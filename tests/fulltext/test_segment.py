@@ -52,7 +52,6 @@ def check(segment: Segment, content: Sequence[Text]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @examples(150)
 @given(some_texts)
 def test_build__holds_all_words(content: list[Text]) -> None:

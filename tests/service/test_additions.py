@@ -61,7 +61,6 @@ def settled(dataset: Dataset) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_add_media__from_files_and_archives(open_client: Client, dataset: Dataset) -> None:
     """Files and an archive are added, by an editor, who is the creator of the task; the index can be rebuilt then."""
     eve = open_client.bearer("eve")
@@ -92,7 +91,6 @@ def test_add_media__from_files_and_archives(open_client: Client, dataset: Datase
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_add_media__of_an_equal_name(local: Client, dataset: Dataset) -> None:
     """Another picture of the same name is another image; the first keeps its label, and a retry adds nothing."""
     first, second = encode(photo(81)), encode(photo(82))
@@ -132,7 +130,6 @@ def test_add_media__takes_one_source(local: Client, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_add_media__checks_in_order(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """The toggle comes first, then the number of sources, then whether the dataset was indexed, then its state."""
     image = [("files", ("a.png", IMAGE))]
@@ -206,7 +203,6 @@ def test_add_media__archives_that_attack(local: Client, workspace: Workspace, da
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_add_media__files_of_the_server_cannot_be_named(tmp_path: Path) -> None:
     """What is sent is stored although no folder of the server may be read; nothing that is sent names a file of it."""
     few = fill(tmp_path / "few", 3)

@@ -116,7 +116,6 @@ def test_operations__do_not_wait_for_a_map(served: Serving, dataset: Dataset) ->
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("kind", sorted({*TaskType} - {TaskType.MEDIA_DELETION, TaskType.MAP}))
 def test_operations__wait_for_each_task(served: Serving, dataset: Dataset, kind: TaskType) -> None:
     """While a task of any type runs, changes are a 409 with its type; reading goes on."""
@@ -136,7 +135,6 @@ def test_operations__wait_for_each_task(served: Serving, dataset: Dataset, kind:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_add_media__reindexes_at_once(served: Serving, dataset: Dataset) -> None:
     """With ``auto_reindex`` the state goes from READ ONLY to READY, and is never PARTIAL INDEX."""
     client, seen = served.local, []
@@ -158,7 +156,6 @@ def test_add_media__reindexes_at_once(served: Serving, dataset: Dataset) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_add_media__and_reindex(served: Serving, dataset: Dataset) -> None:
     """An addition leads over READ ONLY to PARTIAL INDEX, and a reindex over READ ONLY to READY; each is a task."""
     client, newest, before = served.local, {}, dataset.count()
@@ -235,7 +232,6 @@ def test_enrichment__needs_other_types_first(served: Serving, dataset: Dataset) 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_creation__is_aborted_and_retried(served: Serving) -> None:
     """An aborted creation is ABORTED, and its retry INITIALIZING, with the files that were uploaded.
 

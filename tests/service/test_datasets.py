@@ -169,7 +169,6 @@ def test_change__to_a_taken_name(local: Client, workspace: Workspace, dataset: D
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_delete__by_owners_and_admins(open_client: Client, workspace: Workspace, dataset: Dataset) -> None:
     """Admins delete a dataset, unless the settings forbid it or a task runs."""
     url = f"{API}/dataset/{dataset.id}"

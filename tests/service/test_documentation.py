@@ -26,7 +26,6 @@ def test_page__loads_local_files(open_client: Client) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_schema__is_served(open_client: Client) -> None:
     """The description of the API is public, and says which version of Framedex it describes."""
     schema = open_client.get("/api/v1/openapi.json").json()

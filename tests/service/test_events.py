@@ -125,7 +125,6 @@ def test_events__of_saved_views(workspace: Workspace, hub: Hub, dataset: Dataset
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_events__at_most_five_streams(workspace: Workspace, hub: Hub, dataset: Dataset) -> None:
     """The sixth stream of a user is refused until one ends; other users have their own."""
     with live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, _), ExitStack() as stack:

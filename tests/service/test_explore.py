@@ -65,7 +65,6 @@ def names(page: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_explore__without_parameters(
     served: Serving, dataset: Dataset, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -81,7 +80,6 @@ def test_explore__without_parameters(
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_explore__levels_and_pages(served: Serving, dataset: Dataset) -> None:
     """Coarser levels have fewer clusters; a page behind the last is empty."""
     pages = [explore(served, dataset, threshold=level)["clusters"] for level in range(5)]
@@ -142,7 +140,6 @@ def filtered(served: Serving, dataset: Dataset, element: dict[str, Any]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("element", "names"),
     [
@@ -269,7 +266,6 @@ def test_explore__bad_parameters(served: Serving, dataset: Dataset, params: dict
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_explore__at_the_limits(served: Serving, dataset: Dataset) -> None:
     """The limits themselves are allowed."""
     for params in ({"threshold": 4}, {"page_number": 2**31 - 1}, {"caption": "x " * 5000}):

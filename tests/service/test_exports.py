@@ -134,7 +134,6 @@ def test_export__by_vql_needs_no_name(served: Serving, dataset: Dataset) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("export_format", ["parquet", "coco", "csv", "yolo", "voc"])
 def test_export__formats(served: Serving, dataset: Dataset, export_format: str) -> None:
     """All formats can be exported, without the paths of the server."""

@@ -79,7 +79,6 @@ def test_crawl__has_all_files(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_answers__are_json_and_images(served: Serving, dataset: Dataset) -> None:
     """Answers with such names are JSON, no line of them becomes a header, and files are images under plain names."""
     for details, file in files_of(served, dataset):

@@ -25,7 +25,6 @@ SEARCHES = 40
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_searches__leave_room_for_others(
     workspace: Workspace, dataset: Dataset, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,6 @@ def url(dataset: Dataset, name: str, rest: str = "") -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_media_id__of_a_path_within_the_source(served: Serving, dataset: Dataset) -> None:
     """Both paths of the interface give the id as plain text, for what explore gives as ``original_uri``."""
     page = served.vic.get(f"/api/v1/explore/{dataset.id}").json()
@@ -87,7 +86,6 @@ def test_media_id__of_no_media(served: Serving, dataset: Dataset, folder: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_duplicates__of_one_media_item(served: Serving, dataset: Dataset) -> None:
     """The copies of an item are listed without itself; the limits of the threshold are those of the library."""
     own = url(dataset, "a.png", "/duplicates")
@@ -154,7 +152,6 @@ def test_media_item__that_does_not_exist(served: Serving, dataset: Dataset) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(("name", "file_format"), FORMATS.items())
 def test_file__of_each_format(served: Serving, dataset: Dataset, folder: Path, name: str, file_format: str) -> None:
     """A format that browsers show is sent as it is; TIFF as a JPEG, unless the original is asked for."""

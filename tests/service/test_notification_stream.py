@@ -113,7 +113,6 @@ def notified(events: Iterator[Received]) -> Received:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_stream__begins_at_once_and_tells_each_alert(live: Live) -> None:
     """The first byte comes at once, as a time for retries and a ping; then each alert comes as a notification."""
     with log_in(live, "vic") as client, client.stream("GET", URL) as answer:
@@ -141,7 +140,6 @@ def test_stream__needs_no_ping_for_a_notification(live: Live, tuning: Tuning) ->
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_stream__has_nothing_of_reading(live: Live, tuning: Tuning) -> None:
     """Requests that read lead to no event: the next one is of the addition that follows them."""
     tuning.stream_ping_s = 0.05
@@ -169,7 +167,6 @@ def test_stream__pings(live: Live, tuning: Tuning) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_stream__continues_after_an_event(live: Live) -> None:
     """With the id of the last event, what came since is sent; without it, only what comes from now on."""
     with log_in(live, "vic") as client:
@@ -219,7 +216,6 @@ def test_stream__of_another_process(live: Live, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_stream__of_one_dataset(live: Live) -> None:
     """With a dataset only its notifications are sent; one that is hidden, or never was, is not found."""
     other = live.workspace.create_dataset("other", labelled(40, "abab"), thresholds=THRESHOLDS)

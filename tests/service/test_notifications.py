@@ -51,7 +51,6 @@ def get(client: Client, path: str = "", **query: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_notifications__from_the_alert_to_the_mark(served: Serving, dataset: Dataset) -> None:
     """An alert is a notification with all fields; it is counted until it is read, once."""
     assert get(served.ann) == {"notifications": [], "total": 0, "has_more": False}
@@ -80,7 +79,6 @@ def test_notifications__from_the_alert_to_the_mark(served: Serving, dataset: Dat
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_notifications__of_others(served: Serving, dataset: Dataset) -> None:
     """Who is not concerned has none, and cannot mark those of others; nobody is asked to log in."""
     add(served, dataset, "a")
@@ -112,7 +110,6 @@ def test_read_all__of_one_dataset_or_of_all(served: Serving, dataset: Dataset) -
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_pages__of_the_list(served: Serving, dataset: Dataset) -> None:
     """The list has 20 of a page by default, newest first; the dataset and the state select."""
     for number in range(21):

@@ -32,7 +32,6 @@ def dataset(served: Serving) -> Dataset:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_sentences__are_searched_for(served: Serving, dataset: Dataset, sentence: str) -> None:
     """Any text is searched for, as a caption and in a filter; what is no expression stands for its words."""

@@ -91,7 +91,6 @@ def members(world: World) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_invite__gives_access(world: World) -> None:
     """An invitation gives a registered account access and answers null; a second one changes the role."""
     assert world.stranger.get(world.url).status_code == 404

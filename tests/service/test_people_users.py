@@ -79,7 +79,6 @@ def test_management__only_where_it_is_enabled(shared: Serving) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_management__needs_the_roles(fresh: Serving) -> None:
     """Reading needs view-users or manage-users, changing manage-users; the other roles grant nothing."""
     ids = user_ids(fresh.hub)

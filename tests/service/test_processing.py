@@ -19,7 +19,6 @@ INVALID = {"status": "error", "detail": "Invalid path specified", "message": "In
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_process__starts_a_creation(local: Client, workspace: Workspace, tmp_path: Path) -> None:
     """GET and POST start the creation of a dataset, with parameters in the query or in a form."""
     folder = str(fill(tmp_path / "few", 2))
@@ -95,7 +94,6 @@ def test_process__needs_allowed_folders_with_log_ins(open_client: Client, worksp
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.EDITOR])
 def test_process__by_role_below_allowed_folders(tmp_path: Path, role: Role) -> None:
     """Below an allowed folder a role decides; links and lists lead nowhere else."""

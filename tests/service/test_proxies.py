@@ -36,7 +36,6 @@ def address_of(hub: Hub) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("trusted", "forwarded", "address"),
     [

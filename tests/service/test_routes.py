@@ -47,7 +47,6 @@ def test_routes__without_an_action() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_routes__ask_for_credentials(open_client: Client) -> None:
     """Without credentials each route but the public ones answers 401 before it reads anything else."""
     for route in routes_of_service():

@@ -109,7 +109,6 @@ def test_views__bad_requests(served: Serving, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_views__threshold_and_caption(served: Serving, dataset: Dataset) -> None:
     """A threshold is stored as text, 0 for none; without a caption it changes nothing."""
     assert save(served.eve, dataset, "1", threshold=0.25)["filters"]["threshold"] == "0.25"
@@ -142,7 +141,6 @@ def test_views__limit_is_that_of_the_interface() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_trend__a_point_for_each_batch(served: Serving, dataset: Dataset) -> None:
     """Each addition is a point, oldest first, with its batch, count and total; ids have any case."""
     view = save(served.eve, dataset, vql='[{"labels":{"op":"is","value":"a"}}]')
@@ -162,7 +160,6 @@ def test_trend__a_point_for_each_batch(served: Serving, dataset: Dataset) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_alerting__on_and_off(served: Serving, dataset: Dataset) -> None:
     """Alerts are turned off and on by a nested field; the trend continues without them."""
     path = url(dataset, f"/{save(served.eve, dataset)['id']}/alerting")
@@ -208,7 +205,6 @@ def test_monitoring__that_is_off(served: Serving, dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_monitoring__of_a_filter_that_holds_no_more(served: Serving, dataset: Dataset) -> None:
     """A view that cannot be evaluated has a point without results, and keeps the reason; the addition succeeds."""
     dataset.add_field("rating", "float")

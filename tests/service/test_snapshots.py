@@ -99,7 +99,6 @@ def test_snapshots__while_disabled(open_client: Client, workspace: Workspace, da
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_clone__of_the_present_state_or_a_snapshot(local: Client, workspace: Workspace, dataset: Dataset) -> None:
     """One route copies either; the interface's route copies a snapshot, of which ``current`` is the last."""
     (first,) = local.get(url(dataset)).json()
@@ -139,7 +138,6 @@ def test_snapshot__names_its_creator(open_client: Client, dataset: Dataset) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("name", ["eve", "ann"])
 def test_clone__belongs_to_the_actor(open_client: Client, hub: Hub, workspace: Workspace, name: str) -> None:
     """A clone is in the tenant of its source, owned by who made it."""

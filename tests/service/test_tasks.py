@@ -87,7 +87,6 @@ def test_tasks__are_sorted_and_paged(local: Client, workspace: Workspace, datase
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -147,7 +147,6 @@ def test_read__threads_wait_for_one_that_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("load", [True, False])
 @pytest.mark.parametrize("known", [(), ("n",), ("n", "path", "labels")])
 def test_take__is_what_the_table_takes(tmp_path: Path, known: tuple[str, ...], load: bool) -> None:
@@ -171,7 +170,6 @@ def test_take__of_ids_that_are_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_mask__is_evaluated_once_per_state_of_its_columns(tmp_path: Path) -> None:
     """A mask is valid until one of its columns, or the rows, change."""
     columns, table, asked = cache(), write(tmp_path), list[int]()
@@ -202,7 +200,6 @@ def test_open__is_the_same_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("most_bytes", rest_slow([2000, 0, 400_000, MOST], 1))
 def test_media__says_the_same_whatever_is_held(tmp_path: Path, most_bytes: int) -> None:
     """Counts, rows and statements equal those of a streamed table, whatever is cached."""

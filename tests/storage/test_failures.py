@@ -72,7 +72,6 @@ def test_panic__is_an_error_that_names_the_table(damaged: Path, ask: Callable[[P
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_panic__of_one_dataset_leaves_the_others_to_vacuum(tmp_path: Path) -> None:
     """Vacuum skips a dataset whose table makes the engine panic, with the reason, and cleans the others."""
     rows = part(families(40, dimension=16))

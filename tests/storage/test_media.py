@@ -143,7 +143,6 @@ def test_rows__do_not_depend_on_the_order_of_the_engine(tmp_path: Path, cached: 
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_rows__by_many_ids_among_many_rows(tmp_path: Path) -> None:
     """A join in the engine, which several threads evaluate, loses the order of some hundred thousand rows."""
     count = 400_000

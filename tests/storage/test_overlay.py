@@ -146,7 +146,6 @@ def test_put_values__of_many_edits_keeps_few_layers(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_put_values__does_not_write_many_values_again(tmp_path: Path) -> None:
     """A layer of very many values stays beside later ones until it is folded; smaller ones are merged as ever."""
     many = 2**17 + 1

@@ -371,7 +371,6 @@ def test_search__may_find_nothing_or_have_further_columns() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_compile__deep_and_wide_filters_run() -> None:
     """The deepest filter that is allowed, and the widest ones, stay within the engine's limits."""
     table = table_of({"uniqueness": 0.5}, {})

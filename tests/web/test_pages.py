@@ -39,7 +39,6 @@ def test_pages__that_were_not_built(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @BUILT
 @pytest.mark.parametrize(
     "path", ["/", "/d/pets", "/d/pets/m/1234", "/d/a%2Fb/pictures?f=x", "/tasks", "/login", "/users"]

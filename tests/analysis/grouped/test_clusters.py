@@ -28,7 +28,6 @@ def expected() -> npt.NDArray[np.int32]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize("many", [0, pytest.param(10**6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("in_memory", [pytest.param(0, marks=pytest.mark.slow), 2000])
 def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(
@@ -41,7 +40,6 @@ def test_linkage_by_groups__gives_the_clusters_of_all_in_memory(
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_linkage_by_groups__finds_cells_again(
     tmp_path: Path, expected: npt.NDArray[np.int32], tuning: Tuning, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,6 @@ def merged(vectors: Vectors, folder: Path, group_rows: int) -> tuple[GroupCluste
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("spread", "seed"), [(0.9, 2), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((0.4, 1), (1.4, 3)))]
 )

@@ -23,7 +23,6 @@ VECTORS = clustered(ROWS, 24, centres=60, spread=0.6)
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_nearest_by_groups__finds_what_the_search_in_memory_finds(tmp_path: Path) -> None:
     """The lists of nearly all rows are the same; the others differ by rounding."""
     expected = nearest(VECTORS, k=10, exact=False)
@@ -155,7 +154,6 @@ def test_nearest_by_groups__two_levels_of_centroids(tmp_path: Path, tuning: Tuni
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_nearest_by_groups__directions_without_structure(tmp_path: Path) -> None:
     """Where cells do not pay, all rows are compared, and the lists are exact."""
     vectors = uniform(5000, 64)
@@ -165,7 +163,6 @@ def test_nearest_by_groups__directions_without_structure(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_nearest_by_groups__one_giant_cell(tmp_path: Path) -> None:
     """Rows that are nearly equal fill a cell larger than a group, and still find each other."""
     random = np.random.default_rng(0)
@@ -181,7 +178,6 @@ def test_nearest_by_groups__one_giant_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_nearest_by_groups__stops_when_it_is_asked_to(tmp_path: Path) -> None:
     """An exception of the progress ends the search, at any of its steps."""
 
@@ -216,7 +212,6 @@ def test_bundles__of_small_cells() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_sort_lists__may_run_again(tmp_path: Path) -> None:
     """The last step changes no file, so that a worker may be lost in the middle of it."""
     with ThreadExecutor(2) as executor:

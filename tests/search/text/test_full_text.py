@@ -202,7 +202,6 @@ def test_full_text__only_new_texts_are_indexed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_full_text__of_appended_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After rows were appended, only these are read, and after another change all; results are those of a new index."""
     read, chosen = row_texts.read_keys, list[int | None]()
@@ -225,7 +224,6 @@ def test_full_text__of_appended_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_full_text__in_batches(tmp_path: Path, tuning: Tuning) -> None:
     """Many texts are indexed in several segments, which are merged; progress ends at 1."""
     tuning.text_segment = 64
@@ -285,7 +283,6 @@ def test_full_text__damaged_cache(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_full_text__threads(tmp_path: Path) -> None:
     """Several threads search several states at once with correct results."""
     content = captions([f"dog {number}" for number in range(300)])
@@ -351,7 +348,6 @@ def test_full_text__bad_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_full_text__of_a_workspace_that_is_edited(workspace: Workspace) -> None:
     """The index follows additions, edits and deletions of a dataset by its table versions alone."""
     vectors = np.eye(8, dtype=np.float32).tolist()

@@ -67,7 +67,6 @@ def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     "indices", rest_slow([VectorIndices(), filed(), VectorIndices(small_bytes=0, tail_bytes=10**9)], 1)
 )

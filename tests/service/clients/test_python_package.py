@@ -41,7 +41,6 @@ def exported(server: Client, headers: dict[str, str], dataset_id: str, vql: list
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_constructor__asks_for_health(server: Client, bearer: dict[str, str]) -> None:
     """The constructor needs an answer to this call, and some JSON in it."""
     answer = server.get(f"{API}/healthcheck", headers=bearer)
@@ -49,7 +48,6 @@ def test_constructor__asks_for_health(server: Client, bearer: dict[str, str]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_datasets__have_what_is_read(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Lists and single datasets have each field that the package reads, and READY as the legacy status."""
     listed = server.get(f"{API}/datasets", headers=bearer).json()
@@ -64,7 +62,6 @@ def test_datasets__have_what_is_read(server: Client, bearer: dict[str, str], dat
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_creation__reads_the_message_of_an_error(server: Client, bearer: dict[str, str]) -> None:
     """A creation sends a form with empty fields; an error has a message."""
     form = {
@@ -82,7 +79,6 @@ def test_creation__reads_the_message_of_an_error(server: Client, bearer: dict[st
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_explore__without_parameters(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Explore needs no parameter and shows previews."""
     answer = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()
@@ -90,7 +86,6 @@ def test_explore__without_parameters(server: Client, bearer: dict[str, str], dat
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_export__at_once(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """The direct export is the JSON itself."""
     body = server.get(f"{API}/dataset/{dataset_id}/export", params={"export_format": "json"}, headers=bearer).json()
@@ -99,7 +94,6 @@ def test_export__at_once(server: Client, bearer: dict[str, str], dataset_id: str
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_searches__by_export(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A search by captions is an export with a filter and without a name; captions have the name that is read."""
     items = exported(server, bearer, dataset_id, [{"text": {"op": "fts", "value": "animal", "threshold": 0.0}}])
@@ -114,7 +108,6 @@ def test_searches__by_export(server: Client, bearer: dict[str, str], dataset_id:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 @pytest.mark.parametrize(
     ("value", "count"),
     [
@@ -131,7 +124,6 @@ def test_searches__by_labels(
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_searches__by_issues(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Issues with bounds of the confidence, which is a number; *normal* stands for no issue at all."""
     issue = {"op": "issue", "value": "duplicates", "mode": "in", "confidence_min": 0.0, "confidence_max": 1.0}
@@ -145,7 +137,6 @@ def test_searches__by_issues(server: Client, bearer: dict[str, str], dataset_id:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_searches__by_an_image(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """An image is uploaded without the kind of entity; its id is then a filter of an export."""
     preview = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()["clusters"][0]["previews"][0]
@@ -164,7 +155,6 @@ def test_searches__by_an_image(server: Client, bearer: dict[str, str], dataset_i
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_features__of_text_searches(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Without this feature the package's searches by text return nothing, silently."""
     features = server.get(f"{API}/user_config", params={"dataset_id": dataset_id}, headers=bearer).json()["features"]
@@ -175,7 +165,6 @@ def test_features__of_text_searches(server: Client, bearer: dict[str, str], data
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_further_calls__are_answered(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Statistics, a single image, and the state of enrichments."""
     stats = server.get(f"{API}/dataset/{dataset_id}/stats", headers=bearer).json()

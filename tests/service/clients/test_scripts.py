@@ -20,7 +20,6 @@ NOTEBOOK = {"Accept": "application/json, text/plain, */*"}
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_notebook__exports_without_credentials(workspace: Workspace, hub: Hub, server: Client, dataset_id: str) -> None:
     """On premises, without log-ins: the start has the whole record; the URI is put after the address of the server."""
     settings = ServiceSettings(relative_uris=True)
@@ -50,7 +49,6 @@ def ended(client: Client, dataset_id: str, export_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_image_search__by_a_box(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A box in pixels, and then Explore with the anchor: its first cluster has previews with an absolute URI."""
     del bearer["Content-Type"]
@@ -71,7 +69,6 @@ def test_image_search__by_a_box(server: Client, bearer: dict[str, str], dataset_
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_captions__of_old_and_new_clients(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """The old name of the parameter brings the old names of the fields; pages are counted."""
     query: dict[str, Any] = {
@@ -100,7 +97,6 @@ def test_captions__of_old_and_new_clients(server: Client, bearer: dict[str, str]
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_duplicates__by_location(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """The id of an image by its location is text, at both paths; its copies are a list of ids."""
     preview = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()["clusters"][0]["previews"][0]
@@ -113,7 +109,6 @@ def test_duplicates__by_location(server: Client, bearer: dict[str, str], dataset
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_profiler__posts_a_folder(workspace: Workspace, hub: Hub, tmp_path: Path, server: Client) -> None:
     """A folder of the server is a source on premises, by POST and by GET; errors say so in their status."""
     with client_of(workspace, hub, LOCAL) as local:
@@ -130,7 +125,6 @@ def test_profiler__posts_a_folder(workspace: Workspace, hub: Hub, tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_metadata__in_five_calls(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A custom field: its definition, its values as a bare array, the outcome, the schema, and the values."""
     media_id = server.get(f"{API}/explore/{dataset_id}", headers=bearer).json()["clusters"][0]["previews"][0][
@@ -151,7 +145,6 @@ def test_metadata__in_five_calls(server: Client, bearer: dict[str, str], dataset
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_snapshots__and_tasks(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """A snapshot without a body, its restore as 202, and the task of it."""
     path = f"{API}/dataset/{dataset_id}/snapshot"
@@ -167,7 +160,6 @@ def test_snapshots__and_tasks(server: Client, bearer: dict[str, str], dataset_id
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_errors__have_one_text(server: Client, bearer: dict[str, str], dataset_id: str) -> None:
     """Each error has one text in ``detail``, also those of the validation."""
     for path, status in (
@@ -184,7 +176,6 @@ def test_errors__have_one_text(server: Client, bearer: dict[str, str], dataset_i
 
 
 @pytest.mark.slow
-@pytest.mark.only_soak
 def test_credentials__of_a_session(server: Client) -> None:
     """A session's cookie brings the key, its secret and a message."""
     server.log_in("vic")
