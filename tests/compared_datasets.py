@@ -186,7 +186,7 @@ def relocate(workspace: Workspace, place: Path) -> bool:
     except NotFound:
         return False
     sources = {each.source for each in workspace.sources()}
-    assert str(place) in sources
+    assert (str(place) in sources) == any(each.files for each in moved.roots)
     assert str(Path.cwd()) not in sources
     back = workspace.relocate(place, Path.cwd(), force=True)
     return moved.is_done and back.is_done
