@@ -29,6 +29,7 @@ from tests.objects import (
     things_of,
     write_table,
 )
+from tests.problems import unusable
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_bad_box__is_left_out_alone(workspace: Workspace, folder: Path, kind: st
     dataset = workspace.create_dataset("bad", folder, "gist")
     assert things_of(dataset) == things
     assert dataset.skipped["parts of annotations that cannot be used as they are"] == 1
-    (said,) = dataset.box_problems
+    (said,) = unusable(dataset)
     assert reason in said
 
 
@@ -173,7 +174,7 @@ def test_box_over_the_edge__is_cut_off(workspace: Workspace, folder: Path) -> No
     write_table(folder / "object_annotations.csv", [("a.png", (300.0, 150.0, 100.0, 100.0), "cat")])
     dataset = workspace.create_dataset("edge", folder, "gist")
     assert things_of(dataset) == [("a.png", (300.0, 150.0, 20.0, 50.0), "cat")]
-    assert "cut off" in dataset.box_problems[0]
+    assert "cut off" in unusable(dataset)[0]
 
 
 @pytest.mark.slow
@@ -193,9 +194,9 @@ def test_bad_box__in_a_broken_image(workspace: Workspace, folder: Path) -> None:
     write_table(folder / "object_annotations.csv", [(*each, "cat") for each in boxes])
     dataset = workspace.create_dataset("broken", folder, "gist")
     assert things_of(dataset) == [(*boxes[0], "cat")]
-    assert len(dataset.box_problems) == 2
+    assert len(unusable(dataset)) == 2
     dataset.add_objects(write_table(folder.parent / "good.csv", [(*boxes[0], "dog")]))
-    assert dataset.box_problems == []
+    assert unusable(dataset) == []
     assert "size of the image" in dataset.export(folder.parent / "x.zip", format="yolo").message
 
 
@@ -213,7 +214,7 @@ def test_boxes__that_cannot_be_read(workspace: Workspace, folder: Path, tmp_path
             workspace.create_dataset("bad", folder, "gist", boxes=given)
     (folder / "object_annotations.csv").write_text("filename,label\na.png,cat\n")
     assert workspace.datasets() == []
-    (problem,) = workspace.create_dataset("found", folder, "gist").box_problems
+    (problem,) = unusable(workspace.create_dataset("found", folder, "gist"))
     assert re.search(r"object_annotations\.csv.*lacks the columns", problem)
 
 

@@ -37,6 +37,7 @@ from tests.growth import columns_of, ids_of
 from tests.image_files import encode, photo, write
 from tests.inside import layout_of
 from tests.prepared import prepared
+from tests.problems import unusable
 from tests.processes import run
 from tests.tuning import Tuning
 
@@ -476,8 +477,8 @@ class TestArchives:
         """A broken file of annotations is named among the problems; the images are added without it."""
         pets.add_media(archive=zipped(tmp_path / "x.zip", ("a.png", png(1)), ("annotations.json", b"[")))
         assert added(pets)["path"] == ["a.png"]
-        assert pets.box_problems
-        assert all("annotations.json" in each and "uploads" not in each for each in pets.box_problems)
+        assert unusable(pets)
+        assert all("annotations.json" in each and "uploads" not in each for each in unusable(pets))
 
     def test_archive__broken_in_its_last_member(self, pets: Dataset, tmp_path: Path) -> None:
         """An archive that turns out broken at its end leaves nothing of its beginning."""

@@ -34,6 +34,7 @@ from framedex.records import DatasetStatus, TaskStatus, TaskType, UploadState
 from framedex.tasks import start_task
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded
 from tests.growth import columns_of, status_of
+from tests.problems import unusable
 from tests.uploading import blobs_of, drafted, home_of, image, lists_of, pairs, paths_of, state_of
 from tests.videos import numbered, write_video
 
@@ -204,7 +205,7 @@ def test_upload__broken_annotations_are_a_problem(workspace: Workspace) -> None:
     transaction.add([("annotations.json", b"{no JSON")])
     transaction.process(encoder="gist")
     assert paths_of(dataset) == ["1.png"]
-    assert any(each.startswith("annotations.json") for each in dataset.box_problems)
+    assert any(each.startswith("annotations.json") for each in unusable(dataset))
 
 
 def test_upload__of_equal_names(workspace: Workspace) -> None:

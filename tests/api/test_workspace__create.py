@@ -15,6 +15,7 @@ from framedex import Conflict, Encoder, Forbidden, InvalidInput, NotFound, TaskF
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import NAMES, SETTINGS, Averages, Faulty, Gallery, embedded
 from tests.image_files import photo, write
+from tests.problems import unusable
 
 
 def files_of(workspace: Workspace, name: str) -> list[str]:
@@ -176,7 +177,7 @@ def test_create_dataset__unusable_annotations(workspace: Workspace, folder: Path
     """Annotations that cannot be understood are problems of the dataset, which name the file."""
     (folder / "annotations.json").write_text("{")
     dataset = workspace.create_dataset("coco", folder)
-    (problem,) = dataset.box_problems
+    (problem,) = unusable(dataset)
     assert problem.startswith("annotations.json: 'annotations.json': is no JSON object that can be read")
     assert dataset.skipped["parts of annotations that cannot be used as they are"] == 1
 

@@ -25,6 +25,7 @@ from tests.environment import Environment
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write
 from tests.inside import context_of
+from tests.problems import unusable
 from tests.videos import numbered, write_video
 
 
@@ -270,7 +271,7 @@ def test_roots__folders_of_annotations(workspace: Workspace, tmp_path: Path, roo
     (root / f"{name}.xml").symlink_to(tmp_path / "voc" / f"{name}.xml")
     dataset = workspace.create_dataset("file", root)
     assert dataset.objects.count() == 0
-    assert OUTSIDE in "".join(dataset.box_problems)
+    assert OUTSIDE in "".join(unusable(dataset))
     (root / f"{name}.xml").unlink()
     (root / f"{name}.xml").write_text(voc)
     assert workspace.create_dataset("own", root).objects.count() == 1

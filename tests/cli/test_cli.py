@@ -404,7 +404,7 @@ def test_add__and_reindex(run: Run, growing: Path) -> None:
     """Additions say how many were new and what was left out; a reindex settles them, with other thresholds if given."""
     added = _json(run, "add", "growing", str(growing))
     assert (added["added"], added["n_images"], added["status_new"]) == (1, 2, "PARTIAL INDEX")
-    assert added["skipped"] == {"media that are there already": 1}
+    assert added["problems"] == [{"reason": "media that are there already", "count": 1, "examples": []}]
     status, out, _ = run("add", "growing", str(growing))
     assert status == 0
     assert "growing: 0 images added" in out

@@ -11,6 +11,7 @@ import pytest
 from framedex import Dataset, InvalidInput, Workspace
 from tests.gallery import Averages
 from tests.image_files import photo, write
+from tests.problems import unusable
 
 POLYGON = [[10.0, 10.5, 50, 10.5, 50, 40.25]]
 TWO = [[10, 10, 20, 10, 20, 20], [30, 10, 70, 10, 70, 40, 30, 40]]
@@ -51,7 +52,7 @@ def exported(dataset: Dataset, path: Path, format_: str, **options: Any) -> dict
 def test_coco__shapes_come_back(workspace: Workspace, tmp_path: Path) -> None:
     """Polygons, masks, areas and key points are those of the file, also after a second round."""
     dataset = make(workspace, tmp_path / "one", ANNOTATIONS)
-    assert dataset.box_problems == []
+    assert unusable(dataset) == []
     expected = [{"image_id": 9, "category_id": 3, **each} for each in ANNOTATIONS]
     expected[4]["num_keypoints"] = 2
     content = json.loads(exported(dataset, tmp_path, "coco")["annotations.json"])
@@ -142,7 +143,7 @@ def test_yolo__key_points_come_back(workspace: Workspace, tmp_path: Path) -> Non
     assert {len(line.split()) for line in lines} == {5 + 3 * 3}
     assert "kpt_shape: [3, 3]\n" in (tmp_path / "two" / "data.yaml").read_text()
     again = workspace.create_dataset("two", tmp_path / "two", Averages())
-    assert again.box_problems == []
+    assert unusable(again) == []
     found = json.loads(exported(again, tmp_path, "coco")["annotations.json"])
     assert [each.get("keypoints") for each in found["annotations"]] == [POINTS, [1, 2, 2, *[0] * 6], None]
     assert [each["bbox"] for each in found["annotations"]] == [each["bbox"] for each in boxes]
@@ -186,7 +187,7 @@ def test_coco__shapes_that_cannot_be_used(
     """The box stays without the shape; the problem names the annotation, the value and what would be right."""
     dataset = make(workspace, tmp_path / "one", [{"id": 77, "bbox": [1, 2, 30, 40], **changes}])
     assert dataset.objects.count() == 1
-    (problem,) = dataset.box_problems
+    (problem,) = unusable(dataset)
     assert "annotations[0] (id 77)" in str(problem) or "annotations[0]" in str(problem)
     assert reason in str(problem)
     (found,) = json.loads(exported(dataset, tmp_path, "coco")["annotations.json"])["annotations"]

@@ -9,6 +9,7 @@ from PIL import Image
 
 from framedex import Workspace
 from tests.image_files import encode, photo
+from tests.problems import unusable
 from tests.service.client import OWN, Client
 
 
@@ -51,7 +52,7 @@ def test_table__that_is_unusable(local: Client, workspace: Workspace) -> None:
     dataset = workspace.dataset("new")
     assert dataset.count() == 1
     assert dataset.skipped == {"parts of annotations that cannot be used as they are": 2}
-    problems = " ".join(dataset.box_problems)
+    problems = " ".join(unusable(dataset))
     assert "image_annotations.csv" in problems
     assert "annotations.json" in problems
     assert str(workspace.path) not in problems

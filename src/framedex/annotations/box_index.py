@@ -2,7 +2,7 @@
 
 import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -123,6 +123,12 @@ class BoxIndex:
     def unmatched(self) -> int:
         """The number of image names with boxes that no lookup matched."""
         return len(self._names) - sum(self._matched)
+
+    def unmatched_names(self) -> Iterator[str]:
+        """Yield the image names with boxes that no lookup matched; those of YOLO files without a suffix."""
+        for name, number in self._names.items():
+            if number >= len(self._matched) or not self._matched[number]:
+                yield name.rstrip("\0")
 
     def _box(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
         box = self._as_read(number, path, size)

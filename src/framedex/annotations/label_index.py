@@ -1,8 +1,9 @@
 """Labels and captions of images by image name."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from framedex.annotations.labels import parse_labels, storable
@@ -120,6 +121,12 @@ class Annotations:
     def unmatched(self) -> int:
         """The number of annotated files that no lookup matched."""
         return len(self.labels.keys() | self.captions.keys()) + len(self.of_stems) - len(self.matched)
+
+    def unmatched_names(self) -> Iterator[str]:
+        """Yield the names of annotated files that no lookup matched, as far as annotations give them."""
+        names = chain(self.labels, (name for name in self.captions if name not in self.labels))
+        yield from (name for name in names if name not in self.matched)
+        yield from (stem for stem in self.of_stems if _stem_key(stem) not in self.matched)
 
     def add(self, row: ImageLabels) -> None:
         """Add the labels and the caption of one row; both may be missing."""

@@ -1,11 +1,15 @@
 """Problems of single parts of annotation files. They are counted, and reading continues."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from framedex.core.skipped import EXAMPLES
+
 T = TypeVar("T")
+UNUSABLE = "parts of annotations that cannot be used as they are"
 _MAX_VALUE_LENGTH = 80  # maximum number of characters of an invalid value in a message
 
 
@@ -17,11 +21,13 @@ class Problem:
         location: the file, and the line, annotation or object in it.
         value: the invalid value as text; a long value is cut.
         reason: the error, and what would be valid.
+        kind: what it is counted as, a plural noun.
     """
 
     location: str
     value: str
     reason: str
+    kind: str = UNUSABLE
 
     def __str__(self) -> str:
         """Return the problem as a sentence."""
@@ -34,29 +40,34 @@ class Problem:
 
 
 class Problems:
-    """The number of problems, and a sample.
+    """The number of problems by kind, and the first ones of each.
 
     Attributes:
-        count: the number of problems.
-        sample: the first hundred problems.
+        counts: the numbers by kind.
+        sample: the first problems of each kind.
         unread: the first hundred files that could not be read to their end.
         folder: the folder that is read now, which reasons leave out.
     """
 
-    SAMPLE_SIZE = 100
+    _MOST_UNREAD = 100
 
     def __init__(self, folder: str = "") -> None:
-        self.count = 0
+        self.counts = Counter[str]()
         self.sample: list[Problem] = []
         self.unread: set[str] = set()
         self.folder = folder
 
+    @property
+    def count(self) -> int:
+        """The number of problems."""
+        return self.counts.total()
+
     def add(self, problem: Problem) -> None:
-        """Count a problem, and add it to the sample if it is among the first hundred."""
-        self.count += 1
-        if len(self.sample) < self.SAMPLE_SIZE:
+        """Count a problem, and keep it if it is among the first of its kind."""
+        self.counts[problem.kind] += 1
+        if self.counts[problem.kind] <= EXAMPLES:
             self.sample.append(problem.within(self.folder) if self.folder else problem)
-        if len(self.unread) < self.SAMPLE_SIZE and problem.value == _shown(problem.location):
+        if len(self.unread) < self._MOST_UNREAD and problem.value == _shown(problem.location):
             self.unread.add(problem.location)
 
 
@@ -69,12 +80,12 @@ def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterato
             yield row
 
 
-def problem(location: str, value: Any, reason: str) -> Problem:
+def problem(location: str, value: Any, reason: str, kind: str = UNUSABLE) -> Problem:
     """Return a problem with the ``repr`` of a value, cut to a maximum length.
 
     Of a file that cannot be read to its end, the location and the value are the file.
     """
-    return Problem(location, _shown(value), reason)
+    return Problem(location, _shown(value), reason, kind)
 
 
 def _shown(value: Any) -> str:

@@ -40,7 +40,7 @@ ClassFoldersOption = Annotated[
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Begin also where the search of neighbours will take hours.")
 ]
-_SHOWN_PROBLEMS = 5
+_SHOWN_EXAMPLES = 5
 
 
 def create(
@@ -94,8 +94,7 @@ def _objects(dataset: "framedex.Dataset") -> str:
 def _left_out(dataset: "framedex.Dataset") -> dict[str, Any]:
     return {
         "n_objects": dataset.objects.count(),
-        "skipped": dataset.skipped,
-        "box_problems": dataset.box_problems,
+        "problems": list(dataset.problems),
         "layout": dataset.layout,
     }
 
@@ -123,19 +122,18 @@ def _say_faults(dataset: "framedex.Dataset", counts: Counter[str]) -> None:
 
 def _say_left_out(dataset: "framedex.Dataset") -> None:
     from framedex.jobs.ingest.gone_files import GONE_FILES
-    from framedex.jobs.ingest.reading import UNUSABLE_BOXES
 
     for line in dataset.layout:
         say(line)
-    for reason, count in dataset.skipped.items():
-        if reason == GONE_FILES:
+    for problem in dataset.problems:
+        if problem.reason == GONE_FILES:
             command = f"framedex sync {shlex.quote(dataset.name)}"
-            say(f"{counted(count, 'files of it', 'are')} gone; `{command}` shows them, and marks or removes them")
+            gone = counted(problem.count, "files of it", "are")
+            say(f"{gone} gone; `{command}` shows them, and marks or removes them")
         else:
-            say(f"skipped: {count:,} {reason}")
-    problems = dataset.box_problems if UNUSABLE_BOXES in dataset.skipped else []
-    for problem in problems[:_SHOWN_PROBLEMS]:
-        say(f"  {problem}")
+            say(f"skipped: {problem.count:,} {problem.reason}")
+        for example in problem.examples[:_SHOWN_EXAMPLES]:
+            say(f"  {example}")
 
 
 def _kind(info: "DatasetRecord") -> str:
@@ -179,7 +177,7 @@ def add(
         count = dataset.count()
         added = count - before
         if as_json:
-            print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
+            print_json({**info.model_dump(mode="json"), "added": added, **_left_out(dataset)})
             return
         say(f"{info.display_name}: {counted(added, _kind(info))} added in {seconds:.1f} s, {count:,} in all")
         _say_faults(dataset, _faults(dataset) - faults)
@@ -300,7 +298,7 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
                     "embedding_config": config.model_dump(mode="json"),
                     "n_objects": dataset.objects.count(),
                     "issues": [summary.model_dump(mode="json") for summary in summaries],
-                    "skipped": dataset.skipped,
+                    "problems": [problem.model_dump(mode="json") for problem in dataset.problems],
                     "n_missing": n_missing,
                 }
             )

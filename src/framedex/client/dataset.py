@@ -32,6 +32,7 @@ from framedex.records import (
     DatasetRecord,
     EnrichmentContext,
     EnrichmentModel,
+    Problem,
     Snapshot,
     SourceState,
     StateCounts,
@@ -298,6 +299,12 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         """
         body = self._connection.json(calls.TRENDS, dataset_id=self.id)
         return RecordList(StateCounts.model_validate(each) for each in body)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What the last addition left out, or could not use as it is; see :attr:`framedex.Dataset.problems`."""
+        body = self._connection.json(calls.PROBLEMS, dataset_id=self.id)
+        return RecordList(Problem.model_validate(each) for each in body)
 
     def sources(self) -> list[SourceState]:
         """Return the source folders of the dataset, and whether they can be found; see ``Dataset.sources``.

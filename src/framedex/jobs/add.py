@@ -35,9 +35,10 @@ from framedex.jobs.ingest.reading import (
     read_content_boxes,
     reading_share,
     resume_checkpoint,
-    skipped_counts,
+    skipped_inputs,
     source_roots,
-    with_box_problems,
+    with_problems,
+    with_skipped,
     with_source_folder,
     written_facts,
 )
@@ -141,7 +142,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         [_outcome(indexed), *_news(content, ingested, n_replaced), *known.words(), *summary.layout]
     )
     others = job.kept | _settled_videos(job.table, ingested) | dict(facts.others)
-    summary = with_box_problems(summary, boxes, unmatched=False, content=content)
+    summary = with_problems(summary, boxes, unmatched=False, content=content)
     if objects is not None:
         others, summary = objects.apply(others, summary)
     commit = finish(
@@ -200,7 +201,7 @@ def _summary(
     job: JobContext, content: Content, ingested: Ingested, placement: SourcePlacement, roots: Sequence[str]
 ) -> Summary:
     """Return the summary of the generation after an addition."""
-    summary = job.head.summary.with_(skipped=skipped_counts(content, ingested))
+    summary = with_skipped(job.head.summary.with_(skipped={}, examples={}), skipped_inputs(content, ingested))
     if isinstance(content, FilesInput) and content.source.role and (ingested.rows or roots == list(job.roots)):
         summary = summary.with_role(placement.root, content.source.role)
     if ingested.rows:

@@ -8,7 +8,7 @@ from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_ids import write_image_ids
-from framedex.jobs.ingest.reading import with_box_problems
+from framedex.jobs.ingest.reading import with_problems
 from framedex.jobs.objects.annotated import annotation_writer
 from framedex.jobs.objects.objects import change_objects, object_ids
 from framedex.storage import tables
@@ -42,7 +42,7 @@ def add_objects(job: JobContext, sources: Sequence[BoxSource], encoder: Encoder,
         existing=object_ids(job),
     )
     objects = change_objects(job, write=write, progress=progress.stages(0.0, 1.0))
-    summary = with_box_problems(job.head.summary.with_(skipped={}), boxes, unmatched=True)
+    summary = with_problems(job.head.summary.with_(skipped={}, examples={}), boxes, unmatched=True)
     versions = {**job.head.tables, MEDIA: _with_image_ids(job, boxes)}
     if objects is not None:
         versions, summary = objects.apply(versions, summary)

@@ -27,9 +27,10 @@ from framedex.jobs.ingest.reading import (
     read_content_boxes,
     reading_share,
     resume_checkpoint,
-    skipped_counts,
+    skipped_inputs,
     source_roots,
-    with_box_problems,
+    with_problems,
+    with_skipped,
     with_source_folder,
     written_facts,
 )
@@ -127,8 +128,9 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
             resources=IndexResources.of(job),
             progress=progress.stages(indexing, 1.0),
         )
-    summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))
-    summary = facts.applied_to(with_box_problems(summary, boxes, unmatched=True, content=content))
+    summary = Summary(batches=1, added_at=with_time({}, 0))
+    summary = with_skipped(summary, skipped_inputs(content, ingested))
+    summary = facts.applied_to(with_problems(summary, boxes, unmatched=True, content=content))
     summary = with_source_folder(
         summary.with_(folders=[], layout=[*layout_lines(content, boxes), *facts.notes]), content
     )

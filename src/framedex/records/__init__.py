@@ -57,7 +57,15 @@ from framedex.records.people import (
     UserSession,
 )
 from framedex.records.snapshots import Snapshot, SnapshotReason, StateCounts
-from framedex.records.sources import LostSource, MissingFile, RelocatedRoot, Relocation, SourceState, SyncResult
+from framedex.records.sources import (
+    LostSource,
+    MissingFile,
+    Problem,
+    RelocatedRoot,
+    Relocation,
+    SourceState,
+    SyncResult,
+)
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
 from framedex.records.views import (
@@ -124,6 +132,7 @@ __all__ = [
     "Organization",
     "OwnSession",
     "Preview",
+    "Problem",
     "Profile",
     "Record",
     "RecoveryResult",

@@ -17,6 +17,18 @@ class SourceState(Record):
     fault: str | None
 
 
+class Problem(Record):
+    """What the last addition to a dataset left out for one reason: files, annotations, rows.
+
+    ``reason`` is a plural noun such as "other files", ``count`` their number. ``examples`` has the first twenty, each a
+    path or a sentence with the place, the value and what would be right; for some reasons there are none.
+    """
+
+    reason: str
+    count: int
+    examples: list[str]
+
+
 class LostSource(Record):
     """A source folder of a dataset, or a folder in it, of which no file can be found.
 

@@ -98,7 +98,7 @@ class Summary(IndexSummary):
         n_of_videos: the number of media that are frames of videos.
         objects: the summary of the objects; None if the dataset never had objects.
         skipped: the number of files and annotations that the last addition left out, by reason.
-        box_problems: the first hundred problems of the annotations that the last addition read, a sentence each.
+        examples: the first examples of what the last addition left out, by reason.
         layout: what was recognised of the source of the last addition, and what was not, a line each.
         batches: the number of additions, the creation included.
         added_at: the time of an addition, ISO 8601 in UTC, by the number of its batch in decimal digits. Batches of
@@ -122,7 +122,7 @@ class Summary(IndexSummary):
     n_of_videos: int = 0
     objects: ObjectSummary | None = None
     skipped: dict[str, int] = {}
-    box_problems: list[str] = []
+    examples: dict[str, list[str]] = {}
     layout: list[str] = []
     batches: int = 1
     added_at: dict[str, str] = {}

@@ -12,6 +12,7 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.annotations.sources import read_annotations
 from tests.gallery import Averages
 from tests.image_files import photo, write
+from tests.problems import unusable
 
 Facts = dict[str, tuple[list[str], list[str], str | None]]
 
@@ -94,7 +95,7 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
     assert ignored == "not recognised: annotations/panoptic_val2017.json"
     assert "annotations/panoptic_val2017.json" in dataset.last_task.status_message  # type: ignore[union-attr]
     assert dataset.skipped["parts of annotations that cannot be used as they are"] == 5
-    assert any("captions_val2017.json" in each for each in dataset.box_problems)
+    assert any("captions_val2017.json" in each for each in unusable(dataset))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_layout__file_that_cannot_be_read(workspace: Workspace, tmp_path: Path, 
     put(folder / name, content)
     dataset = made(workspace, folder)
     assert dataset.layout == [f"not read, or only in part: {name}"]
-    (problem,) = dataset.box_problems
+    (problem,) = unusable(dataset)
     assert problem.startswith(f"{name}: '{name}': ")
     assert "broken/" not in problem
 
@@ -197,7 +198,7 @@ def test_voc__devkit(workspace: Workspace, tmp_path: Path) -> None:
         f"{prefix}b.jpg": ["val"],
     }
     assert boxes(dataset) == [(f"{prefix}a.jpg", "cat", [0, 0, 10, 10], "voc")]
-    assert dataset.box_problems == [
+    assert unusable(dataset) == [
         "VOCdevkit/VOC2012/Annotations/broken.xml: 'broken.xml': is no XML: unclosed token: line 1, column 0"
     ]
     assert not read_annotations(str(home)).ignored
@@ -224,7 +225,7 @@ def test_huggingface__metadata(workspace: Workspace, tmp_path: Path, kind: str) 
     assert dataset.to_arrow(["weight"])["weight"].to_pylist() == [1.5, 1.5]
     if kind != "csv":
         assert [each[1:3] for each in boxes(dataset)] == [("ear", [1, 2, 30, 40])] * 2
-    assert bool(dataset.box_problems) == (kind == "jsonl")
+    assert bool(unusable(dataset)) == (kind == "jsonl")
 
 
 def test_fiftyone__dataset(workspace: Workspace, tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ def test_fiftyone__dataset(workspace: Workspace, tmp_path: Path) -> None:
         ("data/1.jpg", "road", [0, 0, 80, 60], "fiftyone"),
     ]
     assert dataset.to_arrow(["uniqueness_of"])["uniqueness_of"].to_pylist() == [0.5, None]
-    assert len(dataset.box_problems) == 3
+    assert len(unusable(dataset)) == 3
 
 
 def test_cvat__for_images(workspace: Workspace, tmp_path: Path) -> None:
@@ -271,7 +272,7 @@ def test_cvat__for_images(workspace: Workspace, tmp_path: Path) -> None:
         ("images/ü 1.jpg", "cat", [10.5, 20, 20, 30], "cvat"),
         ("images/ü 1.jpg", "dog", [1, 2, 30, 40], "cvat"),
     ]
-    assert len(dataset.box_problems) == 2
+    assert len(unusable(dataset)) == 2
     assert dataset.layout == ["read: annotations.xml"]
 
 
@@ -305,7 +306,7 @@ def test_label_studio__export(workspace: Workspace, tmp_path: Path) -> None:
         ("1.jpg", "cat", [40, 60, 40, 30], "label-studio"),
         ("1.jpg", "dog", [0, 0, 80, 60], "label-studio"),
     ]
-    assert len(dataset.box_problems) == 3
+    assert len(unusable(dataset)) == 3
 
 
 HOSTILE = [

@@ -49,6 +49,7 @@ from framedex.records import (
     DuplicateDecision,
     DuplicateGroup,
     EmbeddingConfig,
+    Problem,
     Snapshot,
     TaskRecord,
     TaskType,
@@ -152,7 +153,7 @@ class Dataset(
 
     @property
     def skipped(self) -> dict[str, int]:
-        """The number of skipped files by reason.
+        """The counts of :attr:`problems` by reason.
 
         Examples:
             >>> ds.skipped
@@ -161,16 +162,21 @@ class Dataset(
         return dict(open_media(self._context, self.id).generation.summary.skipped)
 
     @property
-    def box_problems(self) -> list[str]:
-        """The first hundred problems of the annotation files, each with its location and a correction.
+    def problems(self) -> list[Problem]:
+        """What the last addition left out, or could not use as it is: counts by reason, with the first examples.
 
         Examples:
             >>> task = ds.add_objects("bad_boxes.csv")
-            >>> ds.box_problems
-            ["a box of 'bird-1.jpg': x 30, y 20, width -5, height 60: the corners are swapped: width and height must
-              be above 0"]
+            >>> for each in ds.problems:
+            ...     print(each.count, each.reason, each.examples)
+            1 parts of annotations that cannot be used as they are ["a box of 'bird-1.jpg': x 30, y 20, width -5,
+              height 60: the corners are swapped: width and height must be above 0"]
         """
-        return list(open_media(self._context, self.id).generation.summary.box_problems)
+        summary = open_media(self._context, self.id).generation.summary
+        return RecordList(
+            Problem(reason=reason, count=count, examples=summary.examples.get(reason, []))
+            for reason, count in summary.skipped.items()
+        )
 
     @property
     def layout(self) -> list[str]:
@@ -430,7 +436,7 @@ class Dataset(
         """Add objects (labelled bounding boxes) from annotation files.
 
         The crop of each bounding box is measured, encoded and indexed like an image. Boxes that the dataset already has
-        are skipped. Afterwards :attr:`skipped` has the number of unusable boxes, and :attr:`box_problems` the reasons.
+        are skipped. Afterwards :attr:`problems` has the unusable boxes.
 
         Args:
             boxes: a COCO file (``.json``), a table (``.csv``, ``.parquet`` with ``filename, col_x, row_y, width,

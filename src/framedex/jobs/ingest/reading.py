@@ -10,6 +10,7 @@ from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.problems import Problems
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
+from framedex.core.skipped import Skipped
 from framedex.encoders.copy_descriptor import DIMENSION, is_copy_descriptor
 from framedex.errors import NotFound, WorkspaceError
 from framedex.jobs.ingest.content import Content, FilesInput
@@ -29,8 +30,6 @@ from framedex.storage.media_rows import copy_schema, text_of_path
 from framedex.storage.table_versions import Table
 from framedex.storage.videos import videos_path
 from framedex.tasks import Commit, TaskProgress
-
-UNUSABLE_BOXES = "parts of annotations that cannot be used as they are"
 
 
 def read_content_boxes(content: Content, progress: TaskProgress) -> BoxIndex | None:
@@ -191,27 +190,32 @@ def new_copy_columns(content: Content) -> pa.Schema | None:
     return copy_schema(DIMENSION, is_embedding=is_copy_descriptor(content.encoder.name))
 
 
-def with_box_problems(
+def with_problems(
     summary: Summary, boxes: BoxIndex | None, *, unmatched: bool, content: Content | None = None
 ) -> Summary:
-    """Return a generation's summary with the problems in annotations, and the count of boxes without an image.
+    """Return a generation's summary with the problems of annotations, and the count of boxes without an image.
 
     Args:
-        summary: of the generation; ``skipped`` gets further reasons.
+        summary: of the generation; it gets further reasons.
         boxes: the boxes that were read; None for none.
         unmatched: whether to count images that are named by annotations but missing.
         content: the content, for problems of its labels; None for none.
     """
     of_labels = content.annotations.problems if isinstance(content, FilesInput) else Problems()
     of_boxes = _problems_of(boxes)
-    sample = list(dict.fromkeys([*of_labels.sample, *of_boxes.sample]))  # a file may have both labels and boxes
-    twice = len(of_labels.sample) + len(of_boxes.sample) - len(sample)
-    counts = {UNUSABLE_BOXES: of_labels.count + of_boxes.count - twice}
+    skipped = Skipped()
+    skipped.update(of_labels.counts + of_boxes.counts)
+    skipped.subtract(each.kind for each in of_boxes.sample if each in of_labels.sample)  # a file may have both
+    for each in dict.fromkeys([*of_labels.sample, *of_boxes.sample]):
+        skipped.show(each.kind, str(each))
     if boxes is not None and unmatched:
-        counts["images with boxes that are not there"] = boxes.unmatched
-    counts_by_reason = {name: count for name, count in counts.items() if count}
-    shown = list(map(str, sample[: Problems.SAMPLE_SIZE]))
-    return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=shown)
+        skipped.count("images with boxes that are not there", boxes.unmatched, boxes.unmatched_names())
+    return with_skipped(summary, skipped)
+
+
+def with_skipped(summary: Summary, skipped: Skipped) -> Summary:
+    """Return a generation's summary with further inputs that were left out."""
+    return summary.with_(skipped={**summary.skipped, **+skipped}, examples={**summary.examples, **skipped.examples})
 
 
 def layout_lines(content: Content, boxes: BoxIndex | None) -> list[str]:
@@ -247,13 +251,12 @@ def written_facts(
     )
 
 
-def skipped_counts(content: Content, ingested: Ingested) -> dict[str, int]:
-    """Return the number of skipped inputs, by reason."""
-    counts_by_reason = dict(content.source.skipped) if isinstance(content, FilesInput) else {}
-    if ingested.unmatched:
-        counts_by_reason["annotations without an image"] = ingested.unmatched
-    if ingested.present:
-        counts_by_reason["media that are there already"] = ingested.present
-    if ingested.ambiguous:
-        counts_by_reason["files without their annotation, because several have their name"] = ingested.ambiguous
-    return counts_by_reason
+def skipped_inputs(content: Content, ingested: Ingested) -> Skipped:
+    """Return what was left out of the files of a content, and what its annotations name in vain."""
+    skipped = Skipped()
+    if isinstance(content, FilesInput):
+        skipped = Skipped(content.source.skipped, getattr(content.source.skipped, "examples", {}))
+        skipped.count("annotations without an image", ingested.unmatched, content.annotations.unmatched_names())
+    skipped.count("media that are there already", ingested.present)
+    skipped.count("files without their annotation, because several have their name", ingested.ambiguous)
+    return skipped

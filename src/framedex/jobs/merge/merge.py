@@ -252,7 +252,7 @@ class _Merged:
             added_at={**own.added_at, **added},
             next_numbers={**own.next_numbers, **self._next_numbers()},
             skipped=self._skipped(),
-            box_problems=[],
+            examples={},
         )
         for folder in theirs.folders or ():
             placed = self.moving.placed

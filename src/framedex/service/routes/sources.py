@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from framedex.access import Action, allowed
 from framedex.hub.admin_settings import SERVICE
-from framedex.records import Relocation, SourceState, SyncResult
+from framedex.records import Problem, Relocation, SourceState, SyncResult
 from framedex.service.actions import needs, routes
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
 
@@ -60,6 +60,13 @@ def dataset_sources(
     if allowed(actor, Action.ADMIN_SETTINGS, SERVICE):
         return sources
     return [each.model_copy(update={"source": _name(each.source)}) for each in sources]
+
+
+@router.get("/dataset/{dataset_id}/problems")
+@needs(Action.DATASET_VIEW)
+def dataset_problems(dataset_id: str, dataset: OpenedDataset) -> list[Problem]:
+    """Return what the last addition left out, or could not use as it is: counts by reason, with the first examples."""
+    return list(dataset.problems)
 
 
 @router.post("/dataset/{dataset_id}/sync")

@@ -1,0 +1,38 @@
+"""What is left out of what is read: counted by reason, with examples."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+EXAMPLES = 20
+"""The number of examples that are kept for each reason: the first ones."""
+
+
+class Skipped(Counter[str]):
+    """The number of inputs that were left out, by reason.
+
+    Attributes:
+        examples: the first examples by reason, each a sentence or a path. Some reasons have none.
+    """
+
+    def __init__(self, counts: Mapping[str, int] | None = None, examples: Mapping[str, Sequence[str]] | None = None):
+        super().__init__(counts)
+        self.examples = {reason: list(each) for reason, each in (examples or {}).items()}
+
+    def note(self, reason: str, example: str) -> None:
+        """Count an input, and keep it if it is among the first of its reason."""
+        self[reason] += 1
+        self.show(reason, example)
+
+    def count(self, reason: str, count: int, examples: Iterable[str] = ()) -> None:
+        """Count some inputs, if any; of the examples the first are kept."""
+        if count:
+            self[reason] += count
+            for each in islice(examples, EXAMPLES):
+                self.show(reason, each)
+
+    def show(self, reason: str, example: str) -> None:
+        """Keep an example of a reason, if it is among the first."""
+        shown = self.examples.setdefault(reason, [])
+        if len(shown) < EXAMPLES:
+            shown.append(example)
