@@ -16,7 +16,7 @@ from framedex.annotations.folders import is_folder, subfolders
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
-from framedex.annotations.problems import Problem, Problems, problem
+from framedex.annotations.problems import AnnotationProblem, Problems, problem
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import scan
 from framedex.errors import InvalidInput
@@ -69,7 +69,7 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the labels, captions and the part of each image. A malformed file is a problem, and so is a malformed item.
 
     The categories of boxes are labels of their image, too.
@@ -81,7 +81,7 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
             yield problem(each.path, each.path, str(error))
 
 
-def _labels(path: Path, file: _File) -> Iterator[ImageLabels | Problem]:
+def _labels(path: Path, file: _File) -> Iterator[ImageLabels | AnnotationProblem]:
     names = coco_reader.ImageNames()
     for array, position, item in coco_reader.images_and_categories(path):
         names.add_usable(f"{file.path}: {array}[{position}]", array, item, Problems())
@@ -95,7 +95,9 @@ def _labels(path: Path, file: _File) -> Iterator[ImageLabels | Problem]:
                 yield row
 
 
-def _label(location: str, item: Any, names: "coco_reader.ImageNames", file: _File) -> ImageLabels | Problem | None:
+def _label(
+    location: str, item: Any, names: "coco_reader.ImageNames", file: _File
+) -> ImageLabels | AnnotationProblem | None:
     if not isinstance(item, dict):
         return None if file.kind != "captions" else problem(location, item, "an annotation must be an object")
     name = names.image_of(item)

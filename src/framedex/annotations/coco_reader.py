@@ -16,7 +16,7 @@ from framedex.annotations.coco import CAPTIONS_FILE, DETAILS, IMAGE_LABEL, NUMBE
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.shapes import ObjectShape, keypoints_text, segmentation_text
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
@@ -236,9 +236,9 @@ def _without_box(item: Any) -> bool:
     return isinstance(item, dict) and (item.get("bbox") in (None, []) or item.get(IMAGE_LABEL) is True)
 
 
-def _with_shape(row: Box | Problem, location: str, item: Any) -> Iterator[Box | Problem]:
+def _with_shape(row: Box | AnnotationProblem, location: str, item: Any) -> Iterator[Box | AnnotationProblem]:
     """Yield a box with its shape, and a problem for each invalid part of the shape."""
-    if isinstance(row, Problem) or not ("segmentation" in item or "keypoints" in item):
+    if isinstance(row, AnnotationProblem) or not ("segmentation" in item or "keypoints" in item):
         yield row
         return
     texts: list[str | None] = []
@@ -253,7 +253,7 @@ def _with_shape(row: Box | Problem, location: str, item: Any) -> Iterator[Box | 
     yield replace(row, shape=ObjectShape(texts[0], texts[1], area if has_area else None))
 
 
-def _box(location: str, item: Any, images: Mapping[str, str], categories: Mapping[str, str]) -> Box | Problem:
+def _box(location: str, item: Any, images: Mapping[str, str], categories: Mapping[str, str]) -> Box | AnnotationProblem:
     if not isinstance(item, dict):
         return problem(location, item, "an annotation must be an object")
     original = _id(item.get("id"))
@@ -273,7 +273,7 @@ def _box(location: str, item: Any, images: Mapping[str, str], categories: Mappin
     return Box(name, x, y, width, height, label, confidence, original, "coco", iscrowd=crowd, location=location)
 
 
-def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -> Problem:
+def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -> AnnotationProblem:
     several = "several have" if name == _AMBIGUOUS else "none has"
     return problem(location, item.get(key), f"{key!r} must be the id of one of {array!r}; {several} this one")
 

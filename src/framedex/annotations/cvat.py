@@ -15,7 +15,7 @@ from xml.parsers import expat
 from framedex.annotations.boxes import Box, finite_number, label_of
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape
 from framedex.core.regular_files import has_file, open_binary
 from framedex.errors import InvalidInput
@@ -107,7 +107,7 @@ def _images(folder: Path) -> Iterator[tuple[dict[str, str], list[_Shape]]]:
         raise InvalidInput(f"{os.fspath(path)!r}: {error}") from error
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the tags of each image as labels, and its subset as the part."""
     if not is_cvat(folder):
         return
@@ -140,7 +140,7 @@ def _path(folder: Path, name: str) -> str:
     return below if not has_file(folder / name) and has_file(folder / below) else name
 
 
-def _boxes(name: str, location: str, shapes: list[_Shape]) -> Iterator[Box | Problem]:
+def _boxes(name: str, location: str, shapes: list[_Shape]) -> Iterator[Box | AnnotationProblem]:
     for number, (kind, item) in enumerate(shapes):
         place = f"{location}: {kind} {number}"
         if kind in ("box", "polygon"):
@@ -149,7 +149,7 @@ def _boxes(name: str, location: str, shapes: list[_Shape]) -> Iterator[Box | Pro
             yield problem(place, item.get("label"), "only boxes, polygons and tags are read")
 
 
-def _box(name: str, location: str, item: dict[str, str]) -> Box | Problem:
+def _box(name: str, location: str, item: dict[str, str]) -> Box | AnnotationProblem:
     left, top, right, bottom = (finite_number(item.get(edge)) for edge in _EDGES)
     if left is None or top is None or right is None or bottom is None:
         return problem(location, item, f"needs {', '.join(_EDGES)}, finite numbers of pixels")
@@ -163,7 +163,7 @@ def _box(name: str, location: str, item: dict[str, str]) -> Box | Problem:
     return _made(name, location, item, (left, top, right, bottom), NO_SHAPE)
 
 
-def _polygon(name: str, location: str, item: dict[str, str]) -> Box | Problem:
+def _polygon(name: str, location: str, item: dict[str, str]) -> Box | AnnotationProblem:
     numbers = [finite_number(each) for pair in item.get("points", "").split(";") for each in pair.split(",")]
     found = [each for each in numbers if each is not None]
     if len(found) != len(numbers) or len(found) < 6 or len(found) % 2:
@@ -175,7 +175,7 @@ def _polygon(name: str, location: str, item: dict[str, str]) -> Box | Problem:
 
 def _made(
     name: str, location: str, item: dict[str, str], edges: tuple[float, float, float, float], shape: ObjectShape
-) -> Box | Problem:
+) -> Box | AnnotationProblem:
     if not (label := label_of(item.get("label"))):
         return problem(location, item.get("label"), "needs a 'label'")
     left, top, right, bottom = edges

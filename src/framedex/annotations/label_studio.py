@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.json_items import read_array
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape
 from framedex.core.regular_files import has_file, open_text, scan
 from framedex.core.suffixes import is_image
@@ -54,7 +54,7 @@ def _is_export(path: Path) -> bool:
     return head.startswith("[") and '"data"' in head and any(f'"{name}"' in head for name in _ANNOTATIONS)
 
 
-def _tasks(folder: Path, name: str) -> Iterator[tuple[str, str, list[dict[str, Any]]] | Problem]:
+def _tasks(folder: Path, name: str) -> Iterator[tuple[str, str, list[dict[str, Any]]] | AnnotationProblem]:
     """Yield (place, path of the image, results of its annotation) of each task."""
     for number, task in enumerate(read_array(folder / name)):
         location = f"{name}: task {number}"
@@ -101,12 +101,12 @@ def _results(task: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in results if isinstance(each, dict)] if isinstance(results, list) else []
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the choices of each task as labels, and its texts as captions."""
     for name in find_files(folder):
         try:
             for row in _tasks(folder, name):
-                yield row if isinstance(row, Problem) else _labels(row[1], row[2])
+                yield row if isinstance(row, AnnotationProblem) else _labels(row[1], row[2])
         except InvalidInput as error:
             yield problem(name, name, str(error))
 
@@ -129,13 +129,13 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
     for name in find_files(folder):
         try:
             for row in _tasks(folder, name):
-                if not isinstance(row, Problem):  # which is one of the labels
+                if not isinstance(row, AnnotationProblem):  # which is one of the labels
                     yield from without_problems(_boxes(*row), problems)
         except InvalidInput:
             continue
 
 
-def _boxes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[Box | Problem]:
+def _boxes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[Box | AnnotationProblem]:
     for number, each in enumerate(results):
         kind, place = each.get("type"), f"{location}: result {number}"
         if kind in ("rectanglelabels", "polygonlabels"):
@@ -144,7 +144,7 @@ def _boxes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[
             yield problem(place, kind, "only rectangles, polygons, choices and texts are read")
 
 
-def _box(location: str, path: str, result: dict[str, Any], kind: str) -> Box | Problem:
+def _box(location: str, path: str, result: dict[str, Any], kind: str) -> Box | AnnotationProblem:
     value = result.get("value")
     size = finite_number(result.get("original_width")), finite_number(result.get("original_height"))
     if not isinstance(value, dict) or size[0] is None or size[1] is None:

@@ -25,7 +25,7 @@ from framedex.annotations.boxes import Box, finite_number, is_confidence, label_
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.output import OBJECTS, AnnotatedImages, Files, column, file_names, omissions
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.core import forks
 from framedex.core.progress import ShareProgress
@@ -125,7 +125,7 @@ def _check_box_columns(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _box(location: str, row: Mapping[str, Any], source: str) -> Box | Problem:
+def _box(location: str, row: Mapping[str, Any], source: str) -> Box | AnnotationProblem:
     name, label = row["filename"], label_of(row["label"])
     if not isinstance(name, str) or not name:
         return problem(location, name, "'filename' must be the name of an image")

@@ -30,7 +30,7 @@ from framedex.annotations.folders import (
     subfolders,
 )
 from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
 from framedex.core.counts import counted
@@ -160,12 +160,12 @@ def _name(path: str, root: Element, images_in: Callable[[str], Mapping[str, str]
     return os.path.join(image_folder, name)  # noqa: PTH118 - names may be any bytes
 
 
-def _boxes(root: Element, name: str, path: str) -> Iterator[Box | Problem]:
+def _boxes(root: Element, name: str, path: str) -> Iterator[Box | AnnotationProblem]:
     for position, item in enumerate(root.iter("object"), 1):
         yield _box(item, name, f"{path}: object {position}")
 
 
-def _box(item: Element, name: str, location: str) -> Box | Problem:
+def _box(item: Element, name: str, location: str) -> Box | AnnotationProblem:
     label = label_of(item.findtext("name"))
     if not label:
         return problem(location, item.findtext("name"), "needs a <name>")

@@ -38,7 +38,7 @@ from framedex.annotations.output import (
     label_numbers,
     omissions,
 )
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.relative_boxes import RelativeBox, relative
 from framedex.annotations.source_lists import SourceClass
@@ -169,7 +169,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
 
 def _boxes(
     folder: Path, path: str, image: str, names: Mapping[int, str], shape: KeypointShape | None
-) -> Iterator[RelativeBox | Problem]:
+) -> Iterator[RelativeBox | AnnotationProblem]:
     name = os.path.basename(path)  # noqa: PTH119
     try:
         with open_text(folder / path) as file:
@@ -185,7 +185,7 @@ def _boxes(
 
 def _box(
     location: str, columns: list[str], image: str, names: Mapping[int, str], shape: KeypointShape | None
-) -> RelativeBox | Problem:
+) -> RelativeBox | AnnotationProblem:
     kind, parsed = columns[0], [finite_number(each) for each in columns[1:]]
     is_number = kind.isascii() and kind.isdigit() and len(kind) < 10
     label = label_of(names.get(int(kind))) if is_number else ""
