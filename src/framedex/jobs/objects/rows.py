@@ -14,11 +14,10 @@ from framedex.annotations.boxes import Box
 from framedex.core.ids import object_id
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
-from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.encoding import check_encoding
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of
-from framedex.jobs.ingest.measuring import measure_image
+from framedex.jobs.ingest.measuring import Measures, measure_image, no_measures
 from framedex.jobs.ingest.rows import rows_to_batch
 from framedex.media.decode import DecodedImage
 from framedex.media.row_images import crop_image
@@ -55,7 +54,7 @@ class Crop:
     source: str
     width: int | None = None
     height: int | None = None
-    measures: dict[str, float | None] | None = None
+    measures: Measures | None = None
     prepared: npt.NDArray[Any] | None = None
     error: str | None = None
 
@@ -179,7 +178,7 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
         "error": crop.error,
         "fault": None if crop.error is None else row.get("fault") or DAMAGED,
         "gaps": None,
-        **(crop.measures or dict.fromkeys(measure_columns())),
+        **(crop.measures or no_measures()),
         "embedding": vector,
         "parent_id": row["media_id"],
         **dict(zip(BOX, (box.x, box.y, box.width, box.height), strict=True)),
