@@ -1,6 +1,7 @@
 """Issue types: the quality problems of images that an index detects, one entry each."""
 
 from framedex.issue_types.base import Derived, ImageSample, IssueType, JudgedBy
+from framedex.issue_types.blur import BLUR
 from framedex.issue_types.content_kinds import Content, content_of
 from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS, LabelLimits
 from framedex.issue_types.limits import ValuedIssueName, check_issue_limit, find_valued_type, valued_types
@@ -19,6 +20,7 @@ from framedex.issue_types.registry import (
 )
 
 __all__ = [
+    "BLUR",
     "CORRUPTED",
     "DUPLICATES",
     "FAULTS",

@@ -14,6 +14,7 @@ from framedex.annotations.boxes import Box
 from framedex.core.ids import object_id
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
+from framedex.issue_types import BLUR
 from framedex.jobs.ingest.encoding import check_encoding
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of
@@ -28,6 +29,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, DAMAGED, LOCATION_OF_OBJECTS, object_schema
 
 _COMMITTED = 8192  # rows per table version
+_LEAST_SHARP_PX = 48  # of the shorter side of a crop: the blur of smaller ones is that of their size
 
 _CHANGED = "the file has changed since it was added: add it again"
 
@@ -150,7 +152,10 @@ class ObjectRows:
         except CannotDecode as error:
             return Crop(name, box, self._source_of(box), error=str(error))
         prepared = self.encoder.prepare(part.pixels)
-        return Crop(name, box, self._source_of(box), part.width, part.height, measure_image(part), prepared)
+        measures = measure_image(part)
+        if min(part.width, part.height) < _LEAST_SHARP_PX:
+            measures[str(BLUR.column)] = 1.0
+        return Crop(name, box, self._source_of(box), part.width, part.height, measures, prepared)
 
     def _encoded(self, crops_of_rows: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
         prepared = [crop.prepared for _, crops in crops_of_rows for crop in crops if crop.prepared is not None]
