@@ -20,6 +20,7 @@ from halves import HALVES, half
 
 from common import arguments, save, table, verdict
 from framedex import Workspace
+from framedex.settings import load_settings
 
 BLURRED: dict[str, Damage] = {
     "gaussian 3": partial(gaussian, sigma=3),
@@ -83,7 +84,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="bench-") as work:
             folder = Path(work) / "images"
             write_all(folder, half(options.data, name)[: options.pictures], seed=HALVES.index(name) + 1)
-            with Workspace(Path(work) / "ws") as workspace:
+            with Workspace(
+                Path(work) / "ws", settings=load_settings().model_copy(update={"copy_budget_ms": 0})
+            ) as workspace:
                 rows = rows_of(workspace, folder)
         print(f"\n{name} half\n" + table(COLUMNS, rows))
         result[name] = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
