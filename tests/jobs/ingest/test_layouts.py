@@ -69,6 +69,7 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
     ]
     put(folder / "annotations/instances_train2017.json", coco(["1.jpg", "2.jpg"], [box, car, *wrong]))
     points = coco(["1.jpg", "2.jpg"], [{**box, "keypoints": [3, 4, 2], "num_keypoints": 1}])
+    points["categories"][0] |= {"keypoints": ["nose"], "skeleton": [[1, 1]]}
     put(folder / "annotations/person_keypoints_train2017.json", points)
     captions = [{"image_id": 1, "caption": text} for text in ("a man", "a person", 5)]
     put(folder / "annotations/captions_train2017.json", coco(["1.jpg", "2.jpg"], captions))
@@ -77,9 +78,9 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
     put(folder / "annotations/captions_val2017.json", "{broken")
     dataset = made(workspace, folder)
     assert facts(dataset) == {
-        "train2017/1.jpg": (["person"], ["train"], "a man\na person"),
-        "train2017/2.jpg": (["car"], ["train"], None),
-        "val2017/1.jpg": (["car"], ["val"], None),
+        "train2017/1.jpg": ([], ["train"], "a man\na person"),
+        "train2017/2.jpg": ([], ["train"], None),
+        "val2017/1.jpg": ([], ["val"], None),
     }
     assert boxes(dataset) == [
         ("train2017/1.jpg", "person", [1, 2, 30, 40], "coco"),
@@ -87,8 +88,9 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
         ("val2017/1.jpg", "car", [5, 5, 10, 10], "coco"),
     ]
     dataset.export(tmp_path / "out.json", "coco")
-    exported = json.loads((tmp_path / "out.json").read_text())["annotations"]
-    assert [each.get("keypoints") for each in exported if each["id"] == 7] == [[3, 4, 2]]
+    exported = json.loads((tmp_path / "out.json").read_text())
+    assert [each.get("keypoints") for each in exported["annotations"] if each["id"] == 7] == [[3, 4, 2]]
+    assert (exported["categories"][0]["keypoints"], exported["categories"][0]["skeleton"]) == (["nose"], [[1, 1]])
     read, unread, ignored = dataset.layout
     assert read.startswith("read: annotations/captions_train2017.json, annotations/instances_train2017.json, ")
     assert unread == "not read, or only in part: annotations/captions_val2017.json"
@@ -121,7 +123,8 @@ def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None
     put(folder / "train/_annotations.coco.json", coco(["1.jpg"], [box]))
     put(folder / "valid/_annotations.coco.json", coco(["1.jpg"], [{**box, "category_id": 3}]))
     dataset = made(workspace, folder)
-    assert facts(dataset) == {"train/1.jpg": (["person"], ["train"], None), "valid/1.jpg": (["car"], ["val"], None)}
+    assert facts(dataset) == {"train/1.jpg": ([], ["train"], None), "valid/1.jpg": ([], ["val"], None)}
+    assert [each[:2] for each in boxes(dataset)] == [("train/1.jpg", "person"), ("valid/1.jpg", "car")]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,7 @@ def test_yolo__parts_of_data_yaml(workspace: Workspace, tmp_path: Path) -> None:
     put(folder / "data.yaml", "path: ../y\ntrain: ../images/train\nval: lists/val.txt\ntest: /etc\nnames: [cat]\n")
     dataset = made(workspace, folder)
     assert facts(dataset) == {
-        "images/train/1.jpg": (["cat"], ["train"], None),
+        "images/train/1.jpg": ([], ["train"], None),
         "images/val/2.jpg": ([], ["val"], None),
         "images/val/3.jpg": ([], [], None),
     }
