@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.annotations.boxes import Box, fit_box
+from framedex.annotations.declared_sizes import placed
 from framedex.annotations.image_names import NO_SUFFIX, ImageNames, normal_name, shown_name
 from framedex.annotations.problems import Problem, Problems
 from framedex.annotations.relative_boxes import DIGITS, RelativeBox
@@ -32,7 +33,7 @@ _CROWD, _TRUNCATED, _DIFFICULT, _RELATIVE = 1, 2, 4, 8
 class BoxIndex:
     """Boxes by image name, see :mod:`framedex.annotations.image_names`. YOLO boxes have names without a suffix.
 
-    The index takes about 80 bytes a box and 150 bytes an image, so boxes may come in any order. Outlines, masks and key
+    The index takes about 85 bytes a box and 150 bytes an image, so boxes may come in any order. Outlines, masks and key
     points are in a temporary file.
 
     Args:
@@ -53,6 +54,8 @@ class BoxIndex:
         self._name_of, self._label_of, self._number_id = array("i"), array("i"), array("q")
         self._sides, self._confidence = array("d"), array("d")
         self._format, self._flags = array("b"), array("b")
+        self._sizes: dict[tuple[int, int] | None, int] = {}  # of images, as the files declare them
+        self._size_of = array("i")
         self._shapes, self._shape_ends = TextFile(), array("q")
         self._matched = bytearray()
         self.lists = SourceLists()
@@ -95,6 +98,8 @@ class BoxIndex:
         end = self._shape_ends[-1] if self._shape_ends else 0
         self._shape_ends.append(self._shapes.append(text) if text else end)
         self._flags.append(flags)
+        size = box.image_size if isinstance(box, Box) else None
+        self._size_of.append(self._sizes.setdefault(size, len(self._sizes)))
         self._format.append(self._formats.setdefault(box.source, len(self._formats)))
 
     def _keep_id(self, original: str | None) -> None:
@@ -125,18 +130,20 @@ class BoxIndex:
         """Return whether the image at a path within the source has boxes."""
         return bool(self._keys(path))
 
-    def find(self, path: str, size: tuple[int, int] | None) -> list[Box]:
+    def find(self, path: str, size: tuple[int, int] | None, orientation: int = 1) -> list[Box]:
         """Return the boxes of an image, clipped to its edges.
 
         Args:
             path: the image's path within the source.
-            size: its width and height in pixels, or None if they are unknown. Boxes in fractions are then left out.
+            size: its displayed width and height in pixels, or None if they are unknown. Boxes in fractions are then
+                left out.
+            orientation: its Exif orientation, 1 to 8, see :mod:`framedex.annotations.declared_sizes`.
         """
         keys = self._keys(path)
         for key in keys:
             self._matched[key] = 1
         numbers = [number for key in keys for number in self._rows[self._edges[key] : self._edges[key + 1]].tolist()]
-        return [box for number in numbers if (box := self._box(number, path, size)) is not None]
+        return [box for number in numbers if (box := self._box(number, path, size, orientation)) is not None]
 
     @property
     def unmatched(self) -> int:
@@ -152,11 +159,15 @@ class BoxIndex:
             if (number >= len(self._matched) or not self._matched[number]) and name not in self._images.ambiguous:
                 yield shown_name(name)
 
-    def _box(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
+    def _box(self, number: int, path: str, size: tuple[int, int] | None, orientation: int) -> Box | None:
         box = self._as_read(number, path, size)
+        is_relative = bool(self._flags[number] & _RELATIVE)
+        if box is not None and size is not None and not is_relative:
+            box, problems = placed(box, size, orientation)
+            for each in problems:
+                self.problems.add(each)
         if box is None:
             return None
-        is_relative = bool(self._flags[number] & _RELATIVE)
         # Without a size, only the checks that need no size run.
         fit = fit_box(_rounded(box) if is_relative else box, *(size or _ANY_SIZE))
         if fit.problem is not None:
@@ -185,7 +196,7 @@ class BoxIndex:
         return Box(
             path, x, y, width, height, label, sure, original, source,
             iscrowd=bool(flags & _CROWD), truncated=bool(flags & _TRUNCATED), difficult=bool(flags & _DIFFICULT),
-            shape=self._shape(number),
+            shape=self._shape(number), image_size=self._declared[self._size_of[number]],
         )  # fmt: skip
 
     def _shape(self, number: int) -> ObjectShape:
@@ -201,6 +212,10 @@ class BoxIndex:
     @cached_property
     def _format_names(self) -> list[str]:
         return list(self._formats)
+
+    @cached_property
+    def _declared(self) -> list[tuple[int, int] | None]:
+        return list(self._sizes)
 
     @cached_property
     def _label_names(self) -> list[str]:

@@ -7,12 +7,13 @@ import json as plain_json
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.coco import CAPTIONS_FILE, DETAILS, IMAGE_LABEL, NUMBER
+from framedex.annotations.declared_sizes import Size, size_of
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
@@ -33,11 +34,12 @@ _AMBIGUOUS = ""  # replaces the name of images that share an id; no file has thi
 
 @dataclass(frozen=True)
 class _Names:
-    """Names of images and categories by id, and the label lists of images."""
+    """Names of images and categories by id, and the label lists and the sizes in pixels of images."""
 
-    images: dict[str, str]
-    categories: dict[str, str]
-    listed: dict[str, tuple[str, ...]]
+    images: dict[str, str] = field(default_factory=dict)
+    categories: dict[str, str] = field(default_factory=dict)
+    listed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sizes: dict[str, Size] = field(default_factory=dict)
 
 
 def read_labels(path: Path, location: str = "", *, alone: bool = False) -> Iterator[ImageLabels | Problem]:
@@ -87,7 +89,7 @@ def read_captions(path: Path) -> Iterator[ImageLabels | Problem]:
 
 def _names_of(path: Path, location: str, report: Callable[[Problem], None]) -> _Names:
     """Return the names in a COCO file, and report the images and categories that cannot be used."""
-    names = _Names({}, {}, {})
+    names = _Names()
     for array, position, item in images_and_categories(path):
         if (found := _add_name(names, f"{location}: {array}[{position}]", array, item)) is not None:
             report(found)
@@ -220,8 +222,11 @@ def _add_name(names: _Names, location: str, array: str, item: Any) -> Problem | 
     if (other := names_by_id.setdefault(identifier, name)) != name:
         names_by_id[identifier] = _AMBIGUOUS
         return problem(location, item, f"its id is that of {other or 'others'!r}, too; ids must differ")
-    if array == "images" and isinstance(item.get("labels"), list):
-        names.listed[identifier] = parse_labels(item["labels"])
+    if array == "images":
+        if isinstance(item.get("labels"), list):
+            names.listed[identifier] = parse_labels(item["labels"])
+        if (size := size_of(item.get("width"), item.get("height"))) is not None:
+            names.sizes[identifier] = size
     return None
 
 
@@ -232,7 +237,8 @@ def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Problem]
         return
     original = _id(item.get("id"))
     location = location if original is None else f"{location} (id {original})"
-    if not (name := names.images.get(_id(item.get("image_id")) or "")):
+    image = _id(item.get("image_id")) or ""
+    if not (name := names.images.get(image)):
         yield _unknown(location, item, "image_id", "images", name)
         return
     if not (label := names.categories.get(_id(item.get("category_id")) or "")):
@@ -247,7 +253,9 @@ def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Problem]
             yield problem(location, item[key], str(error))
     area = _number(item.get("area"))
     shape = ObjectShape(texts[0], texts[1], area if any(texts) and area is not None and area >= 0 else None)
-    sides = _sides(item["bbox"]) if item.get("bbox") else bounds_of(shape)
+    sides, size = _sides(item["bbox"]) if item.get("bbox") else bounds_of(shape), names.sizes.get(image)
+    if not item.get("bbox") and isinstance(item.get("segmentation"), dict):
+        size = size_of(*reversed(item["segmentation"]["size"])) if texts[0] else None
     if sides is None:
         reason = "'bbox' must be [x, y, width, height], finite numbers of pixels"
         yield problem(location, item.get("bbox"), reason if item.get("bbox") else f"{reason}, or follow from a shape")
@@ -258,7 +266,7 @@ def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Problem]
         return
     yield Box(
         name, *sides, label, confidence, original, "coco",
-        iscrowd=bool(item.get("iscrowd")), shape=shape, location=location,
+        iscrowd=bool(item.get("iscrowd")), shape=shape, image_size=size, location=location,
     )  # fmt: skip
 
 

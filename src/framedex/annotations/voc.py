@@ -20,6 +20,7 @@ from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, finite_number, label_of
 from framedex.annotations.cvat import FILE as CVAT_FILE
 from framedex.annotations.cvat import is_cvat
+from framedex.annotations.declared_sizes import Size, size_of
 from framedex.annotations.folders import (
     image_finder,
     is_folder,
@@ -174,11 +175,12 @@ def _name(
 
 
 def _boxes(root: Element, name: str, path: str) -> Iterator[Box | Problem]:
+    size = size_of(root.findtext("size/width"), root.findtext("size/height"))
     for position, item in enumerate(root.iter("object"), 1):
-        yield _box(item, name, f"{path}: object {position}")
+        yield _box(item, name, size, f"{path}: object {position}")
 
 
-def _box(item: Element, name: str, location: str) -> Box | Problem:
+def _box(item: Element, name: str, size: Size | None, location: str) -> Box | Problem:
     label = label_of(item.findtext("name"))
     if not label:
         return problem(location, item.findtext("name"), "needs a <name>")
@@ -190,7 +192,8 @@ def _box(item: Element, name: str, location: str) -> Box | Problem:
         x, y, width, height = map(float, (left - 1, top - 1, right - left + 1, bottom - top + 1))
     truncated, difficult = ((item.findtext(flag) or "").strip() == "1" for flag in ("truncated", "difficult"))
     return Box(
-        name, x, y, width, height, label, source="voc", truncated=truncated, difficult=difficult, location=location
+        name, x, y, width, height, label, source="voc",
+        truncated=truncated, difficult=difficult, image_size=size, location=location,
     )  # fmt: skip
 
 

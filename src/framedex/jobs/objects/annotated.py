@@ -96,4 +96,5 @@ class _BoxLookup:
         size = row["width"], row["height"]
         if None in size and image is not None:
             size = image.width, image.height
-        return self._boxes.find(path_in_source(row, self._placement) or "", None if None in size else size)
+        path, orientation = path_in_source(row, self._placement) or "", 1 if image is None else image.orientation
+        return self._boxes.find(path, None if None in size else size, orientation)
