@@ -56,12 +56,13 @@ def bounds_of_mask(mask: dict[str, Any]) -> tuple[float, float, float, float] | 
 
 
 def pixels_of(mask: dict[str, Any]) -> npt.NDArray[np.bool_]:
-    """Return a mask as an array of shape (H, W)."""
+    """Return a mask as an array of shape (H, W); pixels behind its last run are outside of the object."""
     height, width = mask["size"]
     runs = runs_of(mask["counts"])
     values = np.zeros(len(runs), bool)
     values[1::2] = True
-    return np.repeat(values, runs).reshape(width, height).T
+    pixels = np.repeat(values, runs)
+    return np.pad(pixels, (0, height * width - len(pixels))).reshape(width, height).T
 
 
 def mask_of(pixels: npt.NDArray[np.bool_]) -> dict[str, Any]:

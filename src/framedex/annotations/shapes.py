@@ -55,7 +55,7 @@ def _mask(value: dict[str, Any]) -> dict[str, Any]:
     if isinstance(counts, list):
         if not all(type(each) is int and each >= 0 for each in counts) or sum(counts) != size[0] * size[1]:
             raise ValueError("the 'counts' of a mask must be whole numbers whose sum is height × width")
-    elif not isinstance(counts, str) or sum(runs_of(counts)) != size[0] * size[1]:
+    elif not isinstance(counts, str) or sum(runs_of(counts)) > size[0] * size[1]:
         raise ValueError("the 'counts' of a mask must be a list of numbers, or a text of COCO's encoding, of its size")
     return {"size": size, "counts": counts}
 
