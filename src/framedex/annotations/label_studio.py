@@ -169,7 +169,7 @@ def _boxes(location: str, path: str, task: dict[str, Any]) -> Iterator[RelativeB
 
 
 def _shapes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[RelativeBox | Problem]:
-    labelled = {each.get("id") for each in results if each.get("type") in _LABELLED}
+    labelled = {each["id"] for each in results if each.get("type") in _LABELLED and isinstance(each.get("id"), str)}
     for number, each in enumerate(results):
         kind, place = each.get("type"), f"{location}: result {number}"
         if kind in _LABELLED:
