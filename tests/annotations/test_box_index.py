@@ -7,6 +7,7 @@ from hypothesis import given
 
 from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box, fit_box
+from framedex.annotations.image_names import SEVERAL_IMAGES
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.sources import find_box_sources, read_box_index, resolve_box_sources
@@ -14,17 +15,24 @@ from framedex.errors import Aborted, InvalidInput
 from tests.boxes import SIZES, box, boxes
 from tests.objects import write_table
 
-HALF, WHOLE = 0.5, 1.0
+HALF = 0.5
 
 
 def indexed(*found: Box | RelativeBox, loose: bool = False) -> BoxIndex:
-    index = BoxIndex(Problems(), loose=loose)
+    index = BoxIndex(Problems())
+    index.begin_file(loose=loose)
     index.add_all(found)
     return index
 
 
+def in_images(index: BoxIndex, *paths: str) -> dict[str, list[str]]:
+    """Return the labels of the boxes in each image of a source."""
+    index.find_images(lambda: paths)
+    return {path: [each.label for each in index.find(path, (100, 100))] for path in paths}
+
+
 def fraction(stem: str, side: float = HALF, *, centre: float = HALF) -> RelativeBox:
-    return RelativeBox(stem, centre, centre, side, side, "cat", None, "labels/a.txt: line 1")
+    return RelativeBox(stem, centre, centre, side, side, "cat", location="labels/a.txt: line 1", is_stem=True)
 
 
 @given(boxes("coco", ids=True))
@@ -40,22 +48,71 @@ def test_find__gives_back_what_was_added(found: list[Box]) -> None:
     assert index.unmatched == 0
 
 
-def test_find__by_the_bare_name() -> None:
-    """A box with a base name matches an image in any folder; a box with a path matches that image only."""
-    index = indexed(box("a.jpg", label="bare"), box("x/b.jpg", label="deep"))
-    assert [each.label for each in index.find("deep/er/a.jpg", (100, 100))] == ["bare"]
-    assert index.find("y/b.jpg", (100, 100)) == index.find("b.jpg", (100, 100)) == []
-    assert [each.label for each in index.find("x/b.jpg", (100, 100))] == ["deep"]
+@pytest.mark.parametrize(
+    ("names", "paths", "found"),
+    [
+        (["a.jpg"], ["a.jpg", "x/a.jpg", "y/a.jpg"], {"a.jpg": ["a.jpg"]}),
+        (["a.jpg"], ["x/a.jpg", "x/b.jpg"], {"x/a.jpg": ["a.jpg"]}),
+        (["a.jpg"], ["x/a.jpg", "y/a.jpg"], {}),
+        (["x/a.jpg"], ["images/x/a.jpg", "images/a.jpg"], {"images/x/a.jpg": ["x/a.jpg"]}),
+        (["x/a.jpg"], ["images/x/a.jpg", "old/x/a.jpg"], {}),
+        (["x/a.jpg"], ["y/a.jpg", "a.jpg"], {}),
+        (["../x/a.jpg"], ["images/x/a.jpg"], {"images/x/a.jpg": ["../x/a.jpg"]}),
+        ([r"C:\d\x\a.jpg"], ["x/a.jpg", "y/a.jpg"], {"x/a.jpg": [r"C:\d\x\a.jpg"]}),
+        ([r"x\a.jpg"], ["images/x/a.jpg"], {"images/x/a.jpg": [r"x\a.jpg"]}),
+        (["/home/me/a.jpg"], ["x/a.jpg"], {"x/a.jpg": ["/home/me/a.jpg"]}),
+        (["/home/me/x/a.jpg"], ["x/a.jpg", "images/x/a.jpg"], {"x/a.jpg": ["/home/me/x/a.jpg"]}),
+        (["/home/me/a.jpg", "/home/you/a.jpg"], ["a.jpg"], {}),
+        (["/me/x/a.jpg", "/me/y/a.jpg"], ["x/a.jpg"], {"x/a.jpg": ["/me/x/a.jpg"]}),
+        (["http://h/x/a%20b.jpg?v=1"], ["x/a b.jpg"], {"x/a b.jpg": ["http://h/x/a%20b.jpg?v=1"]}),
+        (["x/a.jpg", "a.jpg"], ["x/a.jpg"], {"x/a.jpg": ["x/a.jpg"]}),
+        (["\xfc.jpg"], ["u\u0308.jpg"], {"u\u0308.jpg": ["\xfc.jpg"]}),
+        (["\xfc.jpg"], ["u\u0308.jpg", "\xfc.jpg"], {"\xfc.jpg": ["\xfc.jpg"]}),
+    ],
+)
+def test_find__by_a_name_that_is_no_path(names: list[str], paths: list[str], found: dict[str, list[str]]) -> None:
+    """A name means the image of its path, or else the only image that it can mean; others are counted as problems."""
+    index = indexed(*(box(name, label=name) for name in names))
+    assert in_images(index, *paths) == {key: [] for key in paths} | found
+    n_found = sum(map(len, found.values()))
+    assert index.unmatched + index.problems.count == len(names) - n_found
+
+
+def test_find__names_that_mean_several_images() -> None:
+    """A name of several images is a problem that lists them, and not counted as missing."""
+    index = indexed(box("a.jpg"), box("a.jpg"), fraction("b"))
+    found = in_images(index, "x/a.jpg", "y/a.jpg", "x/b.png", "y/b.jpg")
+    assert not any(found.values())
+    assert index.problems.counts == {SEVERAL_IMAGES: 2}
+    shown = sorted(map(str, index.problems.sample))
+    assert shown[0] == "a.jpg: 'x/a.jpg', 'y/a.jpg': 2 images have this name: give the path within the source"
+    assert index.unmatched == 0
 
 
 def test_find__in_files_that_lie_elsewhere() -> None:
-    """A path counts only if it matches an image; a base name that several images share matches nothing."""
+    """Of such a file, folders of a name count only as far as they lead to one image."""
     found = [box("train/a.jpg", label="one"), box("train/b.jpg", label="two"), box("val/b.jpg", label="three")]
-    index = indexed(*found, loose=True)
-    assert [each.label for each in index.find("images/a.jpg", (100, 100))] == ["one"]
-    assert index.find("images/b.jpg", (100, 100)) == []
-    assert [each.label for each in index.find("val/b.jpg", (100, 100))] == ["three"]
-    assert index.unmatched == 1
+    paths = ("images/a.jpg", "images/b.jpg", "val/b.jpg")
+    assert in_images(indexed(*found, loose=True), *paths) == {
+        "images/a.jpg": ["one"], "images/b.jpg": [], "val/b.jpg": ["three"],
+    }  # fmt: skip
+    assert in_images(indexed(*found), *paths) == {"images/a.jpg": [], "images/b.jpg": [], "val/b.jpg": ["three"]}
+
+
+def test_find__names_of_several_files() -> None:
+    """Each file has names of its own: a file name in one does not give way to a path in another."""
+    index = indexed(box("x/a.jpg", label="path"))
+    index.begin_file(loose=False)
+    index.add_all([box("a.jpg", label="name")])
+    assert in_images(index, "x/a.jpg") == {"x/a.jpg": ["path", "name"]}
+
+
+def test_find__images_of_several_sources() -> None:
+    """A path below two sources means none of the images."""
+    index = indexed(box("a.jpg"))
+    index.find_images(lambda: ("a.jpg", "a.jpg"), several_roots=True)
+    assert index.find("a.jpg", (100, 100)) == []
+    assert index.problems.counts == {SEVERAL_IMAGES: 1}
 
 
 def test_find__fractions() -> None:
@@ -65,12 +122,6 @@ def test_find__fractions() -> None:
     assert (found.x, found.y, found.width, found.height, found.source) == (50, 25, 100, 50, "yolo")
     assert index.find("images/a.png", None) == []
     assert "size of the image is not known" in index.problems.sample[0].reason
-
-
-def test_fractions__around_all_of_an_image() -> None:
-    """A box around the whole image is a label of the image, not an object; a slightly smaller box is an object."""
-    assert len(indexed(fraction("a", WHOLE))) == 0
-    assert len(indexed(fraction("a", 0.999999))) == 1
 
 
 def test_unmatched__counts_images() -> None:
@@ -110,8 +161,9 @@ def test_find_boxes__by_their_names(tmp_path: Path) -> None:
     (tmp_path / "photo.csv").touch()
     (tmp_path / "labels").mkdir()
     assert find_box_sources(tmp_path) == []
-    for name in ("annotations.json", "object_annotations.csv", "object_annotations.parquet", "data.yaml"):
+    for name in ("annotations.json", "object_annotations.csv", "object_annotations.parquet"):
         (tmp_path / name).touch()
+    (tmp_path / "data.yaml").write_text("names: [cat]")
     (tmp_path / "train" / "Annotations").mkdir(parents=True)
     (tmp_path / "train" / "Annotations" / "a.xml").touch()
     assert [each.path.name for each in find_box_sources(tmp_path)] == [

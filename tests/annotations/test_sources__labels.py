@@ -10,17 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex.annotations.formats import label_files
-from framedex.annotations.label_index import Annotations, ImageLabels
-from framedex.annotations.sources import read_annotations
-from framedex.errors import InvalidInput
+from framedex.annotations.image_names import SEVERAL_IMAGES
+from framedex.annotations.label_index import Annotations
+from framedex.annotations.sources import find_box_sources, read_annotations, read_box_index
 
 COCO: dict[str, Any] = {
     "images": [{"id": 1, "file_name": "a.jpg"}, {"id": 2, "file_name": "sub/b.jpg"}, {"id": 3, "file_name": "c.jpg"}],
-    "categories": [{"id": 7, "name": "cat"}, {"id": 8, "name": "dog"}],
+    "categories": [{"id": 7, "name": "cat"}, {"id": 8, "name": "dog"}, {"id": 9, "name": "box"}],
     "annotations": [
-        {"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 5, 5]},
-        {"id": 2, "image_id": 1, "category_id": 8},
-        {"id": 3, "image_id": 1, "category_id": 7},
+        {"id": 1, "image_id": 1, "category_id": 9, "bbox": [0, 0, 5, 5]},
+        {"id": 2, "image_id": 1, "category_id": 7},
+        {"id": 3, "image_id": 1, "category_id": 8},
+        {"id": 6, "image_id": 1, "category_id": 7},
         {"id": 4, "image_id": 2, "caption": "a dog"},
         {"id": 5, "image_id": 2, "caption": "runs"},
     ],
@@ -30,6 +31,13 @@ COCO: dict[str, Any] = {
 def write_coco(folder: Path, content: Any) -> None:
     """Write a COCO file, or any other content under its name."""
     (folder / "annotations.json").write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def read(folder: Path, *paths: str) -> Annotations:
+    """Return the annotations of a folder with images at some paths."""
+    found = read_annotations(str(folder))
+    found.find_images(lambda: paths)
+    return found
 
 
 def changed(**parts: Any) -> dict[str, Any]:
@@ -46,7 +54,7 @@ def test_read__nothing_there(tmp_path: Path) -> None:
 
 
 def test_coco__labels_and_captions_by_image(tmp_path: Path) -> None:
-    """Categories of an image are its distinct labels in order; captions are joined by newlines."""
+    """Categories without a box are distinct labels of the image in order; captions are joined by newlines."""
     write_coco(tmp_path, COCO)
     found = read_annotations(str(tmp_path))
     assert found.find("a.jpg") == (("cat", "dog"), None)
@@ -81,26 +89,21 @@ def test_coco__names_have_no_space_around_them(tmp_path: Path) -> None:
 def test_find__what_is_named_without_annotations(tmp_path: Path) -> None:
     """An image that is listed without annotations does not get those of another image with its base name."""
     (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,dog,\nx/a.jpg,,\n")
-    found = read_annotations(str(tmp_path))
-    assert found.find("x/a.jpg") == ((), None)
-    assert found.find("y/a.jpg") == (("dog",), None)
-    images = [{"id": 1, "file_name": "b.jpg"}, {"id": 2, "file_name": "x/b.jpg"}]
-    write_coco(tmp_path, changed(images=images, annotations=[{"image_id": 1, "category_id": 7}]))
-    found = read_annotations(str(tmp_path))
-    assert found.find("b.jpg") == (("cat",), None)
-    assert found.find("x/b.jpg") == ((), None)
-    assert found.unmatched == 1
-
-
-def test_find__names_with_backslashes() -> None:
-    """A name with a backslash is a file name if that file exists, or else a Windows path."""
-    found = Annotations()
-    found.add(ImageLabels("a\\b.jpg", ("as it is",), None))
-    assert found.find("a/b.jpg")[0] == ("as it is",)
+    found = read(tmp_path, "x/a.jpg", "y/a.jpg")
+    assert found.find("x/a.jpg") == found.find("y/a.jpg") == ((), None)
+    assert found.problems.counts == {SEVERAL_IMAGES: 1}
     assert found.unmatched == 0
-    found.add(ImageLabels("a/b.jpg", ("with a slash",), None))
-    assert found.find("a/b.jpg")[0] == ("with a slash",)
-    assert found.find("a\\b.jpg")[0] == ("as it is",)
+
+
+def test_find__images_that_share_a_name(tmp_path: Path) -> None:
+    """The path counts before all, and then the only image of a name; each file has names of its own."""
+    (tmp_path / "image_annotations.csv").write_text("filename,label\na.jpg,root\nb.jpg,only\nc\\\\d.jpg,windows\n")
+    write_coco(tmp_path, {"images": [{"id": 1, "file_name": "x/b.jpg", "labels": ["coco"]}]})
+    found = read(tmp_path, "a.jpg", "x/a.jpg", "x/b.jpg", "y/c/d.jpg")
+    labels = [found.find(path)[0] for path in ("a.jpg", "x/a.jpg", "x/b.jpg", "y/c/d.jpg")]
+    assert labels == [("root",), (), ("coco",), ("windows",)]
+    assert found.lists.image_id("x/b.jpg") == "1"
+    assert (found.problems.count, found.unmatched) == (0, 0)
 
 
 def test_csv__long_fields(tmp_path: Path) -> None:
@@ -111,23 +114,8 @@ def test_csv__long_fields(tmp_path: Path) -> None:
     assert read_annotations(str(tmp_path)).find("a.jpg") == ((), text)
     assert csv.field_size_limit() == limit
     (tmp_path / "image_annotations.csv").write_text('filename,caption\na.jpg,"not closed\n')
-    with pytest.raises(InvalidInput):
-        read_annotations(str(tmp_path))
+    assert read_annotations(str(tmp_path)).problems.count == 1
     assert csv.field_size_limit() == limit
-
-
-def test_find__by_path_or_else_by_bare_name(tmp_path: Path) -> None:
-    """The path within the source has priority; the base name matches a file in any folder."""
-    found = Annotations()
-    found.add(ImageLabels("a.jpg", ("bare",), None))
-    found.add(ImageLabels("x/a.jpg", ("path",), None))
-    found.add(ImageLabels("./y//b.jpg", ("clean",), None))
-    found.add(ImageLabels("z\\c.jpg", ("windows",), None))
-    assert found.find("x/a.jpg")[0] == ("path",)
-    assert found.find("deep/er/a.jpg")[0] == ("bare",)
-    assert found.find("y/b.jpg")[0] == ("clean",)
-    assert found.find("z/c.jpg")[0] == ("windows",)
-    assert found.find("b.jpg")[0] == ()
 
 
 def test_unmatched__counts_annotated_files_that_no_image_has(tmp_path: Path) -> None:
@@ -168,34 +156,51 @@ def test_coco__text_becomes_such_that_can_be_stored(tmp_path: Path) -> None:
         pytest.param([], id="array"),
         pytest.param({}, id="no images"),
         pytest.param({"images": {}}, id="images no array"),
-        pytest.param(changed(images=["a.jpg"]), id="image no object"),
-        pytest.param(changed(images=[{"id": 1}]), id="image without a name"),
-        pytest.param(changed(images=[{"file_name": "a.jpg"}]), id="image without an id"),
-        pytest.param(changed(images=[{"id": [1], "file_name": "a.jpg"}]), id="image id no scalar"),
-        pytest.param(changed(images=[{"id": 1, "file_name": name} for name in "ab"]), id="image id doubled"),
-        pytest.param(changed(categories=[{"id": 7}]), id="category without a name"),
         pytest.param(changed(categories=7), id="categories no array"),
         pytest.param(changed(annotations=7), id="annotations no array"),
-        pytest.param(changed(annotations=[7]), id="annotation no object"),
-        pytest.param(changed(annotations=[{"category_id": 7}]), id="annotation without an image"),
-        pytest.param(changed(annotations=[{"image_id": 9, "category_id": 7}]), id="unknown image"),
-        pytest.param(changed(annotations=[{"image_id": [1], "category_id": 7}]), id="image of a list"),
-        pytest.param(changed(annotations=[{"image_id": 1, "category_id": 99}]), id="unknown category"),
-        pytest.param(changed(annotations=[{"image_id": 1, "category_id": {}}]), id="category of an object"),
+        pytest.param(b'{"images": "\xff"}', id="no text"),
     ],
 )
 def test_coco__malformed(tmp_path: Path, content: Any) -> None:
-    """A malformed file is an error that names it."""
-    write_coco(tmp_path, content)
-    with pytest.raises(InvalidInput, match=r"annotations\.json"):
-        read_annotations(str(tmp_path))
+    """A malformed file is one problem, which names it."""
+    (tmp_path / "annotations.json").write_bytes(
+        content
+        if isinstance(content, bytes)
+        else (content if isinstance(content, str) else json.dumps(content)).encode()
+    )
+    found = read_annotations(str(tmp_path))
+    assert (found.problems.count, found.problems.unread) == (1, {"annotations.json"})
 
 
-def test_coco__bytes_that_are_no_text(tmp_path: Path) -> None:
-    """Invalid UTF-8 is an error that names the file."""
-    (tmp_path / "annotations.json").write_bytes(b'{"images": "\xff"}')
-    with pytest.raises(InvalidInput, match=r"annotations\.json"):
-        read_annotations(str(tmp_path))
+LABEL = {"image_id": 1, "category_id": 7}
+
+
+@pytest.mark.parametrize(
+    ("parts", "n_labels"),
+    [
+        pytest.param({"images": ["a.jpg", *COCO["images"]]}, 0, id="image no object"),
+        pytest.param({"images": [{"id": 4}, *COCO["images"]]}, 0, id="image without a name"),
+        pytest.param({"images": [{"file_name": "d.jpg"}, *COCO["images"]]}, 0, id="image without an id"),
+        pytest.param({"images": [{"id": [1], "file_name": "d.jpg"}, *COCO["images"]]}, 0, id="image id no scalar"),
+        pytest.param({"images": [*COCO["images"], {"id": 3, "file_name": "d.jpg"}]}, 0, id="image id doubled"),
+        pytest.param({"categories": [{"id": 5}, *COCO["categories"]]}, 0, id="category without a name"),
+        pytest.param({"categories": [*COCO["categories"], {"id": 8, "name": "x"}]}, 0, id="category id doubled"),
+        pytest.param({"annotations": [7, LABEL]}, 0, id="annotation no object"),
+        pytest.param({"annotations": [{"category_id": 7}, LABEL]}, 1, id="annotation without an image"),
+        pytest.param({"annotations": [{"image_id": 9, "category_id": 7}, LABEL]}, 1, id="unknown image"),
+        pytest.param({"annotations": [{"image_id": [1], "category_id": 7}, LABEL]}, 1, id="image of a list"),
+        pytest.param({"annotations": [{"image_id": 1, "category_id": 99}, LABEL]}, 1, id="unknown category"),
+        pytest.param({"annotations": [{"image_id": 1, "category_id": {}}, LABEL]}, 1, id="category of an object"),
+        pytest.param({"annotations": [{"image_id": 1}, LABEL]}, 1, id="annotation of nothing"),
+        pytest.param({"annotations": [{"image_id": 1, "caption": 7}, LABEL]}, 1, id="caption no text"),
+    ],
+)
+def test_coco__bad_parts_fail_alone(tmp_path: Path, parts: dict[str, Any], n_labels: int) -> None:
+    """Of labels and boxes together, each bad part is a problem once, and the others are read."""
+    write_coco(tmp_path, changed(**{"annotations": [LABEL], **parts}))
+    labels, boxes = read_annotations(str(tmp_path)), read_box_index(find_box_sources(tmp_path))
+    assert labels.find("a.jpg") == (("cat",), None)
+    assert (labels.problems.count, boxes.problems.count) == (n_labels, 1 - n_labels)
 
 
 def test_csv__labels_and_captions(tmp_path: Path) -> None:
@@ -213,7 +218,9 @@ def test_csv__rows_of_other_lengths(tmp_path: Path) -> None:
     (tmp_path / "image_annotations.csv").write_text("label,filename\ncat,a.jpg,more\n\ndog\n")
     found = read_annotations(str(tmp_path))
     assert found.find("a.jpg") == (("cat",), None)
-    assert found.unmatched == 0
+    assert (found.unmatched, [str(each) for each in found.problems.sample]) == (
+        0, ["image_annotations.csv: line 4: None: 'filename' must be the name of an image"],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -221,10 +228,9 @@ def test_csv__rows_of_other_lengths(tmp_path: Path) -> None:
     [b"", b"file,label\na.jpg,cat\n", b"filename\na.jpg\n", b'filename,label\n"a', b"filename,label\n\xff,x\n"],
 )
 def test_csv__malformed(tmp_path: Path, content: bytes) -> None:
-    """Missing columns, broken quotes and invalid UTF-8 are errors that name the file."""
+    """Missing columns, broken quotes and invalid UTF-8 are a problem of the file."""
     (tmp_path / "image_annotations.csv").write_bytes(content)
-    with pytest.raises(InvalidInput, match=r"image_annotations\.csv"):
-        read_annotations(str(tmp_path))
+    assert read_annotations(str(tmp_path)).problems.unread == {"image_annotations.csv"}
 
 
 def test_parquet__labels_and_captions(tmp_path: Path) -> None:
@@ -241,32 +247,31 @@ def test_parquet__labels_and_captions(tmp_path: Path) -> None:
     found = read_annotations(str(tmp_path))
     assert found.find("a.jpg") == (("dog", "puppy"), "x")
     assert found.find("b.jpg") == ((), None)
-    found.find("None")
-    assert found.unmatched == 0
+    assert (found.unmatched, found.problems.count) == (0, 1)
 
 
 @pytest.mark.parametrize("content", [b"", b"no parquet", b"PAR1" + bytes(40) + b"PAR1"])
 def test_parquet__malformed(tmp_path: Path, content: bytes) -> None:
-    """A file that is not Parquet is an error that names it."""
+    """A file that is not Parquet is a problem of the file."""
     (tmp_path / "image_annotations.parquet").write_bytes(content)
-    with pytest.raises(InvalidInput, match=r"image_annotations\.parquet"):
-        read_annotations(str(tmp_path))
+    assert read_annotations(str(tmp_path)).problems.unread == {"image_annotations.parquet"}
 
 
 def test_parquet__needs_its_columns(tmp_path: Path) -> None:
-    """A table without file names, labels and captions is an error that lists the required columns."""
+    """A table without file names, labels and captions is a problem that lists the required columns."""
     pq.write_table(pa.table({"name": ["a.jpg"], "label": ["x"]}), tmp_path / "image_annotations.parquet")
-    with pytest.raises(InvalidInput, match=r"it needs 'filename' and 'label' or 'caption'"):
-        read_annotations(str(tmp_path))
+    (problem,) = read_annotations(str(tmp_path)).problems.sample
+    assert "it needs 'filename' and 'label' or 'caption'" in problem.reason
 
 
 def test_captions__in_a_file_of_their_own(tmp_path: Path) -> None:
     """A COCO file of captions beside the annotations gives captions and ids; several captions are joined."""
-    write_coco(tmp_path, changed(annotations=[COCO["annotations"][0]]))
+    write_coco(tmp_path, changed(annotations=[COCO["annotations"][1]]))
     texts = [{"id": 1, "image_id": 1, "caption": "one"}, {"id": 2, "image_id": 1, "caption": "two"}]
     (tmp_path / "captions.json").write_text(json.dumps({"images": COCO["images"], "annotations": texts}))
-    found = read_annotations(str(tmp_path))
-    assert found.find("a.jpg") == (("cat",), "one\ntwo")
+    found = read(tmp_path, "x/a.jpg")
+    found.lists.find_images(lambda: ("x/a.jpg",))
+    assert found.find("x/a.jpg") == (("cat",), "one\ntwo")
     assert found.lists.image_id("x/a.jpg") == "1"
 
 
@@ -278,12 +283,12 @@ def test_captions__of_another_kind(tmp_path: Path, text: str) -> None:
     assert (found.find("a.jpg"), found.unmatched) == (((), None), 0)
 
 
-def test_captions__malformed(tmp_path: Path) -> None:
-    """A COCO file with a caption of no image is an error that names the file."""
-    content = {"images": COCO["images"], "annotations": [{"id": 1, "image_id": 9, "caption": "one"}]}
-    (tmp_path / "captions.json").write_text(json.dumps(content))
-    with pytest.raises(InvalidInput, match=r"captions\.json.*names no image"):
-        read_annotations(str(tmp_path))
+def test_captions__bad_parts_fail_alone(tmp_path: Path) -> None:
+    """A caption of no image is a problem, and so are images and annotations that cannot be used."""
+    notes = [7, {"image_id": 9, "caption": "one"}, {"image_id": 1, "caption": "two"}]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": [{}, *COCO["images"]], "annotations": notes}))
+    found = read_annotations(str(tmp_path))
+    assert (found.find("a.jpg"), found.problems.count) == (((), "two"), 3)
 
 
 def test_read__several_files_are_joined(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 
 from framedex.annotations.boxes import Box
+from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import Problems
 from framedex.annotations.tables import (
     BOXES_CSV,
@@ -75,6 +76,7 @@ def test_csv__cells_that_spreadsheets_would_run(tmp_path: Path, first: str) -> N
     (box,) = read_csv_boxes(tmp_path / BOXES_CSV, Problems())
     assert (box.name, box.label, box.x) == (name, label.strip(), -1)
     (row,) = read_csv_labels(tmp_path / LABELS_CSV)
+    assert isinstance(row, ImageLabels)
     assert (row.name, row.caption) == (name, caption)
 
 

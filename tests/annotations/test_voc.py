@@ -63,7 +63,9 @@ def test_flags__are_kept(tmp_path: Path) -> None:
     [
         ({"a.xml": "a.jpg"}, "a.jpg"),
         ({"x/a.xml": "a.jpg", "x/a.jpg": ""}, "x/a.jpg"),
-        ({"a.xml": "other.jpg", "a.png": "", "other.jpg": ""}, "other.jpg"),
+        ({"a.xml": "other.jpg", "a.png": "", "other.jpg": ""}, "a.png"),
+        ({"a.xml": "other.jpg", "other.jpg": ""}, "other.jpg"),
+        ({"a.xml": "a.png", "a.jpg": "", "a.png": ""}, "a.png"),
         ({"a.xml": "other.jpg", "a.png": ""}, "a.png"),
         ({"a.xml": "a", "a.PNG": ""}, "a.PNG"),
         ({"a.xml": "", "b.jpg": ""}, "a"),
@@ -77,11 +79,19 @@ def test_flags__are_kept(tmp_path: Path) -> None:
     ],
 )
 def test_name__of_the_image(tmp_path: Path, files: dict[str, str], name: str) -> None:
-    """The image is the one of ``filename`` if it exists, or else the one with the XML file's stem."""
+    """The image is the one with the XML file's stem, or else ``filename``; another name is a problem."""
     texts = {path: annotation(item(), filename=text) if path.endswith(".xml") else "" for path, text in files.items()}
     found, problems = read(place(tmp_path, texts))
     assert [each.name for each in found] == [name]
-    assert problems.count == 0
+    is_other = "other.jpg" in texts["a.xml"] and name == "a.png" if "a.xml" in texts else name == "images/a.jpg"
+    assert problems.counts == ({"VOC files that name another image than theirs": 1} if is_other else {})
+
+
+def test_name__of_several_images(tmp_path: Path) -> None:
+    """Of two images with the XML file's stem none is taken if ``filename`` is neither."""
+    found, problems = read(place(tmp_path, {"a.xml": annotation(item(), filename="b.jpg"), "a.jpg": "", "a.png": ""}))
+    (problem,) = problems.sample
+    assert (found, problem.reason) == ([], "<filename> must be one of the images of its name, 'a.jpg' and 'a.png'")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def numbers(found: RelativeBox) -> list[float]:
 def test_read__a_line(tmp_path: Path) -> None:
     """A line has a class, the centre and the size, and optionally a confidence."""
     found, problems = read(place(tmp_path, {"labels/a.txt": LINE + "\n0 0.1 0.2 0.3 0.4 0.75\n"}))
-    assert [(each.stem, each.label, each.confidence) for each in found] == [
+    assert [(each.name, each.label, each.confidence) for each in found] == [
         ("images/a", "dog", None),
         ("images/a", "cat", 0.75),
     ]
@@ -73,7 +73,7 @@ def test_read__outlines_become_boxes(tmp_path: Path, more: str) -> None:
 def test_read__layouts(tmp_path: Path, files: dict[str, str], stem: str) -> None:
     """Label files lie below ``labels`` beside ``images``, or beside their images."""
     found, problems = read(place(tmp_path, files))
-    assert [each.stem for each in found] == [stem]
+    assert [each.name for each in found] == [stem]
     assert problems.count == 0
 
 
@@ -180,7 +180,7 @@ def test_round_trip__to_a_billionth_of_a_pixel(given_boxes: list[Box]) -> None:
     names = {name.removesuffix(".jpg"): name for name in (*SIZES, "z.jpg")}
     again = []
     for each in found:
-        name = names[each.stem.removeprefix("images/")]
+        name = names[each.name.removeprefix("images/")]
         again.append(each.in_pixels(name, *(SIZES | {"z.jpg": (9, 9)})[name]))
     for old, new in zip(given_boxes, sorted(again, key=lambda each: each.name), strict=True):
         assert replace(new, x=0, y=0, width=0, height=0) == replace(old, x=0, y=0, width=0, height=0)
@@ -191,13 +191,13 @@ def test_round_trip__to_a_billionth_of_a_pixel(given_boxes: list[Box]) -> None:
 
 @pytest.mark.parametrize("confidence", [None, 0.5])
 def test_round_trip__a_box_around_all_of_an_image(tmp_path: Path, confidence: float | None) -> None:
-    """A box around the whole image stays a box; written exactly, it would become a label of the image."""
+    """A box around the whole image stays a box beside the table of labels; written exactly, it would become a label."""
     whole = Box("a.jpg", 0, 0, 640, 427, "cat", confidence, source="yolo")
     images = ImagesInMemory({"a.jpg": (640, 427)}, [whole])
     images.with_confidences = True
     write(FolderFiles(tmp_path), images, no_progress)
+    assert (tmp_path / "image_annotations.csv").exists()
     found, _ = read(tmp_path)
-    assert not found[0].is_whole
     index = BoxIndex(Problems())
     index.add_all(found)
     assert index.find("images/a.jpg", (640, 427)) == [replace(whole, name="images/a.jpg")]

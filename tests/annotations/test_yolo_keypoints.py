@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box
 from framedex.annotations.class_names import data_yaml
 from framedex.annotations.problems import Problems
@@ -89,17 +88,6 @@ def test_keypoint_shape__of_another_form(tmp_path: Path, shape: str) -> None:
     with pytest.raises(InvalidInput, match=r"data.yaml: 'kpt_shape' must be \[number of key points, 2 or 3") as caught:
         read(place(tmp_path, shape, f"{BOX}\n"))
     assert "not " in str(caught.value)
-
-
-def test_read__a_box_around_the_whole_image(tmp_path: Path) -> None:
-    """With key points it is an object, without any a label of the image."""
-    whole = "0 0.5 0.5 1 1"
-    found, problems = read(place(tmp_path, "[1, 2]", f"{whole} 0.25 0.5\n{whole}\n"))
-    assert [each.is_whole for each in found] == [False, True]
-    index = BoxIndex(problems)
-    index.add_all(found)
-    (box,) = index.find("images/a.png", (80, 60))
-    assert (box.width, box.height, box.shape.keypoints) == (80, 60, "[20.0,30.0,2]")
 
 
 def test_read_lists__names_of_points(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Annotated images in memory, and a folder that files are written to."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -111,15 +112,22 @@ class ImagesInMemory:
         rows = reversed(self._table.to_pylist())
         first = {row["source_id"]: row["media_id"] for row in rows}
         shared = {each: first[each] for each in ids if ids.count(each) > 1}
-        return max((int(each) for each in ids if re.fullmatch(pattern, each)), default=0), shared
+        return _highest(each for each in ids if re.fullmatch(pattern, each)), shared
 
     def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
         return {name: sum(_value(box, name) not in (None, False) for box in self._boxes) for name in columns}
 
     def highest_id(self, pattern: str) -> int:
-        ids = pa.array([box.original_id for box in self._boxes], pa.string())
-        numbers = [int(each) for each in ids.filter(pa.compute.match_substring_regex(ids, pattern)).to_pylist() if each]
-        return max(numbers, default=0)
+        return _highest(box.original_id for box in self._boxes if re.fullmatch(pattern, box.original_id or ""))
+
+    def repeated_ids(self) -> pa.Table:
+        counts = Counter(box.original_id for box in self._boxes if box.original_id is not None)
+        rows = {each: count for each, count in counts.items() if count > 1}
+        return pa.table({"id": pa.array(rows.keys(), pa.string()), "count": pa.array(rows.values(), pa.int64())})
+
+
+def _highest(ids: Iterable[str | None]) -> int:
+    return max((number for number in map(int, filter(None, ids)) if number < 2**53), default=0)
 
 
 def _values(box: Box) -> dict[str, object]:

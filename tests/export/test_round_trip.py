@@ -97,10 +97,6 @@ def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
     return folder / "out"
 
 
-def without_captions(items: dict[bytes, Item]) -> dict[bytes, Item]:
-    return {data: Item(item.labels, None) for data, item in items.items()}
-
-
 @pytest.fixture
 def folders(tmp_path: Path) -> Iterator[Path]:
     """New folders, one after the other."""
@@ -120,7 +116,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
     blank = {data: item if (item.caption or "").strip() else Item(item.labels, None) for data, item in given_.items()}
     assert content(original) == blank
     again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
-    assert content(again) == (without_captions(blank) if format_ == "yolo" else blank)
+    assert content(again) == blank
     # And once more, so that what an export is named like is no trouble to the next.
     third = workspace.create_dataset(f"{folder.name} third", unpacked(again, folder / "2", format_), Averages())
     assert content(third) == content(again)
@@ -139,9 +135,6 @@ def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: P
     for row in rows:
         row["image_filename"] = row["image_filename"].removeprefix("images/")
     before = gallery.dataset.to_arrow(["image_filename", "labels", "caption", "width"]).to_pylist()
-    if format_ == "yolo":
-        assert any(row["caption"] for row in before)
-        before = [row | {"caption": None} for row in before]
     assert rows == before
 
 
@@ -178,7 +171,7 @@ def test_yolo__images_of_one_stem(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
-    """Class names are listed; each image label is a box around the image; other images have no file."""
+    """Class names are listed; each image label is a box around the image; a table has labels and captions, too."""
     result = gallery.dataset.export(tmp_path / "out.zip", "yolo")
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert archive.read("data.yaml").decode() == (
@@ -186,8 +179,8 @@ def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
         )
         assert archive.read("labels/animals/00.txt") == b"0 0.5 0.5 1 1\n1 0.5 0.5 1 1\n"
         assert archive.read("labels/towns/03.txt") == b"2 0.5 0.5 1 1\n"
-        assert len(archive.namelist()) == 1 + 24
-    assert result.message == f"{gallery.dataset.count()} media; 12 captions are left out: YOLO files hold none"
+        assert len(archive.namelist()) == 1 + 24 + 1
+    assert result.message == f"{gallery.dataset.count()} media"
 
 
 @pytest.mark.slow
@@ -245,7 +238,7 @@ def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) 
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         archive.extractall(tmp_path / "out")
     found = read_annotations(str(tmp_path / "out"))
-    assert (found.labels, found.captions, found.of_stems) == ({}, {}, {})
+    assert (found.labels, found.captions) == ({}, {})
 
 
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)

@@ -1,14 +1,15 @@
 """Index of the boxes of annotation files by image name."""
 
-import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.annotations.boxes import Box, fit_box
+from framedex.annotations.declared_sizes import placed
+from framedex.annotations.image_names import NO_SUFFIX, ImageNames, normal_name, shown_name
 from framedex.annotations.problems import AnnotationProblem, Problems
 from framedex.annotations.relative_boxes import DIGITS, RelativeBox
 from framedex.annotations.shapes import (
@@ -25,60 +26,70 @@ from framedex.core.forks import cached_property
 
 _NO_ID = -(2**63)
 _LARGEST = 2**62
-_NOBODY = -1
 _ANY_SIZE = (2**31, 2**31)
 _CROWD, _TRUNCATED, _DIFFICULT, _RELATIVE = 1, 2, 4, 8
 
 
-def _of_stem(stem: str) -> str:
-    """Return the key of a path without its suffix. No file name equals such a key."""
-    return f"{stem}\0"
-
-
 class BoxIndex:
-    """Boxes by image name: the path within the source, or the base name. YOLO boxes have names without a suffix.
+    """Boxes by image name, see :mod:`framedex.annotations.image_names`. YOLO boxes have names without a suffix.
 
-    The index takes about 80 bytes a box and 150 bytes an image, so boxes may come in any order. Outlines, masks and key
+    The index takes about 85 bytes a box and 150 bytes an image, so boxes may come in any order. Outlines, masks and key
     points are in a temporary file.
 
     Args:
         problems: collects the problems of boxes that :meth:`find` returns.
-        loose: also match boxes by base name if no image has their path. This suits annotation files that lie in
-            another folder than the images. A base name that several images share matches nothing.
 
     Attributes:
         lists: the class lists of the files, and the ids of their images.
     """
 
-    def __init__(self, problems: Problems, *, loose: bool = False) -> None:
-        self.problems, self._loose = problems, loose
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems
         self._names: dict[str, int] = {}
+        self._files, self._file, self._loose = list[int](), 1, 0  # the files that have a name, as bits, by its number
+        self._images = ImageNames()
         self._labels: dict[str, int] = {}
         self._formats: dict[str, int] = {}
         self._ids: dict[int, str] = {}  # ids that are not plain numbers
         self._name_of, self._label_of, self._number_id = array("i"), array("i"), array("q")
         self._sides, self._confidence = array("d"), array("d")
         self._format, self._flags = array("b"), array("b")
+        self._sizes: dict[tuple[int, int] | None, int] = {}  # of images, as the files declare them
+        self._size_of = array("i")
         self._shapes, self._shape_ends = TextFile(), array("q")
         self._matched = bytearray()
-        self.lists = SourceLists(loose=loose)
+        self.lists = SourceLists()
 
     def __len__(self) -> int:
         """Return the number of boxes."""
         return len(self._name_of)
 
+    def begin_file(self, *, loose: bool) -> None:
+        """Begin the boxes of a further file or folder.
+
+        Args:
+            loose: whether it lies elsewhere than the images, so that its paths may begin with other folders.
+        """
+        self._file <<= 1
+        self._loose |= self._file * loose
+        self.lists.begin_file(loose=loose)
+
     def add_all(self, boxes: Iterable[Box | RelativeBox]) -> None:
         """Add boxes. All boxes must be added before the first lookup."""
         for box in boxes:
             if isinstance(box, Box):
-                name = os.path.normpath(box.name.replace("\\", "/"))
                 flags = _CROWD * box.iscrowd | _TRUNCATED * box.truncated | _DIFFICULT * box.difficult
-                self._add(name, box, flags, box.original_id)
-            elif not box.is_whole:  # a box around the whole image is a label of the image, not an object
-                self._add(_of_stem(os.path.normpath(box.stem)), box, _RELATIVE, None)
+                self._add(normal_name(box.name), box, flags, box.original_id)
+            else:
+                name = normal_name(box.name)
+                self._add(f"{name}{NO_SUFFIX}" if box.is_stem else name, box, _RELATIVE, box.original_id)
 
     def _add(self, name: str, box: Box | RelativeBox, flags: int, original: str | None) -> None:
-        self._name_of.append(self._names.setdefault(name, len(self._names)))
+        number = self._names.setdefault(name, len(self._names))
+        if number == len(self._files):
+            self._files.append(0)
+        self._files[number] |= self._file
+        self._name_of.append(number)
         self._label_of.append(self._labels.setdefault(box.label, len(self._labels)))
         self._sides.extend((box.x, box.y, box.width, box.height))
         self._confidence.append(np.nan if box.confidence is None else box.confidence)
@@ -87,6 +98,8 @@ class BoxIndex:
         end = self._shape_ends[-1] if self._shape_ends else 0
         self._shape_ends.append(self._shapes.append(text) if text else end)
         self._flags.append(flags)
+        size = box.image_size if isinstance(box, Box) else None
+        self._size_of.append(self._sizes.setdefault(size, len(self._sizes)))
         self._format.append(self._formats.setdefault(box.source, len(self._formats)))
 
     def _keep_id(self, original: str | None) -> None:
@@ -102,39 +115,59 @@ class BoxIndex:
         """The number of image names."""
         return len(self._names)
 
+    def find_images(self, paths: Callable[[], Iterable[str]], *, several_roots: bool = False) -> None:
+        """Find the images that names mean; before it, names mean the image of their path alone.
+
+        Args:
+            paths: returns the paths of all images of the source.
+            several_roots: whether images may have the same path, below another root.
+        """
+        if self._names:
+            names = dict(zip(self._names, self._files, strict=True))
+            self._images.find(names, paths, self.problems, loose=self._loose, several_roots=several_roots)
+
     def has(self, path: str) -> bool:
         """Return whether the image at a path within the source has boxes."""
         return bool(self._keys(path))
 
-    def find(self, path: str, size: tuple[int, int] | None) -> list[Box]:
+    def find(self, path: str, size: tuple[int, int] | None, orientation: int = 1) -> list[Box]:
         """Return the boxes of an image, clipped to its edges.
 
         Args:
             path: the image's path within the source.
-            size: its width and height in pixels, or None if they are unknown. Boxes in fractions are then left out.
+            size: its displayed width and height in pixels, or None if they are unknown. Boxes in fractions are then
+                left out.
+            orientation: its Exif orientation, 1 to 8, see :mod:`framedex.annotations.declared_sizes`.
         """
         keys = self._keys(path)
         for key in keys:
             self._matched[key] = 1
         numbers = [number for key in keys for number in self._rows[self._edges[key] : self._edges[key + 1]].tolist()]
-        return [box for number in numbers if (box := self._box(number, path, size)) is not None]
+        return [box for number in numbers if (box := self._box(number, path, size, orientation)) is not None]
 
     @property
     def unmatched(self) -> int:
         """The number of image names with boxes that no lookup matched."""
-        return len(self._names) - sum(self._matched)
+        return sum(1 for _ in self.unmatched_names())
 
     def unmatched_names(self) -> Iterator[str]:
-        """Yield the image names with boxes that no lookup matched; those of YOLO files without a suffix."""
-        for name, number in self._names.items():
-            if number >= len(self._matched) or not self._matched[number]:
-                yield name.rstrip("\0")
+        """Yield the image names with boxes that no lookup matched; those of YOLO files without a suffix.
 
-    def _box(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
+        Names that mean several images are problems, and not among them.
+        """
+        for name, number in self._names.items():
+            if (number >= len(self._matched) or not self._matched[number]) and name not in self._images.ambiguous:
+                yield shown_name(name)
+
+    def _box(self, number: int, path: str, size: tuple[int, int] | None, orientation: int) -> Box | None:
         box = self._as_read(number, path, size)
+        is_relative = bool(self._flags[number] & _RELATIVE)
+        if box is not None and size is not None and not is_relative:
+            box, problems = placed(box, size, orientation)
+            for each in problems:
+                self.problems.add(each)
         if box is None:
             return None
-        is_relative = bool(self._flags[number] & _RELATIVE)
         # Without a size, only the checks that need no size run.
         fit = fit_box(_rounded(box) if is_relative else box, *(size or _ANY_SIZE))
         if fit.problem is not None:
@@ -145,6 +178,9 @@ class BoxIndex:
         source, confidence = self._format_names[self._format[number]], self._confidence[number]
         label = self._label_names[self._label_of[number]]
         sure = None if np.isnan(confidence) else confidence
+        original = self._ids.get(number)
+        if original is None and self._number_id[number] != _NO_ID:
+            original = str(self._number_id[number])
         x, y, width, height = self._sides[4 * number : 4 * number + 4]
         if self._flags[number] & _RELATIVE:
             if size is None:
@@ -153,16 +189,14 @@ class BoxIndex:
                 return None
             outline, keypoints = map(numbers_of_text, self._shape(number)[:2])
             box = RelativeBox(
-                path, x, y, width, height, label, sure, source=source, outline=outline, keypoints=keypoints
+                path, x, y, width, height, label, sure, original, source=source, outline=outline, keypoints=keypoints
             )
             return box.in_pixels(path, *size)
-        flags, original = self._flags[number], self._ids.get(number)
-        if original is None and self._number_id[number] != _NO_ID:
-            original = str(self._number_id[number])
+        flags = self._flags[number]
         return Box(
             path, x, y, width, height, label, sure, original, source,
             iscrowd=bool(flags & _CROWD), truncated=bool(flags & _TRUNCATED), difficult=bool(flags & _DIFFICULT),
-            shape=self._shape(number),
+            shape=self._shape(number), image_size=self._declared[self._size_of[number]],
         )  # fmt: skip
 
     def _shape(self, number: int) -> ObjectShape:
@@ -173,28 +207,15 @@ class BoxIndex:
     def _keys(self, path: str) -> list[int]:
         """Return the numbers of the names that match an image."""
         self._edges  # noqa: B018 - builds the index: no box is added after this
-        keys = []
-        stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
-        for name in ((path, path.rpartition("/")[2]), (_of_stem(stem), _of_stem(stem.rpartition("/")[2]))):
-            key = next((self._names[each] for each in name if each in self._names), None)
-            if key is None and self._loose:
-                key = self._by_base_name.get(name[1])
-            if key is not None and key != _NOBODY:
-                keys.append(key)
-        return keys
-
-    @cached_property
-    def _by_base_name(self) -> dict[str, int]:
-        numbers: dict[str, int] = {}
-        for name, number in self._names.items():
-            base_name = name.rpartition("/")[2]
-            if base_name != name:
-                numbers[base_name] = _NOBODY if base_name in numbers else number
-        return numbers
+        return [self._names[name] for name in self._images.of(path, self._names)]
 
     @cached_property
     def _format_names(self) -> list[str]:
         return list(self._formats)
+
+    @cached_property
+    def _declared(self) -> list[tuple[int, int] | None]:
+        return list(self._sizes)
 
     @cached_property
     def _label_names(self) -> list[str]:

@@ -31,7 +31,9 @@ class Box:
         truncated: the object extends beyond the image (VOC).
         difficult: the object is hard to recognise (VOC).
         shape: outline or mask, and key points.
-        location: the position in the file, for messages. Boxes are compared without it.
+        image_size: the width and height of the image in pixels that the file declares, or None. Boxes are compared
+            without it, and without the location.
+        location: the position in the file, for messages.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Box:
     truncated: bool = False
     difficult: bool = False
     shape: ObjectShape = NO_SHAPE
+    image_size: tuple[int, int] | None = field(default=None, compare=False)
     location: str = field(default="", compare=False)
 
 

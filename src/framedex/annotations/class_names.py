@@ -1,4 +1,4 @@
-"""Class names of YOLO folders: ``names`` in a ``data.yaml``, or the lines of a ``classes.txt``.
+"""Class names of YOLO folders: ``names`` in a YAML file, or the lines of ``classes.txt`` or darknet's ``obj.names``.
 
 The module has the reader and the writer of ``data.yaml``.
 """
@@ -11,49 +11,84 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from framedex.core.regular_files import TooLarge, has_file, read_text
+from framedex.annotations.folders import subfolders
+from framedex.core.regular_files import TooLarge, has_file, read_text, scan
 from framedex.errors import InvalidInput
 
-YAML_NAMES = ("data.yaml", "config.yaml")
-"""Files of a YOLO folder that may describe its labels, in order of preference."""
-NAMES = (*YAML_NAMES, "classes.txt", "labels/classes.txt")
-"""Files of a YOLO folder that may contain class names, in order of preference."""
+DATA_YAML = "data.yaml"
+_YAML_NAMES = (DATA_YAML, "config.yaml")
+"""Files of a YOLO folder that may describe its labels, in order of preference. Other YAML files follow them."""
+_LIST = "classes.txt"
+_DARKNET = ("obj.names", "data/obj.names")
+WANTED = f"{DATA_YAML} or another YAML file with 'names', {_LIST} or {_DARKNET[0]}"
+"""Files of a YOLO folder that may contain class names."""
+_YAML_SUFFIXES = (".yaml", ".yml")
 NO_NAMES: Mapping[int, Sequence[str]] = MappingProxyType({})
 _LARGEST = 2**24  # bytes of a file: some 500,000 names
 _DEEPEST = 32  # nested collections; deeper ones overflow the stack of libyaml's composer
 
 
+def yaml_files(folder: Path) -> list[Path]:
+    """Return the YAML files at the top of a folder that may describe it, the preferred ones first."""
+    try:
+        with scan(folder) as entries:
+            names = {each.name for each in entries if each.name.lower().endswith(_YAML_SUFFIXES) and not each.is_dir()}
+    except OSError:
+        return []
+    preferred = [name for name in _YAML_NAMES if name in names]
+    return [folder / name for name in (*preferred, *sorted(names.difference(preferred)))]
+
+
 def class_names_of(folder: Path) -> dict[int, str] | None:
-    """Return the class names of a YOLO folder by number, or None if no file of :data:`NAMES` contains any.
+    """Return the class names of a YOLO folder by number, or None if no file contains any.
+
+    They are those of ``data.yaml``, of ``config.yaml``, of another YAML file at the top, of a ``classes.txt`` at the
+    top, in ``labels`` or beside the images, or of darknet's ``obj.names``; the first of these counts.
 
     Raises:
-        InvalidInput: a file cannot be read, or its ``names`` are neither a list nor a mapping.
+        InvalidInput: a file cannot be read, its ``names`` are neither a list nor a mapping, or files of equal rank have
+            different names.
     """
+    found = names_file_of(folder)
+    return None if found is None else found[1]
+
+
+def names_file_of(folder: Path) -> tuple[str, dict[int, str]] | None:
+    """Return the path within a folder of the file with its class names, and these; see :func:`class_names_of`."""
+    others = [path.name for path in yaml_files(folder) if path.name not in _YAML_NAMES]
+    beside_images = [f"{each.name}/{_LIST}" for each in subfolders(folder)]
     first = None
-    for path in (folder / name for name in NAMES):
-        names = read_class_names(path) if has_file(path) else None
-        if names:
-            return names
-        first = names if first is None else first
+    for names in ([DATA_YAML], [_YAML_NAMES[1]], others, [_LIST], [f"labels/{_LIST}"], beside_images, _DARKNET):
+        found = [(name, read_class_names(folder / name)) for name in names if has_file(folder / name)]
+        some = [(name, each) for name, each in found if each]
+        for name, each in some[1:]:
+            if each != some[0][1]:
+                raise InvalidInput(
+                    f"{folder / some[0][0]} and {folder / name} have different names of classes; those in "
+                    f"{DATA_YAML} would count"
+                )
+        if some:
+            return some[0]
+        first = first or next(((name, each) for name, each in found if each is not None), None)
     return first
 
 
 def holds_class_names(path: str) -> bool:
     """Return whether a file below the label folder contains class names instead of labels."""
-    return os.path.basename(path) in NAMES  # noqa: PTH119 - names may be any bytes
+    return os.path.basename(path) == _LIST  # noqa: PTH119 - names may be any bytes
 
 
 def read_class_names(path: Path) -> dict[int, str] | None:
     """Return class names by number, or None for a YAML file without ``names``.
 
     Args:
-        path: a ``.yaml`` file with ``names``, or a text file with one name a line; at most 16 MiB.
+        path: a YAML file with ``names``, or a text file with one name a line, the first one of class 0; at most 16 MiB.
 
     Raises:
         InvalidInput: the file cannot be read, or its ``names`` are neither a list nor a mapping from numbers.
     """
-    if path.suffix != ".yaml":
-        return dict(enumerate(line.strip() for line in _text(path).splitlines() if line.strip()))
+    if path.suffix.lower() not in _YAML_SUFFIXES:
+        return {number: line.strip() for number, line in enumerate(_text(path).splitlines()) if line.strip()}
     names = yaml_value(path, "names")
     return None if names is None else _numbered(path, names)
 

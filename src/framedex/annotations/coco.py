@@ -8,5 +8,5 @@ IMAGE_LABEL = "image_label"
 """Key of annotations whose box is not an object but the whole image, which has the label."""
 DETAILS = ("keypoints", "skeleton")
 """Further values of categories that are kept."""
-NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
-"""Pattern of annotation ids that are numbers in the file."""
+NUMBER = "^(0|-?[1-9][0-9]*)$"
+"""Pattern of ids that are numbers in the file."""

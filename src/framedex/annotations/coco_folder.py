@@ -8,12 +8,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from framedex.annotations import coco_reader
 from framedex.annotations.boxes import Box
 from framedex.annotations.folders import is_folder, subfolders
-from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem
@@ -70,44 +68,14 @@ def _names(folder: Path) -> list[str]:
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
-    """Yield the labels, captions and the part of each image. A malformed file is a problem, and so is a malformed item.
-
-    The categories of boxes are labels of their image, too.
-    """
+    """Yield the labels, captions and the part of each image; malformed files and items are problems."""
     for each in _files(folder):
+        tags, path = part_tags(each.part), folder / each.path
         try:
-            yield from _labels(folder / each.path, each)
+            for row in coco_reader.read_labels(path, each.path, alone=each.kind == "captions"):
+                yield row if isinstance(row, AnnotationProblem) else row._replace(name=each.home + row.name, tags=tags)
         except InvalidInput as error:
             yield problem(each.path, each.path, str(error))
-
-
-def _labels(path: Path, file: _File) -> Iterator[ImageLabels | AnnotationProblem]:
-    names = coco_reader.ImageNames()
-    for array, position, item in coco_reader.images_and_categories(path):
-        names.add_usable(f"{file.path}: {array}[{position}]", array, item, Problems())
-    tags = part_tags(file.part)
-    for name in names.images.values():
-        yield ImageLabels(file.home + name, (), tags=tags)
-    for key, index, item in read_items(path):
-        if key == "annotations" and index is not None:
-            row = _label(f"{file.path}: annotations[{index}]", item, names, file)
-            if row is not None:
-                yield row
-
-
-def _label(
-    location: str, item: Any, names: "coco_reader.ImageNames", file: _File
-) -> ImageLabels | AnnotationProblem | None:
-    if not isinstance(item, dict):
-        return None if file.kind != "captions" else problem(location, item, "an annotation must be an object")
-    name = names.image_of(item)
-    if file.kind == "captions":
-        caption = item.get("caption")
-        if name is None or not isinstance(caption, str):
-            return problem(location, item, "needs an 'image_id' of one of 'images' and a 'caption', a text")
-        return ImageLabels(file.home + name, (), caption)
-    label = names.category_of(item)
-    return None if name is None or label is None else ImageLabels(file.home + name, (label,))
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
@@ -122,7 +90,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             if other.part == file.part and other.kind == "person_keypoints" and other is not file:
                 points |= _keypoints(folder, other.path, problems)
         try:
-            for box in coco_reader.read_boxes(folder / file.path, problems):
+            for box in coco_reader.read_boxes(folder / file.path, problems, file.path):
                 shape = box.shape
                 if box.original_id in points:
                     shape = shape._replace(keypoints=points[box.original_id])

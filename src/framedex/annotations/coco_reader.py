@@ -6,24 +6,26 @@ Image and category names are held in memory by id. Annotations are not, so memor
 import json as plain_json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.coco import CAPTIONS_FILE, DETAILS, IMAGE_LABEL, NUMBER
+from framedex.annotations.declared_sizes import Size, size_of
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
-from framedex.annotations.shapes import ObjectShape, keypoints_text, segmentation_text
+from framedex.annotations.shapes import ObjectShape, bounds_of, keypoints_text, segmentation_text
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
 
 _ARRAYS = ("images", "categories", "annotations")
-_ID = "an 'id', a number or a text that no other has"
+_SHAPES = {"segmentation": segmentation_text, "keypoints": keypoints_text}
+"""Keys of the shape of an object, and their readers."""
 _AMBIGUOUS = ""  # replaces the name of images that share an id; no file has this name
 
 
@@ -32,60 +34,66 @@ _AMBIGUOUS = ""  # replaces the name of images that share an id; no file has thi
 
 @dataclass(frozen=True)
 class _Names:
-    """Names of images and categories by id, and the label lists of images."""
+    """Names of images and categories by id, and the label lists and the sizes in pixels of images."""
 
-    images: dict[str, str]
-    categories: dict[str, str]
-    listed: dict[str, tuple[str, ...]]
+    images: dict[str, str] = field(default_factory=dict)
+    categories: dict[str, str] = field(default_factory=dict)
+    listed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sizes: dict[str, Size] = field(default_factory=dict)
 
 
-def read_labels(path: Path) -> Iterator[ImageLabels]:
-    """Yield one row for each image, and one for each annotation with its category or caption.
+def read_labels(path: Path, location: str = "", *, alone: bool = False) -> Iterator[ImageLabels | AnnotationProblem]:
+    """Yield one row for each image, and one for each annotation that says something of its whole image.
 
     If an image has ``labels``, a list of names, they are its labels, and categories of its annotations do not count.
-    Otherwise the categories of boxes are labels of their image, too. A box with an unknown image or category is
-    skipped here; :func:`read_boxes` adds it to the problems.
+    Otherwise the category of an annotation without a box, an outline, a mask and key points is a label of its image.
+
+    Args:
+        path: the file.
+        location: its name in problems; by default that of *path*.
+        alone: whether images, categories and items that cannot be used are problems here, because :func:`read_boxes`
+            does not read the file.
 
     Raises:
-        InvalidInput: the file is not in COCO format, or an image, a category or an annotation without a box is
-            malformed.
+        InvalidInput: the file is not in COCO format.
     """
-    names = _Names({}, {}, {})
-    for key, index, item in images_and_categories(path):
-        _add_unique(names, path, key, index, item)
+    location, found = location or path.name, list[AnnotationProblem]()
+    names = _names_of(path, location, found.append)
+    if alone:
+        yield from found
     for image, name in names.images.items():
-        yield ImageLabels(name, names.listed.get(image, ()), complete=image in names.listed)
+        if name != _AMBIGUOUS:
+            yield ImageLabels(name, names.listed.get(image, ()), complete=image in names.listed)
     for array, position, item in read_items(path):
-        if (
-            array == "annotations"
-            and position is not None
-            and (row := _labels_of(path, position, item, names)) is not None
-        ):
+        if array == "annotations" and position is not None and (alone or isinstance(item, dict)):
+            row = _label(f"{location}: annotations[{position}]", item, names)
+            if row is not None:
+                yield row
+
+
+def read_captions(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
+    """Yield the captions of a COCO file, without labels: one row for each annotation with a caption.
+
+    A file without an array ``images`` is of another kind, as some tools write captions under the same name. It has no
+    captions.
+
+    Raises:
+        InvalidInput: the file cannot be read to its end.
+    """
+    for row in read_labels(path, alone=True) if _has_images(path) else ():
+        if isinstance(row, AnnotationProblem):
             yield row
+        elif row.caption is not None:
+            yield row._replace(labels=(), complete=False)
 
 
-class ImageNames:
-    """Names of the images and categories of a COCO file by id; items that cannot be used are problems."""
-
-    def __init__(self) -> None:
-        self._names = _Names({}, {}, {})
-
-    @property
-    def images(self) -> Mapping[str, str]:
-        """The names of the images by id; empty for ids that several images have."""
-        return {key: name for key, name in self._names.images.items() if name}
-
-    def add_usable(self, location: str, array: str, item: Any, problems: Problems) -> None:
-        """Add an image or a category."""
-        _add_usable(self._names, location, array, item, problems)
-
-    def image_of(self, item: Mapping[str, Any]) -> str | None:
-        """Return the name of the image of an annotation, or None."""
-        return self._names.images.get(_id(item.get("image_id")) or "") or None
-
-    def category_of(self, item: Mapping[str, Any]) -> str | None:
-        """Return the name of the category of an annotation, or None."""
-        return self._names.categories.get(_id(item.get("category_id")) or "") or None
+def _names_of(path: Path, location: str, report: Callable[[AnnotationProblem], None]) -> _Names:
+    """Return the names in a COCO file, and report the images and categories that cannot be used."""
+    names = _Names()
+    for array, position, item in images_and_categories(path):
+        if (found := _add_name(names, f"{location}: {array}[{position}]", array, item)) is not None:
+            report(found)
+    return names
 
 
 def images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
@@ -106,45 +114,22 @@ def images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
         raise InvalidInput(f"{os.fspath(path)!r} is not in COCO format: an object with {', '.join(map(repr, _ARRAYS))}")
 
 
-def _add_unique(names: _Names, path: Path, array: str, position: int, item: Any) -> None:
-    names_by_id, key = (names.images, "file_name") if array == "images" else (names.categories, "name")
-    identifier, name = (_id(item.get("id")), item.get(key)) if isinstance(item, dict) else (None, None)
-    if identifier is None or name is None:
-        raise InvalidInput(f"{os.fspath(path)!r}: {array}[{position}] needs {_ID}, and {key!r}")
-    if (other := names_by_id.setdefault(identifier, str(name))) != str(name):
-        raise InvalidInput(
-            f"{os.fspath(path)!r}: {array}[{position}] has the id {identifier!r} of {other!r}; it needs {_ID}"
-        )
-    if array == "images" and isinstance(item.get("labels"), list):
-        names.listed[identifier] = parse_labels(item["labels"])
-
-
-def _labels_of(path: Path, position: int, item: Any, names: _Names) -> ImageLabels | None:
-    """Return the label or caption of an annotation's image, or None for a box without a valid image or category."""
-    parts = item if isinstance(item, dict) else {}
-    image, category, caption = _id(parts.get("image_id")), parts.get("category_id"), parts.get("caption")
-    name, label = names.images.get(image or ""), names.categories.get(_id(category) or "")
-    if name is None or (category is not None and label is None):
-        if parts.get("bbox"):
-            return None
-        what = f"category_id {category!r}, which 'categories' lacks"
-        reason = "names no image of 'images'" if name is None else f"has {what}"
-        raise InvalidInput(f"{os.fspath(path)!r}: annotations[{position}] {reason}")
-    labels = () if label is None or image in names.listed else (label,)
-    return ImageLabels(name, labels, None if caption is None else str(caption))
-
-
-def read_captions(path: Path) -> Iterator[ImageLabels]:
-    """Yield the captions of a COCO file, without labels: one row for each annotation with a caption.
-
-    A file without an array ``images`` is of another kind, as some tools write captions under the same name. It has no
-    captions.
-
-    Raises:
-        InvalidInput: an image or a caption is malformed.
-    """
-    rows = read_labels(path) if _has_images(path) else iter(())
-    return (row._replace(labels=(), complete=False) for row in rows if row.caption is not None)
+def _label(location: str, item: Any, names: _Names) -> ImageLabels | AnnotationProblem | None:
+    """Return the label or the caption of an annotation; None for one of an object alone."""
+    if not isinstance(item, dict):
+        return problem(location, item, "an annotation must be an object")
+    is_object, caption = _is_object(item), item.get("caption")
+    if is_object and caption is None:
+        return None
+    image = _id(item.get("image_id")) or ""
+    if not (name := names.images.get(image)):
+        return _unknown(location, item, "image_id", "images", name)
+    label = None if is_object else names.categories.get(_id(item.get("category_id")) or "")
+    if not is_object and not label and (item.get("category_id") is not None or caption is None):
+        return _unknown(location, item, "category_id", "categories", label)
+    if caption is not None and not isinstance(caption, str):
+        return problem(location, caption, "a 'caption' must be a text")
+    return ImageLabels(name, (label,) if label and image not in names.listed else (), caption)
 
 
 def find_captions(folder: Path) -> list[str]:
@@ -197,80 +182,97 @@ def read_caption_lists(path: Path) -> Iterator[SourceClass | SourceImage]:
 # Boxes
 
 
-def read_boxes(path: Path, problems: Problems) -> Iterator[Box]:
-    """Yield the boxes of a COCO file in file order. Annotations without ``bbox`` are captions or image labels.
+def read_boxes(path: Path, problems: Problems, location: str = "") -> Iterator[Box]:
+    """Yield the boxes of a COCO file in file order: those of annotations with a box, an outline, a mask or key points.
 
-    ``bbox`` is ``[x, y, width, height]`` in pixels, ``score`` is the confidence, and ``id`` is stored as text.
-    ``segmentation``, ``keypoints`` and the ``area`` of a segmentation are the shape; one that cannot be used is a
-    problem, and its box is yielded without it. The file is read item by item, and twice if the annotations come first.
+    ``bbox`` is ``[x, y, width, height]`` in pixels, ``score`` is the confidence, and ``id`` is stored as text. A box
+    that is missing is that of the outline or the mask, or else of the key points. ``segmentation``, ``keypoints`` and
+    the ``area`` of a segmentation are the shape; one that cannot be used is a problem, and its box is yielded without
+    it. The file is read item by item, and twice if the annotations come first.
 
     Args:
         path: the file.
         problems: collects the problems of images, categories and annotations.
+        location: the name of the file in problems; by default that of *path*.
 
     Raises:
         InvalidInput: the file is not in COCO format: a JSON object with an array ``images``.
     """
-    names = _Names({}, {}, {})
-    for key, position, item in images_and_categories(path):
-        _add_usable(names, f"{path.name}: {key}[{position}]", key, item, problems)
+    location = location or path.name
+    names = _names_of(path, location, problems.add)
     for key, index, item in read_items(path):
-        if key == "annotations" and index is not None and not _without_box(item):
-            location = f"{path.name}: annotations[{index}]"
-            row = _box(location, item, names.images, names.categories)
-            yield from without_problems(_with_shape(row, location, item), problems)
+        if key == "annotations" and index is not None and (not isinstance(item, dict) or _is_object(item)):
+            yield from without_problems(_objects(f"{location}: annotations[{index}]", item, names), problems)
 
 
-def _add_usable(names: _Names, location: str, array: str, item: Any, problems: Problems) -> None:
+def _is_object(item: dict[str, Any]) -> bool:
+    """Return whether an annotation is of an object. One without any place is of the image, unless it has a ``bbox``."""
+    if item.get(IMAGE_LABEL) is True:
+        return False
+    return any(item.get(key) for key in ("bbox", *_SHAPES)) or ("bbox" in item and item.get("caption") is None)
+
+
+def _add_name(names: _Names, location: str, array: str, item: Any) -> AnnotationProblem | None:
+    """Add an image or a category to the names; return the problem of one that cannot be used."""
     names_by_id, key = (names.images, "file_name") if array == "images" else (names.categories, "name")
     identifier, name = (_id(item.get("id")), item.get(key)) if isinstance(item, dict) else (None, None)
     name = label_of(name) if key == "name" else name
     if identifier is None or not isinstance(name, str) or not name:
-        problems.add(problem(location, item, f"needs 'id', a number or a text, and {key!r}, a text"))
-    elif (other := names_by_id.setdefault(identifier, name)) != name:
-        problems.add(problem(location, item, f"its id is that of {other or 'others'!r}, too; ids must differ"))
+        return problem(location, item, f"needs 'id', a number or a text, and {key!r}, a text")
+    if (other := names_by_id.setdefault(identifier, name)) != name:
         names_by_id[identifier] = _AMBIGUOUS
+        return problem(location, item, f"its id is that of {other or 'others'!r}, too; ids must differ")
+    if array == "images":
+        if isinstance(item.get("labels"), list):
+            names.listed[identifier] = parse_labels(item["labels"])
+        if (size := size_of(item.get("width"), item.get("height"))) is not None:
+            names.sizes[identifier] = size
+    return None
 
 
-def _without_box(item: Any) -> bool:
-    return isinstance(item, dict) and (item.get("bbox") in (None, []) or item.get(IMAGE_LABEL) is True)
-
-
-def _with_shape(row: Box | AnnotationProblem, location: str, item: Any) -> Iterator[Box | AnnotationProblem]:
-    """Yield a box with its shape, and a problem for each invalid part of the shape."""
-    if isinstance(row, AnnotationProblem) or not ("segmentation" in item or "keypoints" in item):
-        yield row
+def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | AnnotationProblem]:
+    """Yield the box of an annotation with its shape, and a problem for each part that cannot be used."""
+    if not isinstance(item, dict):
+        yield problem(location, item, "an annotation must be an object")
+        return
+    original = _id(item.get("id"))
+    location = location if original is None else f"{location} (id {original})"
+    image = _id(item.get("image_id")) or ""
+    if not (name := names.images.get(image)):
+        yield _unknown(location, item, "image_id", "images", name)
+        return
+    if not (label := names.categories.get(_id(item.get("category_id")) or "")):
+        yield _unknown(location, item, "category_id", "categories", label)
         return
     texts: list[str | None] = []
-    for key, parse in (("segmentation", segmentation_text), ("keypoints", keypoints_text)):
+    for key, parse in _SHAPES.items():
         try:
             texts.append(parse(item.get(key)))
         except ValueError as error:
             texts.append(None)
-            yield problem(row.location or location, item[key], str(error))
+            yield problem(location, item[key], str(error))
     area = _number(item.get("area"))
-    has_area = any(texts) and area is not None and area >= 0
-    yield replace(row, shape=ObjectShape(texts[0], texts[1], area if has_area else None))
-
-
-def _box(location: str, item: Any, images: Mapping[str, str], categories: Mapping[str, str]) -> Box | AnnotationProblem:
-    if not isinstance(item, dict):
-        return problem(location, item, "an annotation must be an object")
-    original = _id(item.get("id"))
-    location = location if original is None else f"{location} (id {original})"
-    if not (name := images.get(_id(item.get("image_id")) or "")):
-        return _unknown(location, item, "image_id", "images", name)
-    if not (label := categories.get(_id(item.get("category_id")) or "")):
-        return _unknown(location, item, "category_id", "categories", label)
-    numbers = item["bbox"] if isinstance(item["bbox"], list) else []
-    x, y, width, height = map(_number, numbers) if len(numbers) == 4 else (None,) * 4
-    if x is None or y is None or width is None or height is None:
-        return problem(location, item["bbox"], "'bbox' must be [x, y, width, height], finite numbers of pixels")
+    shape = ObjectShape(texts[0], texts[1], area if any(texts) and area is not None and area >= 0 else None)
+    sides, size = _sides(item["bbox"]) if item.get("bbox") else bounds_of(shape), names.sizes.get(image)
+    if not item.get("bbox") and isinstance(item.get("segmentation"), dict):
+        size = size_of(*reversed(item["segmentation"]["size"])) if texts[0] else None
+    if sides is None:
+        reason = "'bbox' must be [x, y, width, height], finite numbers of pixels"
+        yield problem(location, item.get("bbox"), reason if item.get("bbox") else f"{reason}, or follow from a shape")
+        return
     confidence = _number(item.get("score"))
     if item.get("score") is not None and not is_confidence(confidence):
-        return problem(location, item["score"], "'score' must be a number from 0 to 1")
-    crowd = bool(item.get("iscrowd"))
-    return Box(name, x, y, width, height, label, confidence, original, "coco", iscrowd=crowd, location=location)
+        yield problem(location, item["score"], "'score' must be a number from 0 to 1")
+        return
+    yield Box(
+        name, *sides, label, confidence, original, "coco",
+        iscrowd=bool(item.get("iscrowd")), shape=shape, image_size=size, location=location,
+    )  # fmt: skip
+
+
+def _sides(value: Any) -> tuple[float, float, float, float] | None:
+    x, y, width, height = map(_number, value) if isinstance(value, list) and len(value) == 4 else (None,) * 4
+    return None if x is None or y is None or width is None or height is None else (x, y, width, height)
 
 
 def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -> AnnotationProblem:

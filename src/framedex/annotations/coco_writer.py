@@ -21,6 +21,7 @@ from framedex.annotations.output import (
     omissions,
 )
 from framedex.annotations.progress import part
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 
 
@@ -28,10 +29,11 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     """Write ``annotations.json`` and ``captions.json``, and return sentences about the data that they cannot hold.
 
     Categories have the ids and the order of the dataset's class list. Images and annotations keep the ids of their
-    source; others get higher numbers. If boxes are written, each image lists all its ``labels``, because the categories
-    of its boxes may be others. Otherwise each label of an image is an annotation with a box around the whole image and
-    ``image_label``. Captions have a file of their own without categories, as readers of COCO expect. If the images are
-    divided, each part also has files of its own, such as ``annotations_train.json``.
+    source; others, and all but the first of several with the same id, get higher numbers. If boxes are written, each
+    image lists all its ``labels``, because the categories of its boxes may be others. Otherwise each label of an image
+    is an annotation with a box around the whole image and ``image_label``. Captions have a file of their own without
+    categories, as readers of COCO expect. If the images are divided, each part also has files of its own, such as
+    ``annotations_train.json``.
     """
     classes = images.classes()
     shares = part(progress, 0.0, 0.1)
@@ -41,7 +43,12 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     for number, (kind, split) in enumerate(outputs):
         start, end = (0.1 + 0.9 * (number + step) / len(outputs) for step in (0, 1))
         _write_file(files, images, classes if kind == FILE else None, split, part(progress, start, end))
-    return omissions(images, ("truncated", "difficult"), "COCO") if images.with_boxes else []
+    if not images.with_boxes:
+        return []
+    repeated = images.repeated_ids()["count"]
+    renumbered = (pc.sum(repeated).as_py() or 0) - len(repeated)
+    notes = [f"{counted(renumbered, 'annotations', 'have')} a new id, because others have theirs"] if renumbered else []
+    return notes + omissions(images, ("truncated", "difficult"), "COCO")
 
 
 def _split_file(name: str, split: str | None) -> str:
@@ -194,10 +201,28 @@ class _ImageIds:
 
 
 class _Ids:
-    """Generator of annotation ids above the existing ones."""
+    """Ids of annotations block by block: those of the source, and numbers above the highest one for the others."""
 
     def __init__(self, images: AnnotatedImages) -> None:
         self._last = max(images.highest_id(NUMBER), 0) if images.with_boxes else 0
+        self._repeated = column(images.repeated_ids(), "id") if images.with_boxes else pa.array([], pa.string())
+        self._used = set[str]()  # of the repeated ones
+
+    def of(self, original: pa.Array) -> pa.Array:
+        """Return the ids of a block's boxes as JSON, given those of the source; blocks must come in order.
+
+        Of several boxes with an id the first keeps it, because readers take the last for all of them.
+        """
+        lacking = pc.is_null(original)
+        if len(self._repeated):
+            mask = lacking.to_numpy(zero_copy_only=False).copy()
+            places = np.flatnonzero(pc.is_in(original, value_set=self._repeated))
+            for place, each in zip(places, original.take(pa.array(places)).to_pylist(), strict=True):
+                mask[place] = each in self._used
+                self._used.add(each)
+            lacking = pa.array(mask)
+        count = pc.sum(lacking, min_count=0).as_py()
+        return pc.replace_with_mask(_numbers_or_texts(original), lacking, self.new(count))
 
     def new(self, count: int) -> pa.Array:
         """Return *count* new ids as JSON."""
@@ -215,9 +240,7 @@ def _box_texts(block: pa.Table, image: pa.Array, classes: pa.Table, ids: _Ids) -
     objects = column(block, OBJECTS)
     values = objects.flatten()
     original, confidence, bbox = (values.field(name) for name in ("original_id", "confidence", "bbox"))
-    lacking = pc.is_null(original)
-    texts = _numbers_or_texts(original)
-    texts = pc.replace_with_mask(texts, lacking, ids.new(pc.sum(lacking, min_count=0).as_py()))
+    texts = ids.of(original)
     edges = bbox.flatten().to_numpy().reshape(-1, 4)
     fields = {
         "category_id": _category_ids(values.field("label"), classes),

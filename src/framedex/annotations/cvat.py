@@ -1,18 +1,22 @@
-"""CVAT for images 1.1: ``annotations.xml``, with the boxes, polygons and tags of each image.
+"""CVAT for images or videos 1.1: ``annotations.xml``, with the boxes, polygons and tags of each image or track.
 
-The file is read image by image, with a parser that refuses declarations of entities. Edges are in pixels, counted from
-0 (docs.cvat.ai, XML annotation format).
+The file is read image by image, and track by track, with a parser that refuses declarations of entities. Edges are in
+pixels, counted from 0 (docs.cvat.ai, XML annotation format). Frames of a track are images that CVAT names by their
+number, ``frame_000012.png``; of a track the boxes of its key frames are read.
 """
 
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
 from framedex.annotations.boxes import Box, finite_number, label_of
+from framedex.annotations.declared_sizes import size_of
+from framedex.annotations.folders import image_finder
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
@@ -21,16 +25,20 @@ from framedex.core.regular_files import has_file, open_binary
 from framedex.errors import InvalidInput
 
 FILE = "annotations.xml"
-_PART = 2**16  # bytes
+_CHUNK = 2**16  # bytes
 _HEAD = 2**16
 _MOST_SHAPES = 10**6  # of one image
 _OTHERS = frozenset({"polyline", "points", "cuboid", "ellipse", "mask", "skeleton"})
+_TRACKS = "tracks, whose boxes are read without them"
+_BETWEEN = "boxes of tracks between key frames"
+_NO_FRAME = "boxes of tracks in frames that are no images"
+_ATTRIBUTES = "images and tracks whose objects have attributes, which are not read"
 _EDGES = ("xtl", "ytl", "xbr", "ybr")
 _Shape = tuple[str, dict[str, str]]
 
 
 def is_cvat(folder: Path) -> bool:
-    """Return whether a folder has a file of CVAT for images."""
+    """Return whether a folder has a file of CVAT."""
     path = folder / FILE
     try:
         if not has_file(path):
@@ -47,17 +55,33 @@ def find_files(folder: Path) -> list[str]:
     return [FILE] if is_cvat(folder) else []
 
 
-class _Reader:
-    """A parser that collects one image at a time.
+@dataclass
+class _Part:
+    """An image or a track of the file.
 
     Attributes:
-        images: the images that are complete: attributes and shapes.
+        kind: ``image`` or ``track``.
+        attributes: those of the element.
+        shapes: the elements in it.
+        further: the number of attributes that its shapes have.
+    """
+
+    kind: str
+    attributes: dict[str, str]
+    shapes: list[_Shape] = field(default_factory=list)
+    further: int = 0
+
+
+class _Reader:
+    """A parser that collects one image or track at a time.
+
+    Attributes:
+        parts: the images and tracks that are complete.
     """
 
     def __init__(self) -> None:
-        self.images: list[tuple[dict[str, str], list[_Shape]]] = []
-        self._image: dict[str, str] | None = None
-        self._shapes: list[_Shape] = []
+        self.parts: list[_Part] = []
+        self._part: _Part | None = None
         self._depth, self._is_checked = 0, False
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
@@ -70,17 +94,19 @@ class _Reader:
             self._is_checked = True
             if name != "annotations":
                 raise InvalidInput(f"is no file of CVAT: <annotations> must be outermost, not <{name}>")
-        if self._depth == 2 and name == "image":
-            self._image, self._shapes = attributes, []
-        elif self._depth == 3 and self._image is not None:
-            if len(self._shapes) >= _MOST_SHAPES:
+        if self._depth == 2 and name in ("image", "track"):
+            self._part = _Part(name, attributes)
+        elif self._part is not None and self._depth == 3:
+            if len(self._part.shapes) >= _MOST_SHAPES:
                 raise InvalidInput(f"an image has more than {_MOST_SHAPES:,} shapes")
-            self._shapes.append((name, attributes))
+            self._part.shapes.append((name, attributes))
+        elif self._part is not None and name == "attribute":
+            self._part.further += 1
 
     def _end(self, _name: str) -> None:
-        if self._depth == 2 and self._image is not None:
-            self.images.append((self._image, self._shapes))
-            self._image = None
+        if self._depth == 2 and self._part is not None:
+            self.parts.append(self._part)
+            self._part = None
         self._depth -= 1
 
 
@@ -88,8 +114,8 @@ def _refuse(*_declaration: Any) -> None:
     raise InvalidInput("declares entities, which are refused")
 
 
-def _images(folder: Path) -> Iterator[tuple[dict[str, str], list[_Shape]]]:
-    """Yield the attributes and the shapes of each image.
+def _parts(folder: Path) -> Iterator[_Part]:
+    """Yield the images and tracks.
 
     Raises:
         InvalidInput: the file cannot be read.
@@ -97,12 +123,12 @@ def _images(folder: Path) -> Iterator[tuple[dict[str, str], list[_Shape]]]:
     reader, path = _Reader(), folder / FILE
     try:
         with open_binary(path) as file:
-            while data := file.read(_PART):
+            while data := file.read(_CHUNK):
                 reader.parser.Parse(data, False)
-                yield from reader.images
-                reader.images.clear()
+                yield from reader.parts
+                reader.parts.clear()
             reader.parser.Parse(b"", True)
-            yield from reader.images
+            yield from reader.parts
     except (OSError, expat.ExpatError, ValueError) as error:
         raise InvalidInput(f"{os.fspath(path)!r}: {error}") from error
 
@@ -112,26 +138,58 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     if not is_cvat(folder):
         return
     try:
-        for image, shapes in _images(folder):
-            if not (name := image.get("name")):
-                yield problem(FILE, image, "an image needs a 'name'")
+        for image in _parts(folder):
+            if image.kind != "image":
                 continue
-            labels = tuple(label_of(each.get("label")) for kind, each in shapes if kind == "tag")
-            yield ImageLabels(_path(folder, name), labels, tags=part_tags(image.get("subset", "")))
+            if not (name := image.attributes.get("name")):
+                yield problem(FILE, image.attributes, "an image needs a 'name'")
+                continue
+            labels = tuple(label_of(each.get("label")) for kind, each in image.shapes if kind == "tag")
+            yield ImageLabels(_path(folder, name), labels, tags=part_tags(image.attributes.get("subset", "")))
     except InvalidInput as error:
         yield problem(FILE, FILE, str(error))
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
-    """Yield the boxes and polygons of each image; other shapes and malformed ones are problems.
+    """Yield the boxes and polygons of each image, and of the key frames of each track; all else is a problem.
 
     Raises:
         InvalidInput: the file cannot be read.
     """
-    for image, shapes in _images(folder):
-        name = image.get("name")
-        if name:
-            yield from without_problems(_boxes(_path(folder, name), f"{FILE}: {name}", shapes), problems)
+    images_in = image_finder(os.fspath(folder))
+    for part in _parts(folder):
+        name = part.attributes.get("name")
+        if part.kind == "track":
+            yield from without_problems(_track(part, images_in), problems)
+        elif name:
+            size = size_of(part.attributes.get("width"), part.attributes.get("height"))
+            for box in without_problems(_boxes(_path(folder, name), f"{FILE}: {name}", part.shapes), problems):
+                yield replace(box, image_size=size)
+        if part.further:
+            place = f"{FILE}: {name or 'track ' + part.attributes.get('id', '')}"
+            problems.add(AnnotationProblem(place, f"{part.further:,}", "objects have no attributes", _ATTRIBUTES))
+
+
+def _track(track: _Part, images_in: Callable[[str], Mapping[str, list[str]]]) -> Iterator[Box | AnnotationProblem]:
+    """Yield the boxes of the key frames of a track in the images of these frames."""
+    location = f"{FILE}: track {track.attributes.get('id')}"
+    yield problem(
+        location, track.attributes.get("label"), "objects have no track; those of key frames are read", _TRACKS
+    )
+    for kind, item in track.shapes:
+        if item.get("outside") == "1" or kind not in ("box", "polygon", *_OTHERS):
+            continue
+        frame = item.get("frame", "")
+        place = f"{location}: frame {frame}"
+        if item.get("keyframe") == "0":
+            yield problem(place, kind, "only key frames are read", _BETWEEN)
+            continue
+        stem = f"frame_{frame:0>6}"
+        names = [f"{home}{name}" for home in ("images/", "") for name in images_in(home.rstrip("/")).get(stem, ())]
+        if len(names) != 1:
+            yield problem(place, stem, "must be the name of one image, without its suffix", _NO_FRAME)
+        else:
+            yield from _boxes(names[0], place, [(kind, {**item, "label": track.attributes.get("label", "")})])
 
 
 def _path(folder: Path, name: str) -> str:

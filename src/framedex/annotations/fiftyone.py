@@ -4,7 +4,6 @@ A sample has its ``filepath`` relative to the folder, ``tags``, and fields. Fiel
 polylines are read by their ``_cls``; boxes are [x, y, width, height] in fractions of the image's sides.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,8 +44,7 @@ def _samples(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]] | Annotat
         if not isinstance(path, str) or not path:
             yield problem(location, item, "a sample needs its 'filepath', a text")
             continue
-        path = path.replace("\\", "/")
-        yield location, path if not path.startswith("/") else path.rpartition("/")[2], item
+        yield location, path, item
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
@@ -86,15 +84,14 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
 
 
 def _boxes(location: str, path: str, sample: dict[str, Any]) -> Iterator[RelativeBox | AnnotationProblem]:
-    stem = os.path.splitext(path)[0]  # noqa: PTH122
     for name, value in sample.items():
         key = _LISTS.get(value.get("_cls", "")) if isinstance(value, dict) else None
         items = value.get(key) if key is not None else None
         for number, item in enumerate(items if isinstance(items, list) else ()):
-            yield _box(f"{location}: {name}.{key}[{number}]", stem, item)
+            yield _box(f"{location}: {name}.{key}[{number}]", path, item)
 
 
-def _box(location: str, stem: str, item: Any) -> RelativeBox | AnnotationProblem:
+def _box(location: str, path: str, item: Any) -> RelativeBox | AnnotationProblem:
     if not isinstance(item, dict) or not (label := label_of(item.get("label"))):
         return problem(location, item, "needs a 'label'")
     confidence = finite_number(item.get("confidence"))
@@ -110,7 +107,7 @@ def _box(location: str, stem: str, item: Any) -> RelativeBox | AnnotationProblem
         return problem(location, item, "'bounding_box' must be [x, y, width, height], fractions of the image's sides")
     x, y, width, height = sides
     return RelativeBox(
-        stem, x + width / 2, y + height / 2, width, height, label, confidence, location,
+        path, x + width / 2, y + height / 2, width, height, label, confidence, location=location,
         source="fiftyone", outline=outline,
     )  # fmt: skip
 

@@ -53,14 +53,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def image_finder(root: str) -> Callable[[str], Mapping[str, str]]:
-    """Return a function that maps image names without suffix to file names, for a folder within the root.
+def image_finder(root: str) -> Callable[[str], Mapping[str, list[str]]]:
+    """Return a function that maps image names without suffix to file names, sorted, for a folder within the root.
 
     It caches the last folder, because files come folder by folder.
     """
-    last: tuple[str, Mapping[str, str]] | None = None
+    last: tuple[str, Mapping[str, list[str]]] | None = None
 
-    def images_in(folder: str) -> Mapping[str, str]:
+    def images_in(folder: str) -> Mapping[str, list[str]]:
         nonlocal last
         if last is None or last[0] != folder:
             last = folder, _image_names(os.path.join(root, folder))  # noqa: PTH118
@@ -69,13 +69,15 @@ def image_finder(root: str) -> Callable[[str], Mapping[str, str]]:
     return images_in
 
 
-def _image_names(folder: str) -> dict[str, str]:
+def _image_names(folder: str) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
     try:
         with scan(folder) as entries:
-            names = sorted((entry.name for entry in entries if is_image(entry.name)), reverse=True)
+            for name in sorted(entry.name for entry in entries if is_image(entry.name)):
+                names.setdefault(os.path.splitext(name)[0], []).append(name)  # noqa: PTH122
     except (FileNotFoundError, NotADirectoryError):
-        return {}
-    return {os.path.splitext(name)[0]: name for name in names}  # noqa: PTH122 - one of several with this stem
+        pass
+    return names
 
 
 def replace_folder(folder: str, names: Mapping[str, str]) -> str | None:

@@ -179,7 +179,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
     ),
     AnnotationFormat(
         "cvat",
-        "a folder of CVAT for images",
+        "a folder of CVAT",
         read_labels=cvat.read_labels,
         read_boxes=cvat.read_boxes,
         has_boxes=cvat.is_cvat,

@@ -1,11 +1,11 @@
 """Labels and captions of images by image name."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
+from framedex.annotations.image_names import NO_SUFFIX, ImageNames, normal_name, shown_name
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import Problems
 from framedex.annotations.source_lists import SourceLists
@@ -39,15 +39,14 @@ class ImageLabels(NamedTuple):
 
 @dataclass
 class Annotations:
-    """Labels and captions by file name: the path within the source, or the base name.
+    """Labels and captions by image name, see :mod:`framedex.annotations.image_names`.
 
     Attributes:
-        labels: label names by file, in order of appearance, without duplicates.
-        captions: captions by file; several are joined by newlines.
-        of_stems: label names by path without its suffix, as YOLO folders give them.
-        matched: the keys that lookups matched.
+        labels: label names by image name, in order of appearance, without duplicates.
+        captions: captions by image name; several are joined by newlines.
+        matched: the names that lookups matched.
         lists: the class lists of the files, and the ids of their images.
-        values: tags and further values by file, as :meth:`key_of` names it.
+        values: tags and further values by image name.
         rules: what paths state; they hold beside the files.
         problems: unusable parts of the files.
         sources: what was read, a phrase each, such as the name of a file.
@@ -56,7 +55,6 @@ class Annotations:
 
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
-    of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
     lists: SourceLists = field(default_factory=SourceLists)
     values: SourceValues = field(default_factory=SourceValues)
@@ -64,42 +62,47 @@ class Annotations:
     problems: Problems = field(default_factory=Problems)
     sources: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
-    _unannotated: set[str] = field(default_factory=set)  # files listed without labels and captions
-    _complete: set[str | None] = field(default_factory=set)  # files whose labels are a complete list
-    _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators
+    _names: dict[str, int] = field(default_factory=dict)  # all names, also those without labels: their files, as bits
+    _file: int = 1
+    _images: ImageNames = field(default_factory=ImageNames)
+    _complete: set[str] = field(default_factory=set)  # names whose labels are a complete list
+
+    def begin_file(self) -> None:
+        """Begin the rows of a further file or folder."""
+        self._file <<= 1
+        self.lists.begin_file(loose=False)
+
+    def find_images(self, paths: Callable[[], Iterable[str]]) -> None:
+        """Find the images that names mean; before it, names mean the image of their path alone.
+
+        Args:
+            paths: returns the paths of all files of the source.
+        """
+        if self._names:
+            self._images.find(self._names, paths, self.problems)
 
     def find(self, path: str) -> tuple[tuple[str, ...], str | None]:
         """Return (labels, caption) of the file at a path within the source.
 
-        Classes of YOLO folders are labels, too, unless another file has the complete list of the image's labels.
+        If one name has the complete list of its labels, the others add none.
         """
-        labels: tuple[str, ...] = ()
-        caption = None
-        if (key := self._key(path)) is not None:
-            labels, caption = self.labels.get(key, ()), self.captions.get(key)
-            if labels or caption is not None:
-                self.matched.add(key)
-        stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
-        if stem in self.of_stems:
-            self.matched.add(_stem_key(stem))
-            if key not in self._complete:
-                labels = tuple(dict.fromkeys(labels + self.of_stems[stem]))
-        if key not in self._complete:
-            for rule in self.rules:
-                labels = tuple(dict.fromkeys(labels + rule(path)[0]))
-        return labels, caption
+        names = self._images.of(path, self._names) if self._names else []
+        self.matched.update(name for name in names if name in self.labels or name in self.captions)
+        captions = [self.captions[name] for name in names if name in self.captions]
+        complete = [name for name in names if name in self._complete]
+        labels = tuple(chain.from_iterable(self.labels.get(name, ()) for name in complete or names))
+        if not complete:
+            labels += tuple(chain.from_iterable(rule(path)[0] for rule in self.rules))
+        return tuple(dict.fromkeys(labels)), "\n".join(captions) or None
 
     def facts_of(self, path: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
         """Return the tags and the further values of the file at a path within the source."""
         tags: tuple[str, ...] = ()
         values: Mapping[str, Any] = {}
-        stem = os.path.splitext(path)[0]  # noqa: PTH122
-        for names in ((path, path.rpartition("/")[2]), (_stem_key(stem), _stem_key(stem.rpartition("/")[2]))):
-            for name in names:
-                if name in self.values:
-                    of_file, values_of_file = self.values.of(name)
-                    tags, values = tags + of_file, {**values_of_file, **values}
-                    break
+        for name in self._images.of(path, self._names):
+            if name in self.values:
+                of_file, values_of_file = self.values.of(name)
+                tags, values = tags + of_file, {**values_of_file, **values}
         for rule in self.rules:
             tags += rule(path)[1]
         return tuple(dict.fromkeys(tags)), values
@@ -109,48 +112,37 @@ class Annotations:
         """True if some file may have tags or further values."""
         return bool(self.values) or bool(self.rules)
 
-    def _key(self, path: str) -> str | None:
-        """Return the key that matches a path: the path itself, or else its base name."""
-        for name in (path, path.rpartition("/")[2]):
-            for key in (name, self._with_slashes.get(name)):
-                if key is not None and (key in self.labels or key in self.captions or key in self._unannotated):
-                    return key
-        return None
-
     @property
     def unmatched(self) -> int:
         """The number of annotated files that no lookup matched."""
-        return len(self.labels.keys() | self.captions.keys()) + len(self.of_stems) - len(self.matched)
+        return sum(1 for _ in self._unmatched())
 
     def unmatched_names(self) -> Iterator[str]:
         """Yield the names of annotated files that no lookup matched, as far as annotations give them."""
+        return map(shown_name, self._unmatched())
+
+    def _unmatched(self) -> Iterator[str]:
         names = chain(self.labels, (name for name in self.captions if name not in self.labels))
-        yield from (name for name in names if name not in self.matched)
-        yield from (stem for stem in self.of_stems if _stem_key(stem) not in self.matched)
+        return (name for name in names if name not in self.matched and name not in self._images.ambiguous)
 
     def add(self, row: ImageLabels) -> None:
         """Add the labels and the caption of one row; both may be missing."""
-        if row.tags or row.values:
-            name = os.path.normpath(row.name.replace("\\", "/"))
-            self.values.add(_stem_key(name) if row.is_stem else name, row.tags, row.values or {})
+        name, caption = normal_name(row.name), row.caption
         if row.is_stem:
-            if labels := parse_labels(row.labels):
-                self.of_stems[row.name] = labels
-            return
-        name, caption = os.path.normpath(row.name), row.caption
+            name += NO_SUFFIX
+        self._names[name] = self._names.get(name, 0) | self._file
+        if row.tags or row.values:
+            self.values.add(name, row.tags, row.values or {})
         if row.complete:
             self._complete.add(name)
-        if "\\" in name:
-            self._with_slashes[os.path.normpath(name.replace("\\", "/"))] = name
         if labels := parse_labels(row.labels):
             self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
         if caption and caption.strip():
             caption = storable(caption)
             earlier = self.captions.get(name)
             self.captions[name] = caption if earlier is None else f"{earlier}\n{caption}"
-        if name not in self.labels and name not in self.captions:
-            self._unannotated.add(name)
 
-
-def _stem_key(stem: str) -> str:
-    return f"{stem}\0"  # no file has this name
+    def add_values(self, path: str, tags: Sequence[str], values: Mapping[str, Any]) -> None:
+        """Add tags and further values of the file at a path within the source."""
+        self._names.setdefault(path, 0)
+        self.values.add(path, tags, values)

@@ -1,22 +1,23 @@
 """JSON exports of Label Studio: an array of tasks, each with its image and its annotations.
 
 Rectangles and polygons are in percent of the image's sides (labelstud.io, task format). Of several annotations of a
-task the one marked as ground truth counts, or else the first that was not cancelled.
+task the one marked as ground truth is read, or else the first that was not cancelled; the others are counted. Those of
+predictions have the score as confidence. A shape with several labels is an object for each.
 """
 
-import json
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
+from framedex.annotations.boxes import finite_number, is_confidence, label_of
+from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.json_items import read_array
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
-from framedex.annotations.shapes import NO_SHAPE, ObjectShape
+from framedex.annotations.relative_boxes import RelativeBox
 from framedex.core.regular_files import has_file, open_text, scan
 from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
@@ -25,7 +26,11 @@ _HEAD = 2**20  # characters
 _UPLOADED = re.compile(r"[0-9a-f]{8}-")
 _ANNOTATIONS = ("annotations", "completions")
 _IMAGES = "images"
-_OTHERS = frozenset({"keypointlabels", "brushlabels", "ellipselabels"})
+_LABELLED = ("rectanglelabels", "polygonlabels", "labels")
+_PLAIN = ("rectangle", "polygon")
+_FURTHER = "annotations of further annotators"
+_PREDICTED = "predictions that are no shapes with a score"
+_UNLABELLED = "shapes without a label"
 
 
 def find_files(folder: Path) -> list[str]:
@@ -54,8 +59,8 @@ def _is_export(path: Path) -> bool:
     return head.startswith("[") and '"data"' in head and any(f'"{name}"' in head for name in _ANNOTATIONS)
 
 
-def _tasks(folder: Path, name: str) -> Iterator[tuple[str, str, list[dict[str, Any]]] | AnnotationProblem]:
-    """Yield (place, path of the image, results of its annotation) of each task."""
+def _tasks(folder: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]] | AnnotationProblem]:
+    """Yield (place, name of the image, task)."""
     for number, task in enumerate(read_array(folder / name)):
         location = f"{name}: task {number}"
         data = task.get("data") if isinstance(task, dict) else None
@@ -63,7 +68,7 @@ def _tasks(folder: Path, name: str) -> Iterator[tuple[str, str, list[dict[str, A
         if image is None:
             yield problem(location, task, "a task needs 'data' with the address of an image")
             continue
-        yield location, _path(folder, image), _results(task)
+        yield location, _path(folder, image), task
 
 
 def _image(data: dict[str, Any]) -> str | None:
@@ -81,24 +86,25 @@ def _image(data: dict[str, Any]) -> str | None:
 
 
 def _path(folder: Path, image: str) -> str:
-    """Return the path of an image within the folder: its own, a shorter one, or its name without a mark of uploads."""
-    parts = PurePosixPath(image.replace("\\", "/")).parts
-    parts = tuple(each for each in parts if each not in ("/", ".", ".."))
-    names = ["/".join(parts[start:]) for start in range(len(parts))]
-    plain = _UPLOADED.sub("", parts[-1], count=1)
-    for name in (*names, plain):
-        for path in (name, f"{_IMAGES}/{name}"):
-            if has_file(folder / path):
-                return path
-    return plain
+    """Return the name of an image as a path on another machine, without a mark of uploads that its file lacks here."""
+    parts = [each for each in image.replace("\\", "/").split("/") if each not in ("", ".", "..")]
+    is_here = any(has_file(folder.joinpath(home, *parts[at:])) for at in range(len(parts)) for home in ("", _IMAGES))
+    plain = parts[-1] if is_here else _UPLOADED.sub("", parts[-1], count=1)
+    return "/".join(["", *parts[:-1], plain])
 
 
-def _results(task: dict[str, Any]) -> list[dict[str, Any]]:
-    given: list[Any] = next((task[key] for key in _ANNOTATIONS if isinstance(task.get(key), list)), [])
-    usable = [each for each in given if isinstance(each, dict) and not each.get("was_cancelled")]
+def _list(value: Any, key: str) -> list[dict[str, Any]]:
+    """Return the objects in a list of an object; nothing for anything else."""
+    found = value.get(key)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _annotations(task: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the results of the annotation of a task that is read, and the other annotations with results."""
+    key = next((key for key in _ANNOTATIONS if isinstance(task.get(key), list)), _ANNOTATIONS[0])
+    usable = [each for each in _list(task, key) if not each.get("was_cancelled")]
     chosen = next((each for each in usable if each.get("ground_truth")), usable[0] if usable else {})
-    results = chosen.get("result")
-    return [each for each in results if isinstance(each, dict)] if isinstance(results, list) else []
+    return _list(chosen, "result"), [each for each in usable if each is not chosen and _list(each, "result")]
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
@@ -106,7 +112,7 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     for name in find_files(folder):
         try:
             for row in _tasks(folder, name):
-                yield row if isinstance(row, AnnotationProblem) else _labels(row[1], row[2])
+                yield row if isinstance(row, AnnotationProblem) else _labels(row[1], _annotations(row[2])[0])
         except InvalidInput as error:
             yield problem(name, name, str(error))
 
@@ -114,18 +120,27 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
 def _labels(path: str, results: list[dict[str, Any]]) -> ImageLabels:
     labels, captions = list[str](), list[str]()
     for each in results:
-        value = each.get("value") if isinstance(each.get("value"), dict) else {}
-        assert isinstance(value, dict), "it was checked"
-        if each.get("type") == "choices" and isinstance(value.get("choices"), list):
+        if not _is_of_image(each):
+            continue
+        value = each["value"]
+        if each["type"] == "choices":
             labels += map(label_of, value["choices"])
-        if each.get("type") == "textarea" and "x" not in value:
+        else:
             texts = value.get("text")
             captions += [text for text in (texts if isinstance(texts, list) else [texts]) if isinstance(text, str)]
     return ImageLabels(path, tuple(filter(None, labels)), "\n".join(captions) or None)
 
 
-def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
-    """Yield the rectangles and polygons of each task; malformed ones, and other shapes, are problems."""
+def _is_of_image(result: dict[str, Any]) -> bool:
+    """Return whether a result has choices or texts of the whole image, not of a shape in it."""
+    kind, value = result.get("type"), result.get("value")
+    if not isinstance(value, dict) or "x" in value or "points" in value:
+        return False
+    return kind == "textarea" or (kind == "choices" and isinstance(value.get("choices"), list))
+
+
+def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
+    """Yield the rectangles and polygons of each task, those of predictions behind them; all else is a problem."""
     for name in find_files(folder):
         try:
             for row in _tasks(folder, name):
@@ -135,65 +150,83 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             continue
 
 
-def _boxes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[Box | AnnotationProblem]:
+def _boxes(location: str, path: str, task: dict[str, Any]) -> Iterator[RelativeBox | AnnotationProblem]:
+    results, others = _annotations(task)
+    for each in others:
+        yield problem(location, each.get("completed_by", each.get("id")), "of a task one annotation is read", _FURTHER)
+    yield from _shapes(location, path, results)
+    for number, each in enumerate(_list(task, "predictions")):
+        place = f"{location}: prediction {number}"
+        for result in _list(each, "result"):
+            if _is_of_image(result):
+                yield problem(place, result["value"], "only shapes are read of predictions", _PREDICTED)
+                continue
+            scored = {"score": each.get("score"), **{key: value for key, value in result.items() if value is not None}}
+            if scored["score"] is None:
+                yield problem(place, result.get("value"), "needs a 'score', from 0 to 1", _PREDICTED)
+            else:
+                yield from _shapes(place, path, [scored])
+
+
+def _shapes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[RelativeBox | AnnotationProblem]:
+    labelled = {each["id"] for each in results if each.get("type") in _LABELLED and isinstance(each.get("id"), str)}
     for number, each in enumerate(results):
         kind, place = each.get("type"), f"{location}: result {number}"
-        if kind in ("rectanglelabels", "polygonlabels"):
-            yield _box(place, path, each, str(kind))
-        elif kind in _OTHERS:
-            yield problem(place, kind, "only rectangles, polygons, choices and texts are read")
+        if kind in _LABELLED:
+            yield from _labelled(place, path, each, str(kind))
+        elif kind in _PLAIN and each.get("id") not in labelled:
+            yield problem(place, each.get("value"), "a shape needs a label", _UNLABELLED)
+        elif kind not in _PLAIN and not _is_of_image(each):
+            yield problem(place, kind, "only rectangles, polygons, and choices and texts of images are read")
 
 
-def _box(location: str, path: str, result: dict[str, Any], kind: str) -> Box | AnnotationProblem:
+def _labelled(location: str, path: str, result: dict[str, Any], kind: str) -> Iterator[RelativeBox | AnnotationProblem]:
+    """Yield a box for each label of a shape."""
     value = result.get("value")
-    size = finite_number(result.get("original_width")), finite_number(result.get("original_height"))
-    if not isinstance(value, dict) or size[0] is None or size[1] is None:
-        return problem(location, result, "needs a 'value', 'original_width' and 'original_height'")
-    labels = value.get(kind)
-    label = label_of(labels[0]) if isinstance(labels, list) and labels else ""
-    if not label:
-        return problem(location, labels, f"needs {kind!r}, a list with the label")
+    given = value.get(kind) if isinstance(value, dict) else None
+    labels = [text for text in map(label_of, given) if text] if isinstance(given, list) else []
     confidence = finite_number(result.get("score"))
-    if result.get("score") is not None and not is_confidence(confidence):
-        return problem(location, result["score"], "'score' must be a number from 0 to 1")
-    scale = size[0] / 100, size[1] / 100
-    made = _rectangle(value, scale) if kind == "rectanglelabels" else _polygon(value, scale)
-    if made is None:
-        return problem(location, value, "must be x, y, width and height, or 'points', in percent of the image's sides")
-    (x, y, width, height), shape = made
-    original = result.get("id")
-    return Box(
-        path, x, y, width, height, label, confidence, original if isinstance(original, str) else None,
-        "label-studio", shape=shape, location=location,
-    )  # fmt: skip
+    if not isinstance(value, dict):
+        yield problem(location, result, "needs a 'value'")
+    elif not labels:
+        yield problem(location, given, f"needs {kind!r}, a list with the label", _UNLABELLED)
+    elif result.get("score") is not None and not is_confidence(confidence):
+        yield problem(location, result["score"], "'score' must be a number from 0 to 1")
+    elif (outline := _corners(value, result)) is None:
+        reason = "must be x, y, width and height, or 'points', in percent of the image's sides"
+        yield problem(location, value, f"{reason}; one that is turned needs 'original_width' and 'original_height'")
+    else:
+        across, down = [x for x, _ in outline], [y for _, y in outline]
+        left, top, right, bottom = min(across), min(down), max(across), max(down)
+        sides = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
+        original = result.get("id")
+        for label in labels:
+            yield RelativeBox(
+                path, *sides, label, confidence, original if isinstance(original, str) else None, location,
+                "label-studio", tuple(side for corner in outline for side in corner) if "points" in value else (),
+            )  # fmt: skip
 
 
-_Made = tuple[tuple[float, float, float, float], ObjectShape]
+def _corners(value: dict[str, Any], result: dict[str, Any]) -> list[tuple[float, float]] | None:
+    """Return the corners of a polygon or a rectangle in fractions of the image's sides; None for a malformed one.
 
-
-def _rectangle(value: dict[str, Any], scale: tuple[float, float]) -> _Made | None:
-    """Return a rectangle in pixels; the box around one that is turned about its upper left corner."""
+    A rectangle is turned about its upper left corner, in pixels.
+    """
+    if "points" in value:
+        points = value["points"] if isinstance(value["points"], list) else []
+        pairs = [list(map(finite_number, each)) for each in points if isinstance(each, list) and len(each) == 2]
+        found = [(x / 100, y / 100) for x, y in pairs if x is not None and y is not None]
+        return found if len(found) == len(points) and len(found) > 2 else None
     x, y, width, height = (finite_number(value.get(name)) for name in ("x", "y", "width", "height"))
     if x is None or y is None or width is None or height is None:
         return None
-    x, y, width, height = x * scale[0], y * scale[1], width * scale[0], height * scale[1]
     angle = math.radians(finite_number(value.get("rotation")) or 0.0)
-    if angle:
-        cos, sin = math.cos(angle), math.sin(angle)
-        corners = [(x + a * cos - b * sin, y + a * sin + b * cos) for a in (0.0, width) for b in (0.0, height)]
-        left, top = min(a for a, _ in corners), min(b for _, b in corners)
-        return (left, top, max(a for a, _ in corners) - left, max(b for _, b in corners) - top), NO_SHAPE
-    return (x, y, width, height), NO_SHAPE
-
-
-def _polygon(value: dict[str, Any], scale: tuple[float, float]) -> _Made | None:
-    points = value.get("points")
-    pairs = [each for each in points if isinstance(each, list) and len(each) == 2] if isinstance(points, list) else []
-    numbers = [(finite_number(x), finite_number(y)) for x, y in pairs]
-    corners = [(x * scale[0], y * scale[1]) for x, y in numbers if x is not None and y is not None]
-    if not isinstance(points, list) or len(corners) != len(points) or len(corners) < 3:
+    size = size_of(result.get("original_width"), result.get("original_height")) if angle else (1, 1)
+    if size is None:
         return None
-    left, top = min(x for x, _ in corners), min(y for _, y in corners)
-    flat = [side for corner in corners for side in corner]
-    sides = (left, top, max(x for x, _ in corners) - left, max(y for _, y in corners) - top)
-    return sides, ObjectShape(json.dumps([flat], separators=(",", ":")))
+    cos, sin, ratio = math.cos(angle), math.sin(angle), size[1] / size[0]
+    return [
+        ((x + a * cos - b * sin * ratio) / 100, (y + a * sin / ratio + b * cos) / 100)
+        for a in (0.0, width)
+        for b in (0.0, height)
+    ]

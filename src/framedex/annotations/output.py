@@ -103,7 +103,7 @@ class AnnotatedImages(Protocol):
         ...
 
     def image_ids(self, pattern: str) -> tuple[int, Mapping[str, str]]:
-        """Return the highest image id of the source, and the ids that several images of the dataset share.
+        """Return the highest image id of the source below 2⁵³, and the ids that several images of the dataset share.
 
         Args:
             pattern: a regular expression for the ids that are numbers.
@@ -119,7 +119,11 @@ class AnnotatedImages(Protocol):
         ...
 
     def highest_id(self, pattern: str) -> int:
-        """Return the highest original id that matches a regular expression, or 0."""
+        """Return the highest original id below 2⁵³ that matches a regular expression, or 0."""
+        ...
+
+    def repeated_ids(self) -> pa.Table:
+        """Return the original ids that several boxes have, as ``id``, and how many boxes have each, as ``count``."""
         ...
 
 

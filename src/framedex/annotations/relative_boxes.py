@@ -7,7 +7,6 @@ from framedex.annotations.shapes import ObjectShape, keypoints_in_pixels, outlin
 
 DIGITS = 9
 """Digits after the decimal point of numbers in pixels: the precision of 64-bit fractions."""
-_WHOLE = (0.5, 0.5, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,36 +14,35 @@ class RelativeBox:
     """A bounding box in fractions of the sides of its image, as YOLO files give it.
 
     Attributes:
-        stem: the image's path within the folder, without its suffix.
+        name: the image's path within the folder; see *is_stem*.
         x: the centre, as a fraction of the image's width.
         y: the centre, as a fraction of the image's height.
         width: as a fraction of the image's width.
         height: as a fraction of the image's height.
         label: the class name.
         confidence: 0 to 1, or None if the file gives no confidence.
+        original_id: the id of the annotation in its file, or None.
         location: the file and the line, for messages.
         source: the name of the file's format.
         outline: the corners of the object's outline as x1, y1, x2, y2, … in fractions; empty for none.
         keypoints: the object's key points as x1, y1, v1, x2, … with x and y in fractions, and visibilities v as in
             COCO; empty for none.
+        is_stem: whether the name lacks the suffix.
     """
 
-    stem: str
+    name: str
     x: float
     y: float
     width: float
     height: float
     label: str
     confidence: float | None = None
+    original_id: str | None = None
     location: str = ""
     source: str = "yolo"
     outline: tuple[float, ...] = ()
     keypoints: tuple[float, ...] = ()
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the box, without key points, covers exactly the whole image. Such a box is a label of the image."""
-        return (self.x, self.y, self.width, self.height) == _WHOLE and not self.keypoints
+    is_stem: bool = False
 
     def in_pixels(self, name: str, width: int, height: int) -> Box:
         """Return the box in pixels of an image with a name and a size."""
@@ -60,6 +58,7 @@ class RelativeBox:
             self.height * height,
             self.label,
             self.confidence,
+            self.original_id,
             source=self.source,
             shape=shape,
             location=self.location,

@@ -5,6 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from framedex.annotations.masks import bounds_of_mask, runs_of
+
 _CORNERS = 6  # numbers of the smallest polygon
 
 
@@ -53,8 +55,8 @@ def _mask(value: dict[str, Any]) -> dict[str, Any]:
     if isinstance(counts, list):
         if not all(type(each) is int and each >= 0 for each in counts) or sum(counts) != size[0] * size[1]:
             raise ValueError("the 'counts' of a mask must be whole numbers whose sum is height × width")
-    elif not isinstance(counts, str) or not counts.isascii():
-        raise ValueError("the 'counts' of a mask must be a list of numbers, or a text of COCO's encoding")
+    elif not isinstance(counts, str) or sum(runs_of(counts)) > size[0] * size[1]:
+        raise ValueError("the 'counts' of a mask must be a list of numbers, or a text of COCO's encoding, of its size")
     return {"size": size, "counts": counts}
 
 
@@ -69,6 +71,26 @@ def keypoints_text(value: Any) -> str | None:
     if not isinstance(value, list) or len(value) % 3 or not _are_numbers(value):
         raise ValueError("'keypoints' must be [x1, y1, v1, x2, …], three finite numbers for each point")
     return _text(value)
+
+
+def bounds_of(shape: ObjectShape) -> tuple[float, float, float, float] | None:
+    """Return x, y, width and height in pixels of the outline or mask of an object, or else of its key points.
+
+    Key points with a visibility of 0 do not count. None is returned for a shape without extent.
+    """
+    outline = json.loads(shape.segmentation) if shape.segmentation else []
+    if isinstance(outline, dict):
+        return bounds_of_mask(outline)
+    points = json.loads(shape.keypoints) if shape.keypoints and not outline else []
+    across = [x for polygon in outline for x in polygon[::2]] or [
+        x for x, v in zip(points[::3], points[2::3], strict=True) if v
+    ]
+    down = [y for polygon in outline for y in polygon[1::2]] or [
+        y for y, v in zip(points[1::3], points[2::3], strict=True) if v
+    ]
+    if not across or min(across) == max(across) or min(down) == max(down):
+        return None
+    return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
 def _are_numbers(values: list[Any]) -> bool:

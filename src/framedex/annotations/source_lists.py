@@ -1,8 +1,11 @@
 """Lists of annotation files beside their annotations: classes with their ids, and the ids of images."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from framedex.annotations.image_names import ImageNames, normal_name
+from framedex.annotations.problems import Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,24 @@ class SourceClass:
     details: str | None = None
 
 
+def merged_classes(classes: Iterable[SourceClass]) -> list[SourceClass]:
+    """Return classes without those of a name that came before, which get what they lack from the later ones.
+
+    Files of one data set have the same categories with other details: those of key points alone have their names.
+    """
+    merged: dict[str, SourceClass] = {}
+    for each in classes:
+        first = merged.get(each.name, each)
+        details = {**json.loads(each.details or "{}"), **json.loads(first.details or "{}")}
+        merged[each.name] = SourceClass(
+            each.name,
+            each.id if first.id is None else first.id,
+            first.supercategory or each.supercategory,
+            json.dumps(details) if details else None,
+        )
+    return [each for each in merged.values() if each.name]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceImage:
     """An image in the list of an annotation file.
@@ -36,20 +57,24 @@ class SourceImage:
     id: str
 
 
-@dataclass
 class SourceLists:
     """The lists of some annotation files.
 
     Attributes:
         classes: in the order of the files.
-        loose: whether ids also match images by base name if no image has their path, as in
-            :class:`framedex.annotations.box_index.BoxIndex`.
     """
 
-    classes: list[SourceClass] = field(default_factory=list)
-    loose: bool = False
-    _ids: dict[str, str] = field(default_factory=dict)
-    _loose_ids: dict[str, str | None] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.classes: list[SourceClass] = []
+        self._ids: dict[str, str] = {}
+        self._files: dict[str, int] = {}  # the files that have a name, as bits
+        self._file, self._loose = 1, 0
+        self._images = ImageNames()
+
+    def begin_file(self, *, loose: bool) -> None:
+        """Begin the lists of a further file, see :meth:`framedex.annotations.box_index.BoxIndex.begin_file`."""
+        self._file <<= 1
+        self._loose |= self._file * loose
 
     def add_all(self, entries: Iterable[SourceClass | SourceImage]) -> None:
         """Add the entries of a file. The first id of an image counts."""
@@ -57,21 +82,20 @@ class SourceLists:
             if isinstance(each, SourceClass):
                 self.classes.append(each)
                 continue
-            name = str(PurePosixPath(each.name.replace("\\", "/")))
+            name = normal_name(each.name)
             self._ids.setdefault(name, each.id)
-            if self.loose and (base_name := name.rpartition("/")[2]) != name:
-                shared = self._loose_ids.setdefault(base_name, each.id) != each.id
-                self._loose_ids[base_name] = None if shared else each.id
+            self._files[name] = self._files.get(name, 0) | self._file
 
     @property
     def has_image_ids(self) -> bool:
         """True if some image has an id."""
         return bool(self._ids)
 
+    def find_images(self, paths: Callable[[], Iterable[str]], *, several_roots: bool = False) -> None:
+        """Find the images that names mean; names that mean several have no ids."""
+        if self._ids:
+            self._images.find(self._files, paths, Problems(), loose=self._loose, several_roots=several_roots)
+
     def image_id(self, path: str) -> str | None:
         """Return the id of the image at a path within the source, or None."""
-        base_name = path.rpartition("/")[2]
-        for name in (path, base_name):
-            if name in self._ids:
-                return self._ids[name]
-        return self._loose_ids.get(base_name)
+        return next((self._ids[name] for name in self._images.of(path, self._ids)), None)

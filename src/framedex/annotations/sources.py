@@ -19,6 +19,8 @@ from framedex.core.regular_files import scan
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
 
+_UNREADABLE = (InvalidInput, OSError, ValueError, RecursionError)
+"""Errors of a reader; those of Arrow are among them."""
 _ANNOTATIONS = ("annotations", "Annotations")
 _LIKE_ANNOTATIONS = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".tsv")
 
@@ -45,23 +47,23 @@ def read_annotations(
     allowed: AllowedFolders | None = None,
     *,
     class_folders: bool | None = False,
-    is_strict: bool = True,
 ) -> Annotations:
     """Return the labels, captions, tags and further values that the files and the names in a folder state.
+
+    A file that cannot be read is one of the ``problems`` of the annotations.
 
     Args:
         folder: with the files.
         allowed: the folders from which files may be read; None for any.
         class_folders: whether its folders are classes; None to decide, see
             :func:`framedex.annotations.class_folders.find_class_folders`.
-        is_strict: whether a file that is malformed is an error; else it is one of the ``problems`` of the annotations.
 
     Raises:
-        InvalidInput: a file is malformed. The message names the file and what would be valid.
+        InvalidInput: the folder has no folders that could be the classes that are asked for.
         Forbidden: a file is in no allowed folder.
     """
     with within(allowed):
-        annotations = _read_annotations(folder, is_strict=is_strict)
+        annotations = _read_annotations(folder)
         if class_folders or (class_folders is None and not annotations.sources):
             classes = find_class_folders(folder, is_asked=class_folders)
             if classes is not None:
@@ -70,7 +72,7 @@ def read_annotations(
         return annotations
 
 
-def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
+def _read_annotations(folder: str) -> Annotations:
     annotations = Annotations(problems=Problems(folder))
     files = {name for each in annotation_formats() for name in each.files_in(Path(folder))}
     annotations.sources += sorted(files)
@@ -78,6 +80,7 @@ def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
     for each in annotation_formats():
         if (path := each.labels_in(Path(folder))) is None or each.read_labels is None:
             continue
+        annotations.begin_file()
         try:
             for row in each.read_labels(path):
                 if isinstance(row, AnnotationProblem):
@@ -86,14 +89,8 @@ def _read_annotations(folder: str, *, is_strict: bool) -> Annotations:
                     annotations.add(row)
             if each.labels_file is not None and each.read_lists is not None:
                 annotations.lists.add_all(each.read_lists(path))
-        except (InvalidInput, OSError, ValueError, RecursionError) as error:
-            reason = OUTSIDE if getattr(error, "strerror", None) == OUTSIDE else error
-            sentence = (
-                str(error) if isinstance(error, InvalidInput) else f"cannot read the annotations {path}: {reason}"
-            )
-            if is_strict:
-                raise InvalidInput(sentence) from error
-            annotations.problems.add(_unreadable(path, each, sentence))
+        except _UNREADABLE as error:
+            annotations.problems.add(_unreadable(path, each, _sentence(path, error)))
     return annotations
 
 
@@ -179,18 +176,26 @@ def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None]
         InvalidInput: a file or a folder that the user passed cannot be read.
     """
     problems = Problems()
-    index = BoxIndex(problems, loose=any(each.loose for each in sources))
+    index = BoxIndex(problems)
     for source in _distinct(sources):
         problems.folder = os.fspath(source.path if source.path.is_dir() else source.path.parent)
+        index.begin_file(loose=source.loose)
         try:
             index.add_all(_counted(source, problems, index, progress))
             if source.format.read_lists is not None and not _has_labels(source):
                 index.lists.add_all(each_within(source.allowed, partial(source.format.read_lists, source.path)))
-        except InvalidInput as error:
+        except _UNREADABLE as error:
+            sentence = _sentence(source.path, error)
             if source.loose:
-                raise
-            problems.add(_unreadable(source.path, source.format, str(error)))
+                raise InvalidInput(sentence) from error
+            problems.add(_unreadable(source.path, source.format, sentence))
     return index
+
+
+def _sentence(path: Path, error: Exception) -> str:
+    """Return why annotations cannot be read."""
+    reason = OUTSIDE if getattr(error, "strerror", None) == OUTSIDE else error
+    return str(error) if isinstance(error, InvalidInput) else f"cannot read the annotations {path}: {reason}"
 
 
 def _unreadable(path: Path, format_: AnnotationFormat, sentence: str) -> AnnotationProblem:

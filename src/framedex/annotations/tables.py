@@ -49,26 +49,22 @@ _csv_readers, _csv_lock = [0, 0], forks.Lock()  # the number of active readers, 
 # Reading labels and captions
 
 
-def read_csv_labels(path: Path) -> Iterator[ImageLabels]:
+def read_csv_labels(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the rows of a CSV file with labels and captions.
 
     Raises:
         InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
-    for row in _csv_rows(path, _check_label_columns):
-        if row[1]["filename"]:
-            yield _labels(row[1])
+    yield from (_labels(*row) for row in _csv_rows(path, _check_label_columns))
 
 
-def read_parquet_labels(path: Path) -> Iterator[ImageLabels]:
+def read_parquet_labels(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the rows of a Parquet file with labels and captions.
 
     Raises:
         InvalidInput: the file cannot be read as Parquet, or lacks a column.
     """
-    for _, row in _parquet_rows(path, LABEL_COLUMNS, _check_label_columns):
-        if row["filename"]:
-            yield _labels(row)
+    yield from (_labels(*row) for row in _parquet_rows(path, LABEL_COLUMNS, _check_label_columns))
 
 
 def _check_label_columns(path: Path, names: Sequence[str]) -> None:
@@ -78,8 +74,10 @@ def _check_label_columns(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _labels(row: Mapping[str, Any]) -> ImageLabels:
+def _labels(location: str, row: Mapping[str, Any]) -> ImageLabels | AnnotationProblem:
     label, caption = row.get("label"), row.get("caption")
+    if not row["filename"]:
+        return problem(location, row["filename"], "'filename' must be the name of an image")
     is_list = isinstance(label, list) or (isinstance(label, str) and label.strip().startswith("["))
     return ImageLabels(
         str(row["filename"]), parse_labels(label), None if caption is None else str(caption), complete=is_list

@@ -20,6 +20,7 @@ from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, finite_number, label_of
 from framedex.annotations.cvat import FILE as CVAT_FILE
 from framedex.annotations.cvat import is_cvat
+from framedex.annotations.declared_sizes import Size, size_of
 from framedex.annotations.folders import (
     image_finder,
     is_folder,
@@ -43,6 +44,7 @@ _DEVKIT = "VOCdevkit"
 _IMAGE_FOLDERS = {"Annotations": "JPEGImages", "annotations": "images"}
 """Folders of images, by the names of the annotation folders beside them."""
 _ANNOTATION_FOLDERS = {images: annotations for annotations, images in _IMAGE_FOLDERS.items()}
+_MISNAMED = "VOC files that name another image than theirs"
 _LARGEST = 2**24  # bytes of a file: some 40,000 objects
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _DIGITS = 700  # enough for the sum of any two float64 numbers
@@ -87,8 +89,8 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
     """Yield the boxes of all VOC files below a folder, image by image. Each name is a path within the folder.
 
     An image lies beside its XML file, in ``JPEGImages`` beside ``Annotations``, or in ``images`` beside
-    ``annotations``. Its name is ``filename`` if that image exists, else the name of the image with the XML file's stem,
-    else ``filename``. Malformed files and objects are problems.
+    ``annotations``. It is the image with the XML file's stem; of several the one that is ``filename``, which counts
+    alone if there is none. Malformed files and objects, and files that name another image, are problems.
 
     Args:
         folder: with the VOC files.
@@ -108,7 +110,11 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
                 problems.add(problem(path, os.path.basename(path), str(error)))  # noqa: PTH119
                 continue
             n_files += 1
-            yield from without_problems(_boxes(root, _name(path, root, images_in), path), problems)
+            name, misnamed = _name(path, root, images_in)
+            if misnamed is not None:
+                problems.add(misnamed)
+            if name is not None:
+                yield from without_problems(_boxes(root, name, path), problems)
     except OSError as error:
         raise InvalidInput(f"cannot read the annotations below {os.fspath(folder)!r}: {error}") from error
     if not n_files:
@@ -147,25 +153,34 @@ def _read(path: Path) -> Element:
     return root
 
 
-def _name(path: str, root: Element, images_in: Callable[[str], Mapping[str, str]]) -> str:
-    """Return the name of the image of a file."""
+def _name(
+    path: str, root: Element, images_in: Callable[[str], Mapping[str, list[str]]]
+) -> tuple[str | None, AnnotationProblem | None]:
+    """Return the name of the image of a file, and a problem if the file has another or could have several."""
     folder, base_name = os.path.split(path.removesuffix(_SUFFIX))
     image_folder = replace_folder(folder, _IMAGE_FOLDERS)
     if image_folder is None or not images_in(image_folder):
         image_folder = folder
-    name = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
-    images = images_in(image_folder)
-    if images.get(os.path.splitext(name)[0]) != name:  # noqa: PTH122
-        name = images.get(base_name) or name or base_name
-    return os.path.join(image_folder, name)  # noqa: PTH118 - names may be any bytes
+    written = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
+    names = images_in(image_folder).get(base_name, [])
+    if not names or written in names:
+        return os.path.join(image_folder, written or base_name), None  # noqa: PTH118 - names may be any bytes
+    if len(names) > 1:
+        shown = " and ".join(map(repr, names))
+        return None, problem(path, written, f"<filename> must be one of the images of its name, {shown}")
+    misnamed = None
+    if written and os.path.splitext(written)[0] != base_name:  # noqa: PTH122
+        misnamed = problem(path, written, f"<filename> should be {names[0]!r}, whose objects these are", _MISNAMED)
+    return os.path.join(image_folder, names[0]), misnamed  # noqa: PTH118
 
 
 def _boxes(root: Element, name: str, path: str) -> Iterator[Box | AnnotationProblem]:
+    size = size_of(root.findtext("size/width"), root.findtext("size/height"))
     for position, item in enumerate(root.iter("object"), 1):
-        yield _box(item, name, f"{path}: object {position}")
+        yield _box(item, name, size, f"{path}: object {position}")
 
 
-def _box(item: Element, name: str, location: str) -> Box | AnnotationProblem:
+def _box(item: Element, name: str, size: Size | None, location: str) -> Box | AnnotationProblem:
     label = label_of(item.findtext("name"))
     if not label:
         return problem(location, item.findtext("name"), "needs a <name>")
@@ -177,7 +192,8 @@ def _box(item: Element, name: str, location: str) -> Box | AnnotationProblem:
         x, y, width, height = map(float, (left - 1, top - 1, right - left + 1, bottom - top + 1))
     truncated, difficult = ((item.findtext(flag) or "").strip() == "1" for flag in ("truncated", "difficult"))
     return Box(
-        name, x, y, width, height, label, source="voc", truncated=truncated, difficult=difficult, location=location
+        name, x, y, width, height, label, source="voc",
+        truncated=truncated, difficult=difficult, image_size=size, location=location,
     )  # fmt: skip
 
 

@@ -2,6 +2,9 @@
 
 Label files lie below a folder ``labels`` with the images in ``images`` beside it, or beside their images. A file of
 :mod:`framedex.annotations.class_names` has the class names.
+
+Boxes are objects. Only our own exports have labels of whole images, too: ``image_annotations.csv`` is beside them, and
+a line ``class 0.5 0.5 1 1`` is a label.
 """
 
 import json as plain_json
@@ -16,7 +19,14 @@ import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
-from framedex.annotations.class_names import NAMES, class_names_of, data_yaml, holds_class_names
+from framedex.annotations.class_names import (
+    DATA_YAML,
+    WANTED,
+    class_names_of,
+    data_yaml,
+    holds_class_names,
+    names_file_of,
+)
 from framedex.annotations.folders import (
     image_finder,
     is_folder,
@@ -42,7 +52,7 @@ from framedex.annotations.problems import AnnotationProblem, Problems, problem, 
 from framedex.annotations.progress import part
 from framedex.annotations.relative_boxes import RelativeBox, relative
 from framedex.annotations.source_lists import SourceClass
-from framedex.annotations.tables import write_label_table
+from framedex.annotations.tables import LABELS_CSV, write_label_table
 from framedex.annotations.yolo_keypoints import (
     KeypointShape,
     details_of_names,
@@ -52,7 +62,8 @@ from framedex.annotations.yolo_keypoints import (
 )
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
-from framedex.core.regular_files import has_file, open_text, read_text
+from framedex.core.regular_files import has_file, open_text, scan
+from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
 
 _SUFFIX = ".txt"
@@ -63,15 +74,31 @@ _WHOLE = "0.5 0.5 1 1"
 _NEARLY_WHOLE = "0.5 0.5 1 0.9999999999999999"
 """The largest box that is not a label of the image; it is less than a billionth of a pixel smaller than the image."""
 _CORNERS = 6  # numbers of the smallest outline
+_LONGEST = 2**16  # characters of a line
+_UNUSED = "label files that are not used"
 _BELOW_IMAGES = f"^((?:.*/)?){_IMAGES}/"
 _DIGITS = 14  # after the decimal point: a billionth of a pixel in an image of 100,000 pixels a side
 
 
 def is_yolo(folder: Path) -> bool:
-    """Return whether a folder has a file of class names, and ``labels`` in itself or in a subfolder."""
-    return any(has_file(folder / name) for name in NAMES) and any(
-        is_folder(part_ / _LABELS) for part_ in (folder, *subfolders(folder))
-    )
+    """Return whether a folder has label files, and names of classes or a file that should have them."""
+    try:
+        if names_file_of(folder) is None:
+            return False
+    except InvalidInput:  # it is an error of the boxes
+        pass
+    return any(is_folder(home / _LABELS) or _beside_images(home) for home in (folder, *subfolders(folder)))
+
+
+def _beside_images(folder: Path) -> bool:
+    """Return whether a folder has a text file beside an image of its name."""
+    try:
+        with scan(folder) as entries:
+            names = {entry.name for entry in entries}
+    except OSError:
+        return False
+    texts = {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
+    return bool(texts) and any(is_image(name) and os.path.splitext(name)[0] in texts for name in names)  # noqa: PTH122
 
 
 # Reading labels and classes
@@ -88,52 +115,54 @@ def read_lists(folder: Path) -> Iterator[SourceClass]:
         yield SourceClass(label_of(name), number, details=details_of_names(names_of_points, number))
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels]:
-    """Yield the distinct classes of each image's boxes, by the image's path within the folder without its suffix.
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
+    """Yield the labels of whole images in one of our exports, by the image's path in the folder without its suffix.
 
-    Only folders with class names have labels. ``labels`` and ``images`` must lie side by side in the folder, or in a
-    subfolder such as ``train``.
+    Label files in ``labels`` that nobody can use, because the folder has no names of classes, are problems.
 
     Raises:
-        InvalidInput: a file of such a folder is malformed. The message names the file and what would be valid.
+        InvalidInput: a file of class names is malformed.
     """
-    parts = [each for each in (folder, *subfolders(folder)) if is_folder(each / _IMAGES) and is_folder(each / _LABELS)]
-    names = class_names_of(folder) if parts else None
-    if names is None:
+    homes = [home for home in (folder, *subfolders(folder)) if is_folder(home / _LABELS)]
+    if not homes:
         return
-    for each in parts:
-        within = "" if each == folder else each.name
-        for name in list_files_below(os.fspath(each / _LABELS), _SUFFIX):
-            if not holds_class_names(name):
-                labels = _classes(os.path.join(each / _LABELS, name), names)  # noqa: PTH118 - names may be any bytes
-                image = os.path.join(within, _IMAGES, name.removesuffix(_SUFFIX))  # noqa: PTH118
-                yield ImageLabels(image, labels, is_stem=True)
+    if not class_names_of(folder):
+        for home in homes:
+            for path in list_files_below(os.fspath(home / _LABELS), _SUFFIX):
+                if _has_boxes(home / _LABELS / path):
+                    name = (home / _LABELS / path).relative_to(folder).as_posix()
+                    yield problem(name, name, f"no names of classes were found: {WANTED} must have them", _UNUSED)
+    elif _has_label_table(folder):
+        for box in _boxes_below(folder, Problems()):
+            if _is_label(box):
+                yield ImageLabels(box.name, (box.label,), is_stem=True)
 
 
-def _classes(path: str, names: Mapping[int, str]) -> tuple[str, ...]:
+def _has_boxes(path: Path) -> bool:
+    """Return whether the first line of a file has the numbers of a box."""
     try:
-        lines = read_text(path, encoding="utf-8-sig").splitlines()
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot read the labels {path!r}: {error}") from error
-    return tuple(dict.fromkeys(_class(path, n, line, names) for n, line in enumerate(lines, 1) if line.strip()))
+        with open_text(path) as file:
+            columns = file.readline(_LONGEST).split()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return len(columns) > 4 and all(finite_number(each) is not None for each in columns)
 
 
-def _class(path: str, line_number: int, line: str, names: Mapping[int, str]) -> str:
-    kind = line.split(maxsplit=1)[0]
-    name = names.get(int(kind)) if re.fullmatch("[0-9]{1,9}", kind) else None
-    if name is None:
-        raise InvalidInput(
-            f"{path!r}, line {line_number}: a line begins with the number of a class, 0 to {max(names, default=-1)}, "
-            f"not {kind[:20]!r}"
-        )
-    return name
+def _has_label_table(folder: Path) -> bool:
+    return has_file(folder / LABELS_CSV)
+
+
+def _is_label(box: RelativeBox) -> bool:
+    """Return whether a line is exactly what an export writes for a label of a whole image."""
+    is_whole = (box.x, box.y, box.width, box.height) == (0.5, 0.5, 1.0, 1.0)
+    return is_whole and box.confidence is None and not box.outline and not box.keypoints
 
 
 # Reading boxes
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
-    """Yield the boxes of all label files below a folder, file by file.
+    """Yield the boxes of all label files below a folder, file by file, without those that are labels of whole images.
 
     An outline becomes its bounding box. Lines with key points look like outlines; they are read as such unless
     ``data.yaml`` has their ``kpt_shape``. Malformed lines and files are problems.
@@ -146,10 +175,15 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
         InvalidInput: the folder has no class names or no label files, its ``kpt_shape`` is malformed, or it cannot be
             read.
     """
+    with_labels = _has_label_table(folder)
+    return (box for box in _boxes_below(folder, problems) if not (with_labels and _is_label(box)))
+
+
+def _boxes_below(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     shape = keypoint_shape_of(folder)
     names, images_in, n_files = class_names_of(folder), image_finder(os.fspath(folder)), 0
     if not names:
-        raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must have them")
+        raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: {WANTED} must have them")
     try:
         for path in list_files_below(os.fspath(folder), _SUFFIX):
             directory, stem_ = os.path.split(path.removesuffix(_SUFFIX))
@@ -187,8 +221,8 @@ def _box(
     location: str, columns: list[str], image: str, names: Mapping[int, str], shape: KeypointShape | None
 ) -> RelativeBox | AnnotationProblem:
     kind, parsed = columns[0], [finite_number(each) for each in columns[1:]]
-    is_number = kind.isascii() and kind.isdigit() and len(kind) < 10
-    label = label_of(names.get(int(kind))) if is_number else ""
+    number = finite_number(kind) if kind.isascii() else None  # many tools write 1.0
+    label = label_of(names.get(int(number))) if number is not None and number.is_integer() else ""
     if not label:
         return problem(location, kind, f"a line begins with the number of a class, 0 to {max(names)}")
     numbers = [each for each in parsed if each is not None]
@@ -198,8 +232,9 @@ def _box(
     if line.confidence is not None and not is_confidence(line.confidence):
         return problem(location, columns[-1], "a confidence must be a number from 0 to 1")
     return RelativeBox(
-        image, *line.sides, label, line.confidence, location, outline=line.outline, keypoints=line.keypoints
-    )
+        image, *line.sides, label, line.confidence, location=location,
+        outline=line.outline, keypoints=line.keypoints, is_stem=True,
+    )  # fmt: skip
 
 
 class _Line(NamedTuple):
@@ -260,7 +295,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     replaced by ``labels``. Lines have five numbers; on request a confidence as the last, key points, or outlines
     instead of boxes. With key points all lines have the same number of them, which ``data.yaml`` has as ``kpt_shape``.
     A table beside them has the labels and captions of whole images. In an export without boxes, each label of an image
-    becomes a box around the whole image instead (``class 0.5 0.5 1 1``), and captions are left out.
+    is a box around the whole image, too (``class 0.5 0.5 1 1``), for other readers.
 
     If the images are divided, ``data.yaml`` names the folder of each part; in an export without image files a list of
     images, such as ``train.txt``.
@@ -279,14 +314,14 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     parts = _write_lists(files, images, part(progress, 0.0, 0.1))
     points = _names_of_keypoints(images) if images.with_keypoints else {}
     count = _most_keypoints(images, points, part(progress, 0.1, 0.2)) if images.with_keypoints else 0
-    files.add(NAMES[0], data_yaml(names, parts, keypoints=count, keypoint_names=points).encode())
+    files.add(DATA_YAML, data_yaml(names, parts, keypoints=count, keypoint_names=points).encode())
     lines = part(progress, 0.2, 0.9)
+    notes = []
     if images.with_boxes:
         notes = _write_boxes(files, images, names, count, lines)
     else:
-        notes = _write_labels(files, images, lines)
-    if images.with_boxes:
-        write_label_table(files, images, part(progress, 0.9, 1.0))
+        _write_labels(files, images, lines)
+    write_label_table(files, images, part(progress, 0.9, 1.0))
     return notes
 
 
@@ -411,14 +446,12 @@ def _text(fraction: float) -> str:
     return f"{fraction:.{_DIGITS}f}".rstrip("0").rstrip(".")
 
 
-def _write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    names, captions = column(images.classes(), "name"), 0
-    for block in images.blocks(["file_name", "labels", "caption"], progress):
-        captions += len(block) - column(block, "caption").null_count
+def _write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
+    names = column(images.classes(), "name")
+    for block in images.blocks(["file_name", "labels"], progress):
         paths = pc.binary_join_element_wise(label_stems(file_names(images, block)), _SUFFIX, "")
         for path, text in _with_text(paths, _class_lines(column(block, "labels"), names)):
             files.add(path, text.encode())
-    return [f"{counted(captions, 'captions', 'are')} left out: YOLO files hold none"] if captions else []
 
 
 def _with_text(paths: pa.Array, texts: pa.Array) -> Iterable[tuple[str, str]]:

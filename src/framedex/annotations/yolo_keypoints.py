@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from framedex.annotations.class_names import YAML_NAMES, yaml_value
-from framedex.core.regular_files import has_file
+from framedex.annotations.class_names import yaml_files, yaml_value
 from framedex.errors import InvalidInput
 
 _MOST = 10_000  # key points of an object
@@ -53,8 +52,8 @@ def keypoint_shape_of(folder: Path) -> KeypointShape | None:
     Raises:
         InvalidInput: the file cannot be read, or its ``kpt_shape`` is not [number of points, 2 or 3].
     """
-    for path in (folder / name for name in YAML_NAMES):
-        shape = yaml_value(path, "kpt_shape") if has_file(path) else None
+    for path in yaml_files(folder):
+        shape = yaml_value(path, "kpt_shape")
         if shape is not None:
             sides = [int(each) for each in shape if _is_count(each)] if isinstance(shape, list) else []
             if len(sides) != 2 or len(shape) != 2 or sides[1] not in (2, 3) or not 0 < sides[0] <= _MOST:
@@ -75,8 +74,8 @@ def keypoint_names_of(folder: Path) -> dict[int, list[str]]:
     Raises:
         InvalidInput: a file cannot be read.
     """
-    for path in (folder / name for name in YAML_NAMES):
-        names = yaml_value(path, "kpt_names") if has_file(path) else None
+    for path in yaml_files(folder):
+        names = yaml_value(path, "kpt_names")
         if isinstance(names, dict):
             return {int(number): each for number, each in names.items() if _is_count(number) and _are_names(each)}
     return {}

@@ -23,6 +23,7 @@ from framedex.storage.table_versions import ROW_ID
 Write = Callable[[Files, AnnotatedImages, ShareProgress], list[str]]
 """Write annotation files, and return sentences about the data that they cannot hold."""
 _BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS, *SHAPE]))
+_LARGEST = 2**53  # new ids are above those below it: larger ones are not exact in many readers
 _NAMES_SHARE = 0.2  # of the work: computing the names of images
 _COUNTS = {
     "original_id": "count(original_id)",
@@ -100,14 +101,14 @@ class ExportedImages:
         return classes.filter(classes["of_boxes"]) if self.with_boxes else classes
 
     def image_ids(self, pattern: str) -> tuple[int, Mapping[str, str]]:
-        """Return the highest image id of the source that matches a pattern, or 0, and the shared ids.
+        """Return the highest image id of the source below 2⁵³ that matches a pattern, or 0, and the shared ids.
 
         Shared ids are those of several images of the dataset, each with the media id of the first one.
         """
         media = self._contents.media
         if SOURCE_ID.name not in media.table.schema.names:
             return 0, {}
-        highest = f"max(TRY_CAST(source_id AS BIGINT)) FILTER (regexp_matches(source_id, '{pattern}')) AS highest"
+        highest = f"{_highest('source_id')} FILTER (regexp_matches(source_id, '{pattern}')) AS highest"
         first = media.query(f"SELECT {highest} FROM chosen", EVERYTHING, ["source_id"], keep=False)["highest"][0]
         text = (
             f"SELECT source_id, arg_min(media_id, {ROW_ID}) AS media_id FROM chosen WHERE source_id IS NOT NULL "
@@ -129,9 +130,23 @@ class ExportedImages:
         return dict.fromkeys(columns, 0) | rows[0]
 
     def highest_id(self, pattern: str) -> int:
-        """Return the highest original id that matches a regular expression, or 0."""
+        """Return the highest original id below 2⁵³ that matches a regular expression, or 0."""
         if self._contents.objects is None:
             return 0
-        highest = "max(TRY_CAST(original_id AS BIGINT)) AS highest"
-        text = f"SELECT {highest} FROM chosen WHERE regexp_matches(original_id, '{pattern}')"
+        text = f"SELECT {_highest('original_id')} AS highest FROM chosen WHERE regexp_matches(original_id, '{pattern}')"
         return self._contents.objects.values(text, "original_id")["highest"][0].as_py() or 0
+
+    def repeated_ids(self) -> pa.Table:
+        """Return the original ids that several boxes have, as ``id``, and how many boxes have each, as ``count``."""
+        if self._contents.objects is None:
+            return pa.table({"id": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
+        text = (
+            "SELECT original_id AS id, count(*) AS count FROM chosen WHERE original_id IS NOT NULL "
+            "GROUP BY original_id HAVING count(*) > 1"
+        )
+        return self._contents.objects.values(text, "original_id")
+
+
+def _highest(column_: str) -> str:
+    number = f"TRY_CAST({column_} AS BIGINT)"
+    return f"max(CASE WHEN {number} < {_LARGEST} THEN {number} END)"

@@ -55,6 +55,7 @@ class DecodedImage:
         damage: the decoder's description of damaged data that it decoded nevertheless, with gaps; None if intact.
         traits: what the header of a JPEG, or the metadata of another format, say of its making.
         larger: returns the pixels at twice the requested detail; None if *pixels* are those of the whole image.
+        orientation: the Exif orientation that was applied, 1 to 8.
     """
 
     pixels: Pixels
@@ -66,6 +67,7 @@ class DecodedImage:
     damage: str | None = None
     traits: jpeg.Traits = field(default_factory=jpeg.Traits)
     larger: Callable[[], Pixels] | None = field(default=None, compare=False, repr=False)
+    orientation: int = 1
 
     @cached_property
     def bordered(self) -> BorderedImage:
@@ -96,8 +98,9 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
                 small, sample = reduced(pixels, detail), subsample(pixels)
                 larger = None if detail is None else partial(_larger_jpeg, data, header, detail, small)
                 return DecodedImage(
-                    small, sample, header.components, width, height, "jpeg", damage, header.traits, larger
-                )
+                    small, sample, header.components, width, height, "jpeg", damage, header.traits, larger,
+                    header.orientation,
+                )  # fmt: skip
     try:
         return _decode_other(*_slimmed(data), max_pixels, detail, budget)
     except CannotDecode as error:
@@ -348,7 +351,7 @@ def _decode_other(
         raise CannotDecode("there is not enough memory to decode it", "over_limit") from None
     except Exception as error:  # decoders raise errors of every kind on damaged data
         raise _error_of(error) from None
-    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger)
+    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger, orientation)
 
 
 def _decode_tiff(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> DecodedImage:
@@ -361,7 +364,16 @@ def _decode_tiff(data: bytes, max_pixels: int, detail: int | None, budget: Budge
         small, sample = reduced(pixels, detail), subsample(pixels)
         larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
     height, width = pixels.shape[:2]
-    return DecodedImage(small, sample, 1 if values.ndim == 2 else 3, width, height, "tiff", larger=larger)
+    return DecodedImage(
+        small,
+        sample,
+        1 if values.ndim == 2 else 3,
+        width,
+        height,
+        "tiff",
+        larger=larger,
+        orientation=directory.orientation,
+    )
 
 
 def _error_of(error: Exception) -> CannotDecode:

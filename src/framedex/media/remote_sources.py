@@ -115,7 +115,7 @@ def _read_annotations(uri: str, names: list[str], store: ObjectStore, max_bytes:
     with TemporaryDirectory(prefix="framedex-") as folder:
         for name in names:
             (Path(folder) / name).write_bytes(_read(f"{uri}/{name}", store, max_bytes))
-        return read_annotations(folder, is_strict=False)
+        return read_annotations(folder)
 
 
 def _read(uri: str, store: ObjectStore, max_bytes: int) -> bytes:

@@ -4,14 +4,14 @@ A class keeps its id as long as the dataset exists, also if no image and no obje
 different selections and of later states have the same ids. Clones and snapshots share the table.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.annotations.source_lists import SourceClass
+from framedex.annotations.source_lists import SourceClass, merged_classes
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.objects import OBJECTS, objects_path
@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
 ``supercategory`` and ``details`` are those of :class:`framedex.annotations.source_lists.SourceClass`. ``of_boxes`` is
 true for classes of objects, and for classes that the annotation files of the source list; it never becomes false.
 """
-_LARGEST = 2**53  # larger ids are not exact in JSON readers that use float64
+_LARGEST, _MOST = 2**53, 2**63 - 1  # larger ids than the first are not exact in many readers, so no new one is above it
 _FIRST = 1  # id of the first class if no source has ids
 
 
@@ -97,25 +97,40 @@ def _with_declared(classes: pa.Table, declared: Sequence[SourceClass]) -> pa.Tab
     """Return a class list with the classes of a source behind the existing ones."""
     numbers: list[int] = classes["id"].to_pylist() if declared else []
     used, known, listed = set(numbers), set(classes["name"].to_pylist()) if declared else set(), set[str]()
-    rows, last = [], max(numbers, default=_FIRST - 1)
-    fixed = [each.id for each in declared if each.id is not None and abs(each.id) < _LARGEST]
-    last = max([last, *fixed])
-    for each in declared:
-        if each.name in listed or not each.name:
-            continue
+    rows, last = [], _highest(numbers)
+    merged = merged_classes(declared)
+    last = max(each for each in (last, *(each.id or 0 for each in merged)) if each < _LARGEST)
+    for each in merged:
         listed.add(each.name)
         if each.name in known:
             continue
         number = each.id
-        if number is None or number in used or abs(number) >= _LARGEST:
+        if number is None or number in used or number > _MOST or number < -_MOST:
             number = last = last + 1
         used.add(number)
         rows.append((number, each.name, each.supercategory, each.details, True))
-    classes = _marked(classes, pa.array(sorted(listed & known), pa.string()))
+    classes = _marked(_with_details(classes, merged), pa.array(sorted(listed & known), pa.string()))
     if not rows:
         return classes
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
     return pa.concat_tables([classes, pa.table(columns, schema=SCHEMA)])
+
+
+def _highest(numbers: Iterable[int]) -> int:
+    return max((each for each in numbers if each < _LARGEST), default=_FIRST - 1)
+
+
+def _with_details(classes: pa.Table, declared: Sequence[SourceClass]) -> pa.Table:
+    """Return a class list in which classes have the superior class and the details of a source, if they had none."""
+    found = {each.name: each for each in declared if each.supercategory or each.details}
+    new = [found.get(name) for name in classes["name"].to_pylist()] if found else []
+    if not any(new):
+        return classes
+    for name in ("supercategory", "details"):
+        values = pa.array([each and getattr(each, name) for each in new], pa.string())
+        position = SCHEMA.get_field_index(name)
+        classes = classes.set_column(position, SCHEMA.field(position), pc.coalesce(classes[name], values))
+    return classes
 
 
 def _completed(classes: pa.Table, path: Path, versions: Mapping[str, int]) -> pa.Table:
@@ -132,7 +147,7 @@ def _with_labels(classes: pa.Table, names: pa.Array, of_boxes: pa.Array | None =
     if not len(new):
         return classes
     new = new.take(pc.sort_indices(new))
-    first = (pc.max(classes["id"]).as_py() if len(classes) else _FIRST - 1) + 1
+    first = _highest(classes["id"].to_pylist()) + 1
     empty = pa.nulls(len(new), pa.string())
     are_of_boxes = pc.is_in(new, value_set=pa.array([], pa.string()) if of_boxes is None else of_boxes)
     columns = [pa.array(np.arange(first, first + len(new))), new, empty, empty, are_of_boxes]

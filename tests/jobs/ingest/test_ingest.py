@@ -203,8 +203,8 @@ def test_names__of_any_bytes(folder: Path, table: Path) -> None:
 
 
 def test_annotations__join_every_file_that_they_name(folder: Path, table: Path) -> None:
-    """Labels and captions are found by path or bare name; what no image has is counted."""
-    for name in ("a.png", "x/a.png", "x/b.png", "c.png"):
+    """Labels and captions are found by path, or by the only image of a name; what no image has is counted."""
+    for name in ("a.png", "x/a.png", "x/b.png", "c.png", "x/d.png"):
         write(folder / name, quadrants())
     (folder / "broken.png").write_bytes(b"")
     annotations = Annotations()
@@ -212,11 +212,13 @@ def test_annotations__join_every_file_that_they_name(folder: Path, table: Path) 
     annotations.add(ImageLabels("x/b.png", ("dog", "cat", "dog"), None))
     annotations.add(ImageLabels("broken.png", ("kept",), "kept too"))
     annotations.add(ImageLabels("missing.png", ("lost",), None))
+    annotations.add(ImageLabels("d.png", ("only",), None))
     ingested = run(folder, table, annotations=annotations)
     found = {name: (row["labels"], row["caption"]) for name, row in by_name(rows_of(table, ingested)).items()}
     assert found == {
         "a.png": (["bare"], "a caption"),
-        "x/a.png": (["bare"], "a caption"),
+        "x/a.png": (None, None),
+        "x/d.png": (["only"], None),
         "x/b.png": (["dog", "cat"], None),
         "c.png": (None, None),
         "broken.png": (["kept"], "kept too"),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
+from framedex.annotations.problems import UNUSABLE
 from framedex.annotations.sources import read_annotations
 from tests.gallery import Averages
 from tests.image_files import photo, write
@@ -69,6 +70,7 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
     ]
     put(folder / "annotations/instances_train2017.json", coco(["1.jpg", "2.jpg"], [box, car, *wrong]))
     points = coco(["1.jpg", "2.jpg"], [{**box, "keypoints": [3, 4, 2], "num_keypoints": 1}])
+    points["categories"][0] |= {"keypoints": ["nose"], "skeleton": [[1, 1]]}
     put(folder / "annotations/person_keypoints_train2017.json", points)
     captions = [{"image_id": 1, "caption": text} for text in ("a man", "a person", 5)]
     put(folder / "annotations/captions_train2017.json", coco(["1.jpg", "2.jpg"], captions))
@@ -77,9 +79,9 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
     put(folder / "annotations/captions_val2017.json", "{broken")
     dataset = made(workspace, folder)
     assert facts(dataset) == {
-        "train2017/1.jpg": (["person"], ["train"], "a man\na person"),
-        "train2017/2.jpg": (["car"], ["train"], None),
-        "val2017/1.jpg": (["car"], ["val"], None),
+        "train2017/1.jpg": ([], ["train"], "a man\na person"),
+        "train2017/2.jpg": ([], ["train"], None),
+        "val2017/1.jpg": ([], ["val"], None),
     }
     assert boxes(dataset) == [
         ("train2017/1.jpg", "person", [1, 2, 30, 40], "coco"),
@@ -87,8 +89,9 @@ def test_coco__folder(workspace: Workspace, tmp_path: Path) -> None:
         ("val2017/1.jpg", "car", [5, 5, 10, 10], "coco"),
     ]
     dataset.export(tmp_path / "out.json", "coco")
-    exported = json.loads((tmp_path / "out.json").read_text())["annotations"]
-    assert [each.get("keypoints") for each in exported if each["id"] == 7] == [[3, 4, 2]]
+    exported = json.loads((tmp_path / "out.json").read_text())
+    assert [each.get("keypoints") for each in exported["annotations"] if each["id"] == 7] == [[3, 4, 2]]
+    assert (exported["categories"][0]["keypoints"], exported["categories"][0]["skeleton"]) == (["nose"], [[1, 1]])
     read, unread, ignored = dataset.layout
     assert read.startswith("read: annotations/captions_train2017.json, annotations/instances_train2017.json, ")
     assert unread == "not read, or only in part: annotations/captions_val2017.json"
@@ -121,7 +124,8 @@ def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None
     put(folder / "train/_annotations.coco.json", coco(["1.jpg"], [box]))
     put(folder / "valid/_annotations.coco.json", coco(["1.jpg"], [{**box, "category_id": 3}]))
     dataset = made(workspace, folder)
-    assert facts(dataset) == {"train/1.jpg": (["person"], ["train"], None), "valid/1.jpg": (["car"], ["val"], None)}
+    assert facts(dataset) == {"train/1.jpg": ([], ["train"], None), "valid/1.jpg": ([], ["val"], None)}
+    assert [each[:2] for each in boxes(dataset)] == [("train/1.jpg", "person"), ("valid/1.jpg", "car")]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +176,7 @@ def test_yolo__parts_of_data_yaml(workspace: Workspace, tmp_path: Path) -> None:
     put(folder / "data.yaml", "path: ../y\ntrain: ../images/train\nval: lists/val.txt\ntest: /etc\nnames: [cat]\n")
     dataset = made(workspace, folder)
     assert facts(dataset) == {
-        "images/train/1.jpg": (["cat"], ["train"], None),
+        "images/train/1.jpg": ([], ["train"], None),
         "images/val/2.jpg": ([], ["val"], None),
         "images/val/3.jpg": ([], [], None),
     }
@@ -273,14 +277,42 @@ def test_cvat__for_images(workspace: Workspace, tmp_path: Path) -> None:
         ("images/ü 1.jpg", "dog", [1, 2, 30, 40], "cvat"),
     ]
     assert len(unusable(dataset)) == 2
+    assert {each.reason: each.count for each in dataset.problems}[
+        "images and tracks whose objects have attributes, which are not read"
+    ] == 1
     assert dataset.layout == ["read: annotations.xml"]
+
+
+def test_cvat__tracks(workspace: Workspace, tmp_path: Path) -> None:
+    """Of a track the boxes of key frames are read in the images of these frames; all else is counted by reason."""
+    folder = images(tmp_path / "c", "images/frame_000000.jpg", "images/frame_000002.jpg", "images/other.jpg")
+    sides = 'xtl="10" ytl="20" xbr="30" ybr="50"'
+    put(
+        folder / "annotations.xml",
+        f"""<annotations><version>1.1</version><track id="4" label="cat" source="manual">
+ <box frame="0" outside="0" occluded="0" keyframe="1" {sides}/><box frame="1" outside="0" keyframe="0" {sides}/>
+ <box frame="2" outside="0" keyframe="1" {sides}><attribute name="a">1</attribute></box>
+ <box frame="3" outside="1" keyframe="1" {sides}/><box frame="7" outside="0" keyframe="1" {sides}/></track>
+<track id="5" label="dog"><polygon frame="2" outside="0" keyframe="1" points="1,2;31,2;31,42"/>
+ <points frame="2" outside="0" keyframe="1" points="1,2"/></track></annotations>""",
+    )
+    dataset = made(workspace, folder)
+    assert [each[:3] for each in boxes(dataset)] == [
+        ("images/frame_000000.jpg", "cat", [10, 20, 20, 30]),
+        ("images/frame_000002.jpg", "cat", [10, 20, 20, 30]),
+        ("images/frame_000002.jpg", "dog", [1, 2, 30, 40]),
+    ]
+    counts = {each.reason: each.count for each in dataset.problems}
+    assert counts["tracks, whose boxes are read without them"] == 2
+    assert counts["boxes of tracks between key frames"] == counts["boxes of tracks in frames that are no images"] == 1
+    assert counts[UNUSABLE] == 1
 
 
 def test_label_studio__export(workspace: Workspace, tmp_path: Path) -> None:
     """Rectangles in percent, polygons, choices and texts of tasks are read; cancelled annotations are not."""
     folder = images(tmp_path / "l", "1.jpg", "sub/2.jpg")
     size = {"original_width": 160, "original_height": 120}
-    rectangle = {**size, "type": "rectanglelabels", "id": "r1"}
+    rectangle: dict[str, Any] = {**size, "type": "rectanglelabels", "id": "r1"}
     rectangle["value"] = {"x": 25, "y": 50, "width": 25, "height": 25, "rotation": 0, "rectanglelabels": ["cat"]}
     polygon = {
         **size,
@@ -290,23 +322,66 @@ def test_label_studio__export(workspace: Workspace, tmp_path: Path) -> None:
     choice = {"type": "choices", "value": {"choices": ["outdoor"]}}
     text = {"type": "textarea", "value": {"text": ["a cat"]}}
     brush = {**size, "type": "brushlabels", "value": {}}
+    two = {"type": "rectanglelabels", "value": {**rectangle["value"], "rectanglelabels": ["cow", "calf"]}}
+    plain: dict[str, Any] = {"type": "rectangle", "id": "p", "value": {"x": 0, "y": 0, "width": 50, "height": 50}}
+    beside = [plain, {**plain, "type": "labels", "value": {**plain["value"], "labels": ["hen"]}}]
+    guess = {"type": "rectanglelabels", "score": 0.25, "value": {**plain["value"], "rectanglelabels": ["pig"]}}
+    unscored = {key: value for key, value in guess.items() if key != "score"}
     task = {
         "id": 1,
         "data": {"image": "/data/upload/3/0a1b2c3d-1.jpg"},
         "annotations": [
             {"was_cancelled": True, "result": [{**rectangle, "id": "x"}]},
-            {"result": [rectangle, polygon, choice, text, brush, {**rectangle, "value": 5}]},
+            {"result": [rectangle, polygon, choice, text, brush, {**rectangle, "value": 5}, two, *beside]},
+            {"completed_by": 2, "result": [rectangle]},
+            {"completed_by": 3, "result": []},
         ],
+        "predictions": [{"score": 0.5, "result": [unscored, guess, choice]}, {"result": [unscored]}],
     }
     local = {"data": {"image": "/data/local-files/?d=data/sub/2.jpg"}, "annotations": [{"result": []}]}
     put(folder / "project-1.json", [task, local, {"data": {}, "annotations": []}])
     dataset = made(workspace, folder)
     assert facts(dataset) == {"1.jpg": (["outdoor"], [], "a cat"), "sub/2.jpg": ([], [], None)}
     assert boxes(dataset) == [
-        ("1.jpg", "cat", [40, 60, 40, 30], "label-studio"),
-        ("1.jpg", "dog", [0, 0, 80, 60], "label-studio"),
+        ("1.jpg", label, box, "label-studio")
+        for label, box in (
+            ("calf", [40, 60, 40, 30]),
+            ("cat", [40, 60, 40, 30]),
+            ("cow", [40, 60, 40, 30]),
+            ("dog", [0, 0, 80, 60]),
+            ("hen", [0, 0, 80, 60]),
+            ("pig", [0, 0, 80, 60]),
+            ("pig", [0, 0, 80, 60]),
+        )
     ]
+    rows = dataset.objects.to_arrow(["label", "confidence"]).to_pylist()
+    assert sorted(row["confidence"] for row in rows if row["confidence"] is not None) == [0.25, 0.5]
+    assert {row["label"] for row in rows if row["confidence"] is not None} == {"pig"}
     assert len(unusable(dataset)) == 3
+    counts = {each.reason: each.count for each in dataset.problems}
+    assert counts["annotations of further annotators"] == 1
+    assert counts["predictions that are no shapes with a score"] == 2
+
+
+def test_label_studio__real_sizes(workspace: Workspace, tmp_path: Path) -> None:
+    """Percents are those of the real image, whatever size a task says; shapes without a label are counted."""
+    folder = images(tmp_path / "l", "x/1.jpg", "y/2.jpg")
+    square = {"x": 0, "y": 0, "width": 50, "height": 50}
+    labelled = {"type": "rectanglelabels", "original_width": 9, "original_height": 7}
+    turned = {**labelled, "value": {**square, "x": 50, "rotation": 90, "rectanglelabels": ["cow"]}}
+    turned |= {"original_width": 160, "original_height": 120}
+    results = [
+        {**labelled, "value": {**square, "rectanglelabels": ["cat"]}}, turned,
+        {"type": "rectangle", "value": square}, {**labelled, "value": {**square, "rectanglelabels": []}},
+    ]  # fmt: skip
+    task = {"data": {"image": "s3://bucket/some/where/x/1.jpg"}, "annotations": [{"result": results}]}
+    put(folder / "export.json", [task])
+    dataset = made(workspace, folder)
+    assert [each[:3] for each in boxes(dataset)] == [
+        ("x/1.jpg", "cat", [0, 0, 80, 60]),
+        ("x/1.jpg", "cow", [20, 0, 60, 80]),
+    ]
+    assert {each.reason: each.count for each in dataset.problems}["shapes without a label"] == 2
 
 
 HOSTILE = [

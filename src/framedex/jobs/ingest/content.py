@@ -203,7 +203,7 @@ def _open_files(
     check_not_empty(files, path)
     is_folder = isinstance(files, FolderSource)
     if is_folder:
-        annotations = read_annotations(files.root, allowed, class_folders=class_folders, is_strict=False)
+        annotations = read_annotations(files.root, allowed, class_folders=class_folders)
     else:
         annotations = _list_annotations(files) if isinstance(files, ListSource) else Annotations()
     boxes = tuple(find_box_sources(files.root, allowed=allowed)) if is_folder else ()
@@ -245,7 +245,7 @@ def _list_annotations(source: ListSource) -> Annotations:
         tags = () if split is None else part_tags(str(others[split]))
         if tags and split is not None:
             del others[split]
-        annotations.values.add(os.path.normpath(path), tags, others)
+        annotations.add_values(os.path.normpath(path), tags, others)
     if annotations.values:
         annotations.sources.append(
             f"columns {', '.join(annotations.values.columns)}" if annotations.values.columns else "splits"

@@ -28,6 +28,8 @@ def write_image_ids(
         return table.version
     names = set(table.schema.names)
     columns = [name for name in (*_PATH, "kind", SOURCE_ID.name) if name in names]
+    for each in lists:
+        each.find_images(lambda: media_paths(table, placement), several_roots=placement is None)
     ids: list[str | None] = []
     changed = False
     for batch in table.scan(columns):
@@ -43,6 +45,15 @@ def write_image_ids(
         return table.version
     schema = pa.schema([SOURCE_ID])
     return tables.put_columns(table, _batches(pa.array(ids, pa.string()), schema), schema)
+
+
+def media_paths(table: Table, placement: SourcePlacement | None) -> Iterator[str]:
+    """Yield the paths within a source of the images in a media table; see :func:`path_in_source`."""
+    names = set(table.schema.names)
+    for batch in table.scan([name for name in (*_PATH, "kind") if name in names]):
+        for row in batch.to_pylist():
+            if row.get("kind") is None and (path := path_in_source(row, placement)) is not None:
+                yield path
 
 
 def _batches(values: pa.Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -126,6 +126,7 @@ def ingest(
         of_videos: whether the media table has the columns about frames.
         of_copies: its columns for finding copies; None if it has none.
     """
+    annotations.find_images(lambda: (item.path for item in source.items()))
     existing_rows = ExistingRows(existing, existing_videos, checkpoint.rows, checkpoint.video_rows)
     files = ChangedFiles(source, annotations, dataset_id, placement, existing_rows, allowed_folders(settings))
     schema = media_schema(encoder.dimension, of_videos=of_videos, of_copies=of_copies)

@@ -64,7 +64,7 @@ class UploadSource(Source):
 
     def annotations(self) -> Annotations:
         """Return the labels and captions of the annotation files in an archive."""
-        annotations = read_annotations(str(self._folder), is_strict=False)
+        annotations = read_annotations(str(self._folder))
         annotations.ignored.clear()  # beside them the folder has the lists of the upload alone
         return annotations
 

@@ -8,6 +8,7 @@ from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.jobs.context import JobContext
+from framedex.jobs.ingest.image_ids import media_paths
 from framedex.jobs.ingest.placement import SourcePlacement, path_in_source
 from framedex.jobs.objects.objects import WriteObjects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
@@ -50,6 +51,7 @@ def annotation_writer(
     summary = job.head.summary.with_roles_of(roles_of)
     head = job.head.model_copy(update={"tables": {**job.head.tables, **versions}, "summary": summary})
     media = Media(job.dataset_id, head, table, Sql(), tuple(roots))
+    boxes.find_images(lambda: media_paths(table, placement), several_roots=placement is None)
     lookup = _BoxLookup(boxes, placement)
     rows = ObjectRows(encoder, job.settings, job.namespace, lookup.boxes_in, existing=existing)
 
@@ -94,4 +96,5 @@ class _BoxLookup:
         size = row["width"], row["height"]
         if None in size and image is not None:
             size = image.width, image.height
-        return self._boxes.find(path_in_source(row, self._placement) or "", None if None in size else size)
+        path, orientation = path_in_source(row, self._placement) or "", 1 if image is None else image.orientation
+        return self._boxes.find(path, None if None in size else size, orientation)

@@ -1,0 +1,187 @@
+"""Names of images in annotation files, and the images that they mean.
+
+A name is a path within the source, a file name alone, or a path or an address on another machine. The path of an image
+counts before all others. A name that is no path means the only image whose path ends as the name does: with all of a
+path within the source, with as much as possible of one of another machine. Where several images remain, or several
+names of a file for one image, nothing is chosen: that is a problem.
+"""
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from framedex.annotations.problems import AnnotationProblem, Problems
+
+SEVERAL_IMAGES = "names in annotations that mean several images"
+SEVERAL_NAMES = "names in annotations that mean the same image"
+_SHOWN = 3  # candidates in a message
+NO_SUFFIX = "\0"
+_FOREIGN = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def normal_name(name: str) -> str:
+    """Return a name in an annotation file with the separators of this machine, and without ``.`` and empty parts."""
+    return os.path.normpath(name.replace("\\", "/"))
+
+
+def without_suffix(path: str) -> str:
+    """Return the key of a path without its suffix, as YOLO files name images. No file name equals such a key."""
+    return os.path.splitext(path)[0] + NO_SUFFIX  # noqa: PTH122 - names may be any bytes
+
+
+def shown_name(name: str) -> str:
+    """Return a name for messages."""
+    return name.rstrip(NO_SUFFIX)
+
+
+@dataclass
+class _Candidates:
+    """The images that a name may mean: those that have the most parts at the end in common with it.
+
+    Of these an image counts whose whole path is the end of the name.
+    """
+
+    rank: int = 0
+    count: int = 0
+    paths: list[str] = field(default_factory=list)
+
+    def add(self, path: str, rank: int) -> None:
+        if rank > self.rank:
+            self.rank, self.count, self.paths = rank, 0, []
+        if rank == self.rank:
+            self.count += 1
+            if len(self.paths) < _SHOWN:
+                self.paths.append(path)
+
+
+class ImageNames:
+    """The images that names mean which are not their paths.
+
+    Attributes:
+        ambiguous: the names that mean nothing, because several images or names are possible.
+    """
+
+    def __init__(self) -> None:
+        self.ambiguous: set[str] = set()
+        self._others: dict[str, tuple[str, ...]] = {}
+
+    def of(self, path: str, names: Mapping[str, object]) -> list[str]:
+        """Return which names mean the image at a path within the source.
+
+        Args:
+            path: the path.
+            names: all names, with those of :func:`without_suffix`.
+        """
+        found = [name for name in (path, without_suffix(path)) if name in names and name not in self.ambiguous]
+        return [*found, *self._others.get(path, ())] if self._others else found
+
+    def find(
+        self,
+        names: Mapping[str, int],
+        paths: Callable[[], Iterable[str]],
+        problems: Problems,
+        *,
+        loose: int = 0,
+        several_roots: bool = False,
+    ) -> None:
+        """Find the images that names mean. Memory grows with the names that are not the path of an image.
+
+        Args:
+            names: by each name the files that have it, as bits. An image whose path a file names has no
+                other name in it.
+            paths: returns the paths of all images of the source; called twice if some name is no path.
+            problems: collects the names that mean nothing.
+            loose: the files, as bits, that lie elsewhere than the images: their names may begin with folders that these
+                do not have.
+            several_roots: whether images may have the same path, below another root.
+        """
+        pending, repeated = set(names), set[str]()
+        for path in paths():
+            pending.discard(without_suffix(path))
+            if path in pending:
+                pending.remove(path)
+            elif several_roots and path in names:
+                repeated.add(path)
+        for name in sorted(repeated):
+            self._add_problem(problems, name, [name], "images below several sources have this path")
+        if pending:
+            self._decide(names, self._candidates(names, pending, paths(), loose, several_roots), problems)
+
+    def _candidates(
+        self, names: Mapping[str, int], pending: Iterable[str], paths: Iterable[str], loose: int, several_roots: bool
+    ) -> dict[str, _Candidates]:
+        """Return the images that names may mean, by name."""
+        wanted: dict[str, list[tuple[str, list[str], bool]]] = {}
+        for name in pending:
+            parts = _parts(name)
+            if parts:
+                is_any = bool(names[name] & loose) or _FOREIGN.match(name) is not None
+                wanted.setdefault(parts[-1], []).append((name, parts, is_any))
+        found: dict[str, _Candidates] = {}
+        for path in paths:
+            plain = _composed(path.replace("\\", "/"))
+            for key in (plain, without_suffix(plain)):
+                for name, parts, is_any in wanted.get(key.rpartition("/")[2], ()):
+                    folders = key.split("/")
+                    common = _common_end(parts, folders)
+                    if is_any or common == len(parts):
+                        each = found.setdefault(name, _Candidates())
+                        if several_roots or path not in each.paths:  # the old and the new row of a file that changed
+                            each.add(path, 2 * common + (common == len(folders)))
+        return found
+
+    def _decide(self, names: Mapping[str, int], candidates: Mapping[str, _Candidates], problems: Problems) -> None:
+        """Take the names that mean one image, which no other name of their file means as well."""
+        by_path: dict[str, list[str]] = {}
+        for name, each in candidates.items():
+            if each.count > 1:
+                self._add_problem(problems, name, each.paths, f"{each.count:,} images have this name", each.count)
+            elif not any(names.get(key, 0) & names[name] for key in (each.paths[0], without_suffix(each.paths[0]))):
+                by_path.setdefault(each.paths[0], []).append(name)
+        for path, rivals in by_path.items():
+            most = max(candidates[name].rank for name in rivals)
+            best = [name for name in rivals if candidates[name].rank == most]
+            several = [name for name in best if any(names[name] & names[other] for other in best if other != name)]
+            for name in several:
+                shown = [shown_name(other) for other in several if other != name]
+                self._add_problem(problems, name, [path], f"{shown[0]!r} may mean this image, too", kind=SEVERAL_NAMES)
+            self._others[path] = tuple(name for name in best if name not in several)
+
+    def _add_problem(
+        self,
+        problems: Problems,
+        name: str,
+        paths: list[str],
+        reason: str,
+        count: int = 0,
+        *,
+        kind: str = SEVERAL_IMAGES,
+    ) -> None:
+        self.ambiguous.add(name)
+        shown = ", ".join(map(repr, paths)) + (", …" if count > len(paths) else "")
+        problems.add(AnnotationProblem(shown_name(name), shown, f"{reason}: give the path within the source", kind))
+
+
+def _parts(name: str) -> list[str]:
+    """Return the folders and the file name in a name, composed (NFC), without those that lead upwards."""
+    if _ADDRESS.match(name):
+        name = unquote(name.partition("?")[0])
+    return [part for part in _composed(name).split("/") if part not in ("", ".", "..")]
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _common_end(parts: list[str], others: list[str]) -> int:
+    """Return how many parts two paths have in common at their end."""
+    count = 0
+    for one, other in zip(reversed(parts), reversed(others), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
