@@ -2,6 +2,7 @@
 
 import io
 import struct
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -236,6 +237,36 @@ def test_alpha__of_grey_images() -> None:
     assert shown(encode(ramp, "PNG", transparency=3)).pixels[0, :, 0].tolist() == [0, 1, 2, 255]
 
 
+@pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])
+def test_alpha__one_transparent_grey_value_of_each_depth(depth: int) -> None:
+    """A PNG's transparent grey value is one of the stored values, whatever their number of bits."""
+    row = sum(value << depth * (3 - place) for place, value in enumerate((0, 1, 0, 1))).to_bytes(-(-depth * 4 // 8))
+    if depth == 1:
+        row = b"\x50"
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", 4, 1, depth, 0, 0, 0, 0)), (b"tRNS", struct.pack(">H", 1)),
+        (b"IDAT", zlib.compress(b"\0" + row)), (b"IEND", b""),
+    ]  # fmt: skip
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in parts
+    )
+    assert shown(data).pixels[0, :, 0].tolist() == [0, 255, 0, 255]
+
+
+@pytest.mark.parametrize(("alpha", "is_shown"), [((0, 0), True), ((0, 255), False), ((255, 255), True)])
+def test_alpha__of_bmp_that_is_empty(alpha: tuple[int, int], is_shown: bool) -> None:
+    """A BMP whose alpha is 0 everywhere is opaque, as browsers show it; one with any alpha is not."""
+    bands = np.dstack([flat(RED)[..., ::-1], np.full((48, 64), alpha[0], np.uint8)])
+    bands[0, 0, 3] = alpha[1]
+    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + b"sRGB" + bytes(48)
+    header = struct.pack("<IiiHHIIiiII", 108, 64, 48, 1, 32, 3, bands.nbytes, 2835, 2835, 0, 0) + masks
+    data = b"BM" + struct.pack("<IHHI", 122 + bands.nbytes, 0, 0, 122) + header + bands[::-1].tobytes()
+    found = shown(data).pixels
+    assert found[0, 0].tolist() == list(RED)
+    assert found[-1, -1].tolist() == list(RED if is_shown else WHITE)
+
+
 @pytest.mark.parametrize("file_format", ["GIF", "WEBP", "PNG", "TIFF"])
 def test_animation__shows_the_first_frame(file_format: str) -> None:
     """Of several frames the first is the image."""
@@ -319,9 +350,12 @@ def test_truncated__other_formats(file_format: str) -> None:
     [
         (b"", "the file is empty"),
         (bytes(1000), "only zero bytes"),
-        (b"These are words, not an image.", "not an image of a supported format"),
+        (b"These are words, not an image.", "it is a text file"),
+        ("Größe und Gewicht\n".encode("utf-16"), "it is a text file"),
+        (b"../.git/annex/objects/3f/SHA256E-s1--a.jpg", "a git-annex pointer: run `git annex get`"),
+        (b"\0\0\1\xba" + bytes(99), "it is a video (MPEG)"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "it is an SVG drawing"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "not an image of a supported format"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "it is a PostScript document"),
         (b"\xff\xd8", "beginning is damaged"),
         (b"\xff\xd8\xff", "beginning is damaged"),
         (b"\xff" * 500, "not an image of a supported format"),

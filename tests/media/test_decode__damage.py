@@ -151,8 +151,10 @@ def test_jpeg__uniform_without_its_end_marker(side: int) -> None:
         chunk(b"pHYs", bytes(9), wrong=1),
         chunk(b"iCCP", b"note\0\0" + zlib.compress(b"profile"), wrong=1),
         chunk(b"tEXt", b"note\0text", wrong=1),
+        *(chunk(name, b"\1") for name in (b"pHYs", b"gAMA", b"cHRM", b"acTL", b"fcTL", b"tRNS", b"iCCP")),
+        chunk(b"iCCP", b""),
     ],
-    ids=["zTXt", "iTXt", "much text", "profile", "checksum of pHYs", "of a profile", "of a text"],
+    ids=lambda extra: f"{extra[4:8].decode()} of {len(extra)} bytes",
 )
 def test_png__information_that_cannot_be_read(extra: bytes) -> None:
     """Pixels do not need what a PNG file says beside them."""

@@ -326,6 +326,7 @@ def _decode_other(
                 image.draft(None, (width // factor, height // factor))  # JPEGs only
             with reserve_pixels(budget, image.width * image.height):
                 image.load()
+                _make_opaque(image)
                 orientation = _orientation(image)
                 if width * height >= _LARGE:
                     small = _upright(_reduced_rgb(image, detail), orientation)
@@ -362,6 +363,12 @@ def _decode_tiff(data: bytes, max_pixels: int, detail: int | None, budget: Budge
         larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
     height, width = pixels.shape[:2]
     return DecodedImage(small, sample, 1 if values.ndim == 2 else 3, width, height, "tiff", larger=larger)
+
+
+def _make_opaque(image: Any) -> None:
+    """Make a BMP image opaque if all of its alpha is 0: programs that know no alpha leave its bytes empty."""
+    if image.format == "BMP" and image.mode == "RGBA" and image.getextrema()[3] == (0, 0):
+        image.putalpha(255)
 
 
 def _error_of(error: Exception) -> CannotDecode:
@@ -530,12 +537,20 @@ def _to_rgb(image: Any, span: Span | None = None) -> Pixels:
     from PIL import Image
 
     if image.mode.startswith("I") or image.mode == "F":
-        return _scaled(np.asarray(image), span)
+        values = np.asarray(image)
+        return _whitened(_scaled(values, span), values, image.info.get("transparency"))
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         rgba = image if image.mode == "RGBA" else image.convert("RGBA")
         image = Image.new("RGB", rgba.size, "white")
         image.paste(rgba, mask=rgba)
     return np.array(image if image.mode == "RGB" else image.convert("RGB"))
+
+
+def _whitened(pixels: Pixels, values: npt.NDArray[Any], transparent: object) -> Pixels:
+    """Return pixels that are white where the value is the transparent one of a 16-bit grey PNG; None for none."""
+    if isinstance(transparent, int):
+        pixels[values == transparent] = 255
+    return pixels
 
 
 def _scaled(values: npt.NDArray[Any], span: Span | None = None) -> Pixels:

@@ -50,6 +50,17 @@ _OF_VIDEOS: Mapping[str, str] = {
     ".avi": "video/x-msvideo",
     ".wmv": "video/x-ms-wmv",
     ".flv": "video/x-flv",
+    ".3g2": "video/3gpp2",
+    ".3gp": "video/3gpp",
+    ".asf": "video/x-ms-asf",
+    ".m2ts": "video/mp2t",
+    ".m2v": "video/mpeg",
+    ".mpe": "video/mpeg",
+    ".mpeg": "video/mpeg",
+    ".mpg": "video/mpeg",
+    ".mts": "video/mp2t",
+    ".ogv": "video/ogg",
+    ".vob": "video/mpeg",
 }
 _BYTES = "application/octet-stream"
 _MISSING = "Media file not found"

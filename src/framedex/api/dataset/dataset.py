@@ -156,7 +156,7 @@ class Dataset(
 
         Examples:
             >>> ds.skipped
-            {'other files': 2}
+            {'other files (.txt)': 2}
         """
         return dict(open_media(self._context, self.id).generation.summary.skipped)
 
