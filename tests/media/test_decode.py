@@ -163,16 +163,6 @@ def test_sixteen_bits__are_scaled(suffix: str, channels: int) -> None:
     assert np.abs(found - expected).max() <= 1
 
 
-def test_float_tiff__is_scaled_by_its_range() -> None:
-    """Float images within 0 to 1 are taken for shares, others by their own range; NaN is black."""
-    ramp = np.linspace(0, 0.5, 48 * 64, dtype=np.float32).reshape(48, 64)
-    assert shown(encode(ramp, "TIFF")).pixels.max() == 128
-    wide = shown(encode(ramp * 4000 - 1000, "TIFF")).pixels
-    assert (wide.min(), wide.max()) == (0, 255)
-    ramp[0, 0] = np.nan
-    assert shown(encode(ramp, "TIFF")).pixels[0, 0].tolist() == [0, 0, 0]
-
-
 def test_one_bit__is_black_and_white() -> None:
     """Images of one bit a pixel become 0 and 255."""
     bits = photo(2)[..., 0] > 128

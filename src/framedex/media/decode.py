@@ -1,9 +1,10 @@
 """Decoding of images: bytes to upright RGB pixels, with limits."""
 
 import io
+import logging
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -20,13 +21,16 @@ from framedex.core.forks import cached_property
 from framedex.errors import CannotDecode
 from framedex.media import jpeg, jpeg_ends, png, tiff
 from framedex.media.budget import Budget, reserve_pixels
+from framedex.media.display_range import Range, scaled, shown_range
 from framedex.media.file_ends import check_end, check_strips
 from framedex.media.file_kinds import UNIDENTIFIED, file_kind
 
 _GIF_PIXELS_PER_BYTE = 2731
 _SAMPLE = 100
 _BITS = {"RGB": 24, "L": 8}  # of a pixel, by the order of bands; all others have at least one
-_GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
+_MODES_OF_VALUES = frozenset(("I", "I;16", "I;16L", "I;16B", "F"))
+_GREY_MODES = frozenset(("1", "L", "LA", "La", *_MODES_OF_VALUES))
+_MOST_BYTES, _WORKING_BYTES = 24, 4  # of a pixel: of three 64-bit floats; of those that decoding 8 bits needs
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
 _DECODED_BY_LIBRARY = frozenset(("AVIF", "HEIF", "WEBP"))
@@ -34,7 +38,6 @@ _LOSSY = frozenset(("AVIF", "HEIF", "JPEG2000", "WEBP"))
 _LARGE, _BAND = 16_000_000, 2_000_000  # pixels of an image that is reduced in bands, and of a band
 _ORIENTATION_TAG, _TRANSPOSED = 0x0112, 5  # orientations from 5 on exchange width and height
 _NEAREST = 0  # Pillow's number of a method
-Span = tuple[float, float]
 _NOT_SUPPORTED = re.compile(r"unsupported|not supported|not implemented|unknown|no codec|unable to determine", re.I)
 """Words of decoders about a content that they do not know, whether it is in order or not."""
 _METADATA = frozenset(("exif", "xmp", "icc_profile"))
@@ -55,6 +58,7 @@ class DecodedImage:
         damage: the decoder's description of damaged data that it decoded nevertheless, with gaps; None if intact.
         traits: what the header of a JPEG, or the metadata of another format, say of its making.
         larger: returns the pixels at twice the requested detail; None if *pixels* are those of the whole image.
+        shown: the values that are black and white; None for those that are shown as they are, as 8 bits always are.
     """
 
     pixels: Pixels
@@ -66,6 +70,7 @@ class DecodedImage:
     damage: str | None = None
     traits: jpeg.Traits = field(default_factory=jpeg.Traits)
     larger: Callable[[], Pixels] | None = field(default=None, compare=False, repr=False)
+    shown: Range | None = None
 
     @cached_property
     def bordered(self) -> BorderedImage:
@@ -73,7 +78,14 @@ class DecodedImage:
         return BorderedImage(self.pixels)
 
 
-def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: Budget | None = None) -> DecodedImage:
+def decode(
+    data: bytes,
+    *,
+    max_pixels: int,
+    detail: int | None = None,
+    budget: Budget | None = None,
+    display_range: Range | None = None,
+) -> DecodedImage:
     """Return the image in *data*; the first frame of an animation.
 
     Args:
@@ -82,6 +94,7 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
         detail: the minimum number of pixels of the shorter side. Pixels are averaged by the largest possible whole
             factor. A JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which saves libjpeg work. None for the full size.
         budget: a limit to wait for before decoding.
+        display_range: the values that are black and white in images of more than 8 bits; None to take them from each.
 
     Raises:
         CannotDecode: the data is empty, truncated, too large, or not an image of a supported format.
@@ -99,10 +112,10 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
                     small, sample, header.components, width, height, "jpeg", damage, header.traits, larger
                 )
     try:
-        return _decode_other(*_slimmed(data), max_pixels, detail, budget)
+        return _decode_other(*_slimmed(data), max_pixels, detail, budget, display_range)
     except CannotDecode as error:
         if error.fault == "not_supported" and data.startswith(tiff.SIGNATURES):
-            return _decode_tiff(data, max_pixels, detail, budget)
+            return _decode_tiff(data, max_pixels, detail, budget, display_range)
         if error.fault == "damaged" and (header := jpeg.read_header(data)) is not None and header.is_rare:
             raise CannotDecode(f"{header.words} is not supported", "not_supported") from None
         raise
@@ -128,13 +141,16 @@ def _slimmed(data: bytes) -> tuple[bytes, str | None]:
     return data, None
 
 
-def decode_pixels(data: bytes, *, max_pixels: int, budget: Budget | None = None) -> Pixels:
+def decode_pixels(
+    data: bytes, *, max_pixels: int, budget: Budget | None = None, display_range: Range | None = None
+) -> Pixels:
     """Return the pixels of the image in *data* as :func:`decode` does, without what measuring needs beside them.
 
     Args:
         data: the content of the file.
         max_pixels: the maximum number of pixels; larger images are refused before decoding.
         budget: a limit to wait for before decoding.
+        display_range: as of :func:`decode`.
 
     Raises:
         CannotDecode: as :func:`decode` raises it.
@@ -144,7 +160,7 @@ def decode_pixels(data: bytes, *, max_pixels: int, budget: Budget | None = None)
         with reserve_pixels(budget, header.width * header.height):
             if (image := _decode_jpeg(data, header, 1)) is not None:
                 return image[0]
-    return decode(data, max_pixels=max_pixels, budget=budget).pixels
+    return decode(data, max_pixels=max_pixels, budget=budget, display_range=display_range).pixels
 
 
 def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
@@ -158,6 +174,8 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
         return header.displayed_size
     try:
         with _open(_slimmed(data)[0]) as image:
+            if image.format == "TIFF":
+                tiff.seek_whole(image)
             check_size(image.width, image.height, max_pixels)
             is_turned = image.format != "TIFF" and _orientation(image) >= _TRANSPOSED  # Pillow has turned those
             return (image.height, image.width) if is_turned else (image.width, image.height)
@@ -167,7 +185,7 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
         directory = tiff.read_directory(data)
     except Exception as error:  # readers raise errors of every kind on damaged data
         raise _error_of(error) from None
-    check_size(directory.width, directory.height, max_pixels)
+    _check_values(directory, max_pixels)
     return directory.displayed_size
 
 
@@ -291,6 +309,7 @@ def _register_readers() -> None:
     from PIL import Image
 
     Image.init()
+    logging.getLogger("PIL.TiffImagePlugin").setLevel(logging.CRITICAL)  # what it cannot read, another library reads
     try:
         import pillow_heif
     except ImportError:
@@ -310,12 +329,19 @@ def begins_like_image(head: bytes) -> bool:
 
 
 def _decode_other(
-    data: bytes, damage: str | None, max_pixels: int, detail: int | None, budget: Budget | None
+    data: bytes,
+    damage: str | None,
+    max_pixels: int,
+    detail: int | None,
+    budget: Budget | None,
+    display_range: Range | None,
 ) -> DecodedImage:
     from PIL import Image
 
     try:
         with _open(data) as image:
+            if image.format == "TIFF":
+                tiff.seek_whole(image)
             check_size(image.width, image.height, max_pixels)
             if image.format == "TIFF":
                 check_strips(image.tag_v2, data)
@@ -327,13 +353,13 @@ def _decode_other(
             with reserve_pixels(budget, image.width * image.height):
                 image.load()
                 _make_opaque(image)
-                orientation = _orientation(image)
+                orientation, shown = _orientation(image), _shown_range(image, display_range)
                 if width * height >= _LARGE:
-                    small = _upright(_reduced_rgb(image, detail), orientation)
-                    large = small if detail is None else _upright(_reduced_rgb(image, 2 * detail), orientation)
-                    sample = _sampled(image)
+                    small = _upright(_reduced_rgb(image, detail, shown), orientation)
+                    large = small if detail is None else _upright(_reduced_rgb(image, 2 * detail, shown), orientation)
+                    sample = _sampled(image, shown)
                 else:
-                    pixels = _upright(_to_rgb(image), orientation)
+                    pixels = _upright(_to_rgb(image, shown), orientation)
                     small, sample, large = reduced(pixels, detail), subsample(pixels), reduced(pixels, _double(detail))
                 image.close()  # its memory, which is reserved
             larger = None if detail is None else partial(_same, large)
@@ -349,20 +375,52 @@ def _decode_other(
         raise CannotDecode("there is not enough memory to decode it", "over_limit") from None
     except Exception as error:  # decoders raise errors of every kind on damaged data
         raise _error_of(error) from None
-    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger)
+    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger, shown)
 
 
-def _decode_tiff(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> DecodedImage:
-    """Return the image in a TIFF file that Pillow does not read."""
+def _decode_tiff(
+    data: bytes, max_pixels: int, detail: int | None, budget: Budget | None, display_range: Range | None
+) -> DecodedImage:
+    """Return the image in a TIFF file of values that Pillow does not read."""
     directory = tiff.read_directory(data)
-    check_size(directory.width, directory.height, max_pixels)
-    with reserve_pixels(budget, directory.width * directory.height):
-        values = tiff.decode_values(data, directory)
-        pixels = _upright(_scaled(values), directory.orientation)
+    _check_values(directory, max_pixels)
+    weight = max(1, directory.pixel_bytes // _WORKING_BYTES)
+    with reserve_pixels(budget, directory.width * directory.height * weight):
+        read = tiff.decode_values(data, directory)
+        shown = shown_range(read.values, bits=read.bits, missing=read.missing)
+        if display_range is not None and read.bits > 8:
+            shown = display_range
+        grey = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
+        pixels = grey if grey.ndim == 3 else np.repeat(grey[..., None], 3, axis=2)
+        if read.alpha is not None:
+            pixels = _on_white(pixels, scaled(read.alpha, None, bits=read.bits))
+        pixels = _upright(pixels, read.orientation)
         small, sample = reduced(pixels, detail), subsample(pixels)
         larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
     height, width = pixels.shape[:2]
-    return DecodedImage(small, sample, 1 if values.ndim == 2 else 3, width, height, "tiff", larger=larger)
+    bands = 1 if read.values.ndim == 2 else 3
+    return DecodedImage(small, sample, bands, width, height, "tiff", larger=larger, shown=shown)
+
+
+def _check_values(directory: tiff.Directory, max_pixels: int) -> None:
+    """Check the size of a TIFF file of values: that of an image, and that of its values in memory.
+
+    Raises:
+        CannotDecode: it is too large.
+    """
+    check_size(directory.width, directory.height, max_pixels)
+    if directory.width * directory.height * directory.pixel_bytes > max_pixels * _MOST_BYTES:
+        size = f"{directory.width}×{directory.height} with {directory.pixel_bytes:,} bytes a pixel"
+        raise CannotDecode(
+            f"{size} is more than {max_pixels * _MOST_BYTES:,} bytes (FRAMEDEX_MAX_PIXELS raises the limit)",
+            "over_limit",
+        )
+
+
+def _on_white(pixels: Pixels, alpha: Pixels) -> Pixels:
+    """Return pixels on white where they are transparent."""
+    share = alpha[..., None].astype(np.float32) / 255
+    return np.asarray(np.rint(255 - share * (255 - pixels.astype(np.float32))), dtype=np.uint8)
 
 
 def _make_opaque(image: Any) -> None:
@@ -463,6 +521,8 @@ def _unidentified(data: bytes, refusal: Exception | None) -> CannotDecode:
         if "HEIF" in Image.OPEN:
             return CannotDecode("its beginning is damaged")
         return CannotDecode("HEIC needs the extra: pip install 'framedex[heif]'", "not_supported")
+    if data.startswith(tiff.SIGNATURES):
+        return tiff.no_reader()
     if not data.strip(b"\0"):
         return CannotDecode("the file holds only zero bytes")
     if (name := file_kind(data)) is not None:
@@ -487,14 +547,13 @@ def _bands(image: Any, rows: int) -> Iterator[Any]:
         yield image.crop((0, top, image.width, min(top + rows, image.height)))
 
 
-def _reduced_rgb(image: Any, detail: int | None) -> Pixels:
+def _reduced_rgb(image: Any, detail: int | None, shown: Range | None) -> Pixels:
     """Return RGB pixels as :func:`reduced` does, without a further copy of the whole image."""
     factor = 1 if detail is None else max(1, min(image.size) // detail)
-    rows = factor * max(1, _BAND // (image.width * factor))
-    span, done = _span(image), 0
+    rows, done = factor * max(1, _BAND // (image.width * factor)), 0
     pixels = np.empty((-(-image.height // factor), -(-image.width // factor), 3), dtype=np.uint8)
     for band in _bands(image, rows):
-        part = _to_rgb(band, span)
+        part = _to_rgb(band, shown)
         if factor > 1:
             size = (pixels.shape[1], -(-band.height // factor))
             part = np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
@@ -503,63 +562,47 @@ def _reduced_rgb(image: Any, detail: int | None) -> Pixels:
     return pixels
 
 
-def _sampled(image: Any) -> Pixels:
+def _sampled(image: Any, shown: Range | None) -> Pixels:
     """Return pixels as :func:`subsample` does, without a copy of the whole image."""
     width, height = image.size
     size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
-    return _to_rgb(image.resize(size, _NEAREST), _span(image))
+    return _to_rgb(image.resize(size, _NEAREST), shown)
 
 
-def _span(image: Any) -> Span | None:
-    """Return the range of floats that is shown; None for an image of integers."""
-    if image.mode != "F":
+def _shown_range(image: Any, display_range: Range | None) -> Range | None:
+    """Return the range of values of a loaded Pillow image that is shown; None for values that are shown as they are."""
+    if image.mode not in _MODES_OF_VALUES:
         return None
-    return _joined(_span_of(np.asarray(band)) for band in _bands(image, max(1, _BAND // image.width)))
+    if display_range is not None:
+        return display_range
+    factor = max(1, round((image.width * image.height / _BAND) ** 0.5))
+    size = (-(-image.width // factor), -(-image.height // factor))
+    return shown_range(_values(image.resize(size, _NEAREST) if factor > 1 else image), bits=16)
 
 
-def _span_of(values: npt.NDArray[Any]) -> Span:
-    finite = np.nan_to_num(values, posinf=0.0, neginf=0.0)
-    return float(finite.min()), float(finite.max())
+def _values(image: Any) -> npt.NDArray[Any]:
+    """Return the values of a Pillow image in one of the modes of values; those of integers have 16 bits."""
+    values = np.asarray(image)
+    return values if values.dtype.kind == "f" else np.clip(values, 0, 65535).astype(np.uint16)
 
 
-def _joined(spans: Iterable[Span]) -> Span:
-    low, high = zip(*spans, strict=True)
-    return (0.0, 1.0) if min(low) >= 0 and max(high) <= 1 else (min(low), max(high))
-
-
-def _to_rgb(image: Any, span: Span | None = None) -> Pixels:
+def _to_rgb(image: Any, shown: Range | None) -> Pixels:
     """Return the RGB pixels of a loaded Pillow image of any mode.
 
     Args:
         image: the image.
-        span: the range of floats that is shown; by default from those of the image.
+        shown: the range of values that is shown; None for values as they are.
     """
     from PIL import Image
 
-    if image.mode.startswith("I") or image.mode == "F":
-        values = np.asarray(image)
-        return _whitened(_scaled(values, span), values, image.info.get("transparency"))
+    if image.mode in _MODES_OF_VALUES:
+        values = _values(image)
+        pixels = np.repeat(scaled(values, shown, bits=16)[..., None], 3, axis=2)
+        if isinstance(transparent := image.info.get("transparency"), int):  # a value of a 16-bit grey PNG
+            pixels[values == transparent] = 255
+        return pixels
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         rgba = image if image.mode == "RGBA" else image.convert("RGBA")
         image = Image.new("RGB", rgba.size, "white")
         image.paste(rgba, mask=rgba)
     return np.array(image if image.mode == "RGB" else image.convert("RGB"))
-
-
-def _whitened(pixels: Pixels, values: npt.NDArray[Any], transparent: object) -> Pixels:
-    """Return pixels that are white where the value is the transparent one of a 16-bit grey PNG; None for none."""
-    if isinstance(transparent, int):
-        pixels[values == transparent] = 255
-    return pixels
-
-
-def _scaled(values: npt.NDArray[Any], span: Span | None = None) -> Pixels:
-    """Return RGB from grey or RGB values: 16 bits and more scaled to 0–255, floats from their own range."""
-    if values.dtype.kind == "f":
-        low, high = span or _joined([_span_of(values)])
-        finite = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
-        scaled = (finite - low) * (255 / max(high - low, 1e-12))
-    else:
-        scaled = np.clip(values, 0, 65535) / (1 if values.dtype == np.uint8 else 257)
-    grey = np.rint(scaled).astype(np.uint8)
-    return np.repeat(grey[..., None], 3, axis=2) if grey.ndim == 2 else np.ascontiguousarray(grey)
