@@ -77,7 +77,9 @@ export function Details({ item }: { item: MediaItem }) {
         {[
           item.width !== null && item.height !== null && `${item.width} × ${item.height}`,
           item.file_size !== null && size(item.file_size),
-          item.shown_from !== null && item.shown_to !== null && t.inspector.shown(value(item.shown_from), value(item.shown_to)),
+          item.shown_from !== null &&
+            item.shown_to !== null &&
+            t.inspector.shown(value(item.shown_from), value(item.shown_to)),
         ]
           .filter(Boolean)
           .join(", ")}
