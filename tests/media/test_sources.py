@@ -89,6 +89,8 @@ def test_folder__names_up_to_twenty_suffixes_of_other_files(tmp_path: Path) -> N
         ("labels.txt", encode(photo(1), "JPEG"), False),
         ("raw.NEF", encode(photo(1), "TIFF"), False),
         ("short", b"BM", False),
+        ("IM000001", bytes(128) + b"DICM", True),
+        ("DICOMDIR", bytes(128) + b"DICM", False),
     ],
 )
 def test_folder__suffixes_that_say_nothing(tmp_path: Path, name: str, data: bytes, is_item: bool) -> None:

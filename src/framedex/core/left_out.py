@@ -19,7 +19,7 @@ _KNOWN = frozenset((
     ".label", ".log", ".mat", ".md", ".names", ".npy", ".npz", ".onnx", ".parquet", ".pdf", ".pkl", ".pt", ".pth",
     ".pts", ".py", ".rst", ".tar", ".toml", ".ts", ".tsv", ".txt", ".xml", ".yaml", ".yml", ".zip",
     ".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".pef", ".raf", ".rw2", ".srw",  # raw images begin like TIFF
-    ".dcm", ".exr", ".jxl", ".lsm", ".ndpi", ".nii", ".psd", ".scn", ".stk", ".svg", ".svs",
+    ".exr", ".jxl", ".lsm", ".ndpi", ".nii", ".psd", ".scn", ".stk", ".svg", ".svs",
 ))  # fmt: skip
 """Suffixes of annotations, programs, documents and models, of which a folder may have very many, and of formats of
 images that are not read."""
@@ -45,7 +45,7 @@ def file_reason(path: str) -> str | None:
 
 def says_kind(name: str) -> bool:
     """Return whether the suffix of a file name is that of a known kind of file other than images and videos to read."""
-    return os.path.splitext(name)[1].lower() in _KNOWN  # noqa: PTH122
+    return os.path.splitext(name)[1].lower() in _KNOWN or name.upper() == "DICOMDIR"  # noqa: PTH122
 
 
 def count_others(counts: Counter[str], names: Iterable[str]) -> None:

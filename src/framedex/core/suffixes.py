@@ -4,7 +4,7 @@ import os
 
 IMAGE_SUFFIXES = frozenset((
     ".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif", ".avif",
-    ".jpe", ".apng", ".j2k", ".hif", ".pbm", ".pgm", ".ppm", ".pnm",
+    ".jpe", ".apng", ".j2k", ".hif", ".pbm", ".pgm", ".ppm", ".pnm", ".dcm", ".dicom",
 ))  # fmt: skip
 VIDEO_SUFFIXES = frozenset((
     ".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".flv", ".webm",

@@ -19,7 +19,7 @@ from framedex.core.borders import BorderedImage
 from framedex.core.counts import counted
 from framedex.core.forks import cached_property
 from framedex.errors import CannotDecode
-from framedex.media import jpeg, jpeg_ends, png, tiff
+from framedex.media import dicom, jpeg, jpeg_ends, png, tiff
 from framedex.media.budget import Budget, reserve_pixels
 from framedex.media.display_range import Range, scaled, shown_range
 from framedex.media.file_ends import check_end, check_strips
@@ -99,6 +99,8 @@ def decode(
     Raises:
         CannotDecode: the data is empty, truncated, too large, or not an image of a supported format.
     """
+    if dicom.is_dicom(data):
+        return _decode_dicom(data, max_pixels, detail, budget, display_range)
     header = _plain_jpeg(data, max_pixels)
     if header is not None:
         width, height = header.displayed_size
@@ -172,6 +174,10 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
     header = _plain_jpeg(data, max_pixels)
     if header is not None:
         return header.displayed_size
+    if dicom.is_dicom(data):
+        size = dicom.size_of(dicom.read_dataset(data))
+        check_size(*size, max_pixels)
+        return size
     try:
         with _open(_slimmed(data)[0]) as image:
             if image.format == "TIFF":
@@ -318,11 +324,11 @@ def _register_readers() -> None:
 
 
 def begins_like_image(head: bytes) -> bool:
-    """Return whether a file that begins with some bytes, 16 or more, may be an image of a known format."""
+    """Return whether a file that begins with some bytes, 132 or more, may be an image of a known format."""
     from PIL import Image
 
     _register_readers()
-    return any(
+    return dicom.is_dicom(head) or any(
         accept is not None and accept(head) is True
         for _, accept in (Image.OPEN[name] for name in _FORMATS if name in Image.OPEN)
     )
@@ -390,8 +396,9 @@ def _decode_tiff(
         shown = shown_range(read.values, bits=read.bits, missing=read.missing)
         if display_range is not None and read.bits > 8:
             shown = display_range
-        grey = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
-        pixels = grey if grey.ndim == 3 else np.repeat(grey[..., None], 3, axis=2)
+        pixels = _in_colours(
+            scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
+        )
         if read.alpha is not None:
             pixels = _on_white(pixels, scaled(read.alpha, None, bits=read.bits))
         pixels = _upright(pixels, read.orientation)
@@ -400,6 +407,33 @@ def _decode_tiff(
     height, width = pixels.shape[:2]
     bands = 1 if read.values.ndim == 2 else 3
     return DecodedImage(small, sample, bands, width, height, "tiff", larger=larger, shown=shown)
+
+
+def _decode_dicom(
+    data: bytes, max_pixels: int, detail: int | None, budget: Budget | None, display_range: Range | None
+) -> DecodedImage:
+    """Return the first frame of a DICOM file."""
+    dataset = dicom.read_dataset(data)
+    width, height = dicom.size_of(dataset)
+    check_size(width, height, max_pixels)
+    with reserve_pixels(budget, width * height):
+        read = dicom.decode_frame(dataset)
+        shown = read.window or shown_range(read.values, bits=read.bits, missing=read.missing)
+        if display_range is not None and read.bits > 8:
+            shown = display_range
+        is_grey = read.values.ndim == 2
+        shown = shown if is_grey else None
+        pixels = _in_colours(
+            scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
+        )
+        small, sample = reduced(pixels, detail), subsample(pixels)
+        larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
+    return DecodedImage(small, sample, 1 if is_grey else 3, width, height, "dicom", larger=larger, shown=shown)
+
+
+def _in_colours(levels: Pixels) -> Pixels:
+    """Return grey levels or colours as colours."""
+    return levels if levels.ndim == 3 else np.repeat(levels[..., None], 3, axis=2)
 
 
 def _check_values(directory: tiff.Directory, max_pixels: int) -> None:

@@ -68,8 +68,6 @@ def file_kind(data: bytes) -> str | None:
         return _BRANDS[head[8:12]]
     if (container := container_of(head)) is not None:
         return f"a video ({_CONTAINERS.get(container, container)})"
-    if head[128:132] == b"DICM":
-        return "a DICOM image"
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "a WAV recording"
     if _ANNEX.match(head):

@@ -168,7 +168,7 @@ def _is_sent_as_it_is(file: MediaFile, file_format: FileFormat | None, *, strip_
     can_strip = file.format in _STRIPPED or not strip_metadata
     if file_format == "original" and not can_strip:
         raise Refusal(415, _NOT_REMOVED.format("format"), fault="not_supported")
-    return can_strip and (file_format == "original" or file.format in _SHOWN)
+    return can_strip and (file_format == "original" or (file.format in _SHOWN and not file.has_range))
 
 
 def _original(request: Request, file: MediaFile, *, strip_metadata: bool) -> Response:
