@@ -15,6 +15,7 @@ from PIL import Image
 from framedex.core.suffixes import is_image
 from framedex.errors import CannotDecode
 from framedex.media.decode import DecodedImage, decode
+from tests.extras import missing
 from tests.image_files import (
     BLUE,
     GREEN,
@@ -136,6 +137,12 @@ def test_orientation__that_does_not_exist_is_ignored(orientation: int) -> None:
         image = shown(encode(quadrants(), file_format, exif=exif.tobytes()))
         assert (image.width, image.height) == (64, 48)
         assert_close(image.pixels, quadrants(), within=4)
+
+
+def test_decode__dicom_without_its_extra() -> None:
+    """Where pydicom is missing, the reason names the extra."""
+    with missing("pydicom"):
+        assert reason(bytes(128) + b"DICM") == "DICOM needs the extra: pip install 'framedex[dicom]'"
 
 
 def test_exif__broken_is_ignored() -> None:

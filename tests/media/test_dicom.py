@@ -9,8 +9,11 @@ import pytest
 
 from framedex.errors import CannotDecode
 from framedex.media.decode import DecodedImage, decode, read_size
+from tests.extras import need
 
-pydicom = pytest.importorskip("pydicom")
+need("dicom", "pydicom")
+import pydicom  # noqa: E402 - after the check that it is installed
+
 Values = npt.NDArray[Any]
 MAX_PIXELS = 10**6
 
