@@ -394,19 +394,13 @@ def _decode_tiff(
     with reserve_pixels(budget, directory.width * directory.height * weight):
         read = tiff.decode_values(data, directory)
         shown = shown_range(read.values, bits=read.bits, missing=read.missing)
-        if display_range is not None and read.bits > 8:
-            shown = display_range
-        pixels = _in_colours(
-            scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
-        )
+        shown = display_range if display_range is not None and read.bits > 8 else shown
+        levels = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
         if read.alpha is not None:
-            pixels = _on_white(pixels, scaled(read.alpha, None, bits=read.bits))
-        pixels = _upright(pixels, read.orientation)
-        small, sample = reduced(pixels, detail), subsample(pixels)
-        larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
-    height, width = pixels.shape[:2]
-    bands = 1 if read.values.ndim == 2 else 3
-    return DecodedImage(small, sample, bands, width, height, "tiff", larger=larger, shown=shown)
+            levels = _on_white(levels, scaled(read.alpha, None, bits=read.bits))
+        orientation = read.orientation
+        del read  # its memory, which is reserved
+        return _of_levels(_upright(levels, orientation), detail, "tiff", shown)
 
 
 def _decode_dicom(
@@ -419,16 +413,19 @@ def _decode_dicom(
     with reserve_pixels(budget, width * height):
         read = dicom.decode_frame(dataset)
         shown = read.window or shown_range(read.values, bits=read.bits, missing=read.missing)
-        if display_range is not None and read.bits > 8:
-            shown = display_range
-        is_grey = read.values.ndim == 2
-        shown = shown if is_grey else None
-        pixels = _in_colours(
-            scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
-        )
-        small, sample = reduced(pixels, detail), subsample(pixels)
-        larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
-    return DecodedImage(small, sample, 1 if is_grey else 3, width, height, "dicom", larger=larger, shown=shown)
+        shown = display_range if display_range is not None and read.bits > 8 else shown
+        shown = shown if read.values.ndim == 2 else None
+        levels = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
+        return _of_levels(levels, detail, "dicom", shown)
+
+
+def _of_levels(levels: Pixels, detail: int | None, file_format: str, shown: Range | None) -> DecodedImage:
+    """Return an image of grey levels, shape (H, W), or of colours, in the form of the results of :func:`decode`."""
+    small, sample = _in_colours(reduced(levels, detail)), _in_colours(subsample(levels))
+    larger = None if detail is None else partial(_in_colours, reduced(levels, 2 * detail))
+    height, width = levels.shape[:2]
+    bands = 1 if levels.ndim == 2 else 3
+    return DecodedImage(small, sample, bands, width, height, file_format, larger=larger, shown=shown)
 
 
 def _in_colours(levels: Pixels) -> Pixels:
@@ -452,8 +449,9 @@ def _check_values(directory: tiff.Directory, max_pixels: int) -> None:
 
 
 def _on_white(pixels: Pixels, alpha: Pixels) -> Pixels:
-    """Return pixels on white where they are transparent."""
-    share = alpha[..., None].astype(np.float32) / 255
+    """Return grey levels or colours on white where they are transparent."""
+    share = alpha.astype(np.float32) / 255
+    share = share if pixels.ndim == 2 else share[..., None]
     return np.asarray(np.rint(255 - share * (255 - pixels.astype(np.float32))), dtype=np.uint8)
 
 
