@@ -173,6 +173,19 @@ def test_range__of_16_bits(file_format: str, top: int, is_whole: bool) -> None:
     np.testing.assert_array_equal(image.pixels[..., 0], grey_of(values, low, high))
 
 
+def test_range__of_12_packed_bits() -> None:
+    """Two values in three bytes are shown as 12 bits in 16 are."""
+    values = np.linspace(0, 4095, HEIGHT * WIDTH).astype(np.uint16)
+    first, second = values[::2], values[1::2]
+    packed = np.stack([first >> 4, (first & 15) << 4 | second >> 8, second & 255], axis=1).astype(np.uint8)
+    tags = ((256, WIDTH), (257, HEIGHT), (258, 12), (259, 1), (262, 1), (273, 8), (277, 1), (278, HEIGHT))
+    fields = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in (*tags, (279, packed.nbytes)))
+    head = b"II*\0" + struct.pack("<I", 8 + packed.nbytes)
+    image = shown(head + packed.tobytes() + struct.pack("<H", 9) + fields + bytes(4))
+    low, high = np.percentile(values, (2, 98))
+    np.testing.assert_array_equal(image.pixels[..., 0].ravel(), grey_of(values, low, high))
+
+
 @pytest.mark.parametrize("file_format", ["TIFF", "PNG"])
 def test_range__that_is_fixed(file_format: str) -> None:
     """A fixed range holds for values of more than 8 bits, and for no others."""
@@ -207,7 +220,11 @@ def test_tiff__what_is_not_read() -> None:
     data = written(values_of("u2"))
     place = data.index(struct.pack("<HHII", 259, 3, 1, 1))
     lerc = data[: place + 8] + struct.pack("<I", 34887) + data[place + 12 :]
-    assert reason(lerc) == ("not_supported", "LERC in TIFF needs the extra: pip install 'framedex[tiff]'")
+    assert reason(lerc) == (
+        "not_supported",
+        "TIFF files with 1 band of 16 bits (unsigned), MINISBLACK, compression LERC, need the extra: "
+        "pip install 'framedex[tiff]'",
+    )
 
 
 def test_tiff__that_is_damaged() -> None:

@@ -29,6 +29,7 @@ _MOST_PAGES = 16  # that are looked at for one that is whole
 _GREY, _RGB, _CMYK, _LINEAR_RAW = (0, 1, 4), 2, 5, 34892
 _WHITE_IS_ZERO, _ALPHA, _PLAIN = 0, (1, 2), (1, 4)  # unsigned, or not said
 _KINDS = {"u": "unsigned", "i": "signed", "f": "float", "c": "complex", "b": "unsigned"}
+_PACKED = 12  # bits, of two values in three bytes
 _LZW, _PACKBITS, _ZSTD, _FLOATS = 5, 32773, 50000, 3
 
 
@@ -104,7 +105,8 @@ def seek_whole(image: Any) -> None:
             image.seek(0)
             break
     bits, kinds = (np.atleast_1d(image.tag_v2.get(tag, 1)) for tag in (_BITS, _KIND))
-    if bits.max() > 8 or not np.isin(kinds, _PLAIN).all():
+    is_read = bits.max() <= 8 or list(bits) == [_PACKED]
+    if not is_read or not np.isin(kinds, _PLAIN).all():
         raise no_reader()
 
 
@@ -147,7 +149,7 @@ def decode_values(data: bytes, directory: Directory) -> TiffValues:
             values = file.pages[page.index].aspage().asarray(maxworkers=1)
     except Exception as error:  # of every kind
         if "imagecodecs" in str(error):
-            words = f"{_name(page.compression)} in TIFF needs the extra: pip install 'framedex[tiff]'"
+            words = f"TIFF files with {directory.words}, need the extra: pip install 'framedex[tiff]'"
             raise CannotDecode(words, "not_supported") from None
         raise CannotDecode(f"{type(error).__name__}: {error}") from None
     if values.ndim == 3 and page.planarconfig == 2:
