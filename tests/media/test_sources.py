@@ -99,6 +99,8 @@ def test_folder__suffixes_that_say_nothing(tmp_path: Path, name: str, data: byte
     source = open_source(tmp_path)
     assert paths(source) == [name] * is_item
     assert source.skipped.total() == (not is_item)
+    if is_item:
+        assert paths(open_source(tmp_path / name)) == [name]
 
 
 def test_folder__videos_without_a_suffix_are_counted(tmp_path: Path) -> None:

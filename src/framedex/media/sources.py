@@ -416,6 +416,9 @@ def open_source(source: str | os.PathLike[str], allowed: AllowedFolders | None =
             if is_media(path.name):
                 return FileSource(os.fspath(path.parent), path.name, allowed=allowed)
             return ListSource(path, allowed=allowed)
+        with within(allowed):
+            if path.is_file() and not says_kind(path.name) and _is_image(_head(os.fspath(path))):
+                return FileSource(os.fspath(path.parent), path.name, allowed=allowed)
         exists = path.exists()
     except OSError as error:
         raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error
