@@ -94,7 +94,9 @@ def test_dicom__says_nothing_of_a_patient() -> None:
     """Fields of the patient are not read."""
     from framedex.media import dicom
 
-    assert not {"PatientName", "PatientID", "PatientBirthDate"} & set(dicom.read_dataset(written(RAMP)).dir())
+    assert not {"PatientName", "PatientID", "PatientBirthDate"} & set(
+        dicom.read_description(written(RAMP)).dataset.dir()
+    )
 
 
 @pytest.mark.parametrize(

@@ -175,9 +175,9 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
     if header is not None:
         return header.displayed_size
     if dicom.is_dicom(data):
-        size = dicom.size_of(dicom.read_dataset(data))
-        check_size(*size, max_pixels)
-        return size
+        description = dicom.read_description(data)
+        check_size(description.width, description.height, max_pixels)
+        return description.width, description.height
     try:
         with _open(_slimmed(data)[0]) as image:
             if image.format == "TIFF":
@@ -407,11 +407,10 @@ def _decode_dicom(
     data: bytes, max_pixels: int, detail: int | None, budget: Budget | None, display_range: Range | None
 ) -> DecodedImage:
     """Return the first frame of a DICOM file."""
-    dataset = dicom.read_dataset(data)
-    width, height = dicom.size_of(dataset)
-    check_size(width, height, max_pixels)
-    with reserve_pixels(budget, width * height):
-        read = dicom.decode_frame(dataset)
+    description = dicom.read_description(data)
+    check_size(description.width, description.height, max_pixels)
+    with reserve_pixels(budget, description.width * description.height * 3):  # floats of 64 bits
+        read = dicom.decode_frame(description)
         shown = read.window or shown_range(read.values, bits=read.bits, missing=read.missing)
         shown = display_range if display_range is not None and read.bits > 8 else shown
         shown = shown if read.values.ndim == 2 else None

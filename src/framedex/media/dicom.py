@@ -31,6 +31,20 @@ _TAGS = (
 
 
 @dataclass(frozen=True)
+class Description:
+    """The description of the pixels in a file.
+
+    Attributes:
+        width, height: in pixels.
+        dataset: of pydicom, with the fields of :data:`_TAGS`.
+    """
+
+    width: int
+    height: int
+    dataset: Any
+
+
+@dataclass(frozen=True)
 class DicomValues:
     """The values of the first frame.
 
@@ -54,8 +68,8 @@ def is_dicom(data: bytes) -> bool:
     return data[_PREAMBLE : _PREAMBLE + len(_MAGIC)] == _MAGIC
 
 
-def read_dataset(data: bytes) -> Any:
-    """Return the description of the pixels in a DICOM file, a dataset of pydicom.
+def read_description(data: bytes) -> Description:
+    """Return the description of the pixels in a DICOM file.
 
     Raises:
         CannotDecode: the file is damaged, has no image, or the extra is missing.
@@ -70,23 +84,18 @@ def read_dataset(data: bytes) -> Any:
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(pydicom\.|framedex\.media\.dicom)")
     try:
         dataset = pydicom.dcmread(BytesIO(data), specific_tags=list(_TAGS))
-        has_image = {"Rows", "Columns"} <= set(dataset.dir())
+        size = int(dataset.get("Columns") or 0), int(dataset.get("Rows") or 0)
         has_pixels = bool({"PixelData", "FloatPixelData", "DoubleFloatPixelData"} & set(dataset.dir()))
     except Exception as error:  # of every kind
         raise CannotDecode(f"{type(error).__name__}: {error}") from None
-    if not has_image:
+    if size == (0, 0):
         raise CannotDecode("it is a DICOM file without an image", "not_supported")
     if not has_pixels:
         raise CannotDecode("its pixels are missing")
-    return dataset
+    return Description(*size, dataset)
 
 
-def size_of(dataset: Any) -> tuple[int, int]:
-    """Return the width and the height of a dataset of :func:`read_dataset` in pixels."""
-    return int(dataset.Columns or 0), int(dataset.Rows or 0)
-
-
-def decode_frame(dataset: Any) -> DicomValues:
+def decode_frame(description: Description) -> DicomValues:
     """Return the values of the first frame.
 
     Raises:
@@ -94,6 +103,7 @@ def decode_frame(dataset: Any) -> DicomValues:
     """
     from pydicom import pixels
 
+    dataset = description.dataset
     try:
         values = pixels.pixel_array(dataset, index=0)
         bits = int(dataset.get("BitsStored") or 8 * values.dtype.itemsize)
