@@ -17,6 +17,7 @@ from framedex.annotations.formats import label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import read_annotations
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
@@ -97,10 +98,10 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
         return taken
 
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
-    take(_HIDDEN)  # not counted, as in a local folder
+    skipped[SYSTEM_FILES], skipped[HIDDEN_FILES] = len(take(SYSTEM_PATTERN)), len(take(_HIDDEN))
     annotation_files = take(f"^({'|'.join(map(re.escape, label_files()))})$")["path"].to_pylist()
     images = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
-    skipped["other files"] = len(objects)
+    count_others(skipped, objects["path"].to_pylist())
     annotations = _read_annotations(uri, annotation_files, store, max_bytes)
     return RemoteSource(uri, uri, images, +skipped, annotations)
 
