@@ -14,6 +14,7 @@ from framedex.annotations import (
     fiftyone,
     huggingface,
     label_studio,
+    labelme,
     tables,
     voc,
     voc_parts,
@@ -192,6 +193,14 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=label_studio.read_boxes,
         has_boxes=label_studio.has_boxes,
         find_files=label_studio.find_files,
+    ),
+    AnnotationFormat(
+        "labelme",
+        "a folder of labelme files",
+        read_labels=labelme.read_labels,
+        read_boxes=labelme.read_boxes,
+        has_boxes=labelme.is_labelme,
+        find_files=labelme.find_files,
     ),
 )
 """Built-in formats, in reading order."""
