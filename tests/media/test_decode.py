@@ -14,7 +14,8 @@ from PIL import Image
 
 from framedex.core.suffixes import is_image
 from framedex.errors import CannotDecode
-from framedex.media.decode import DecodedImage, decode
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage
 from tests.extras import missing
 from tests.image_files import (
     BLUE,

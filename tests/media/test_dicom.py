@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from framedex.errors import CannotDecode
-from framedex.media.decode import DecodedImage, decode, read_size
+from framedex.media.decode import decode, read_size
+from framedex.media.decoded_image import DecodedImage
 from tests.extras import need
 
 need("dicom", "pydicom")

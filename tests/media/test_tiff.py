@@ -12,7 +12,8 @@ import tifffile
 from PIL import Image
 
 from framedex.errors import CannotDecode, InvalidInput
-from framedex.media.decode import DecodedImage, decode, read_size
+from framedex.media.decode import decode, read_size
+from framedex.media.decoded_image import DecodedImage
 from framedex.media.display_range import checked_range
 from tests.image_files import encode, photo
 

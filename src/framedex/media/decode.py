@@ -4,8 +4,7 @@ import io
 import logging
 import re
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -15,22 +14,20 @@ import numpy.typing as npt
 import simplejpeg
 
 from framedex.core.arrays import Pixels
-from framedex.core.borders import BorderedImage
 from framedex.core.counts import counted
-from framedex.core.forks import cached_property
 from framedex.errors import CannotDecode
 from framedex.media import dicom, jpeg, jpeg_ends, png, tiff
 from framedex.media.budget import Budget, reserve_pixels
+from framedex.media.decoded_image import DecodedImage, check_size, reduced, subsample, subsample_size, upright
 from framedex.media.display_range import Range, scaled, shown_range
 from framedex.media.file_ends import check_end, check_strips
 from framedex.media.file_kinds import UNIDENTIFIED, file_kind
+from framedex.media.value_images import check_values, decode_dicom, decode_tiff
 
 _GIF_PIXELS_PER_BYTE = 2731
-_SAMPLE = 100
 _BITS = {"RGB": 24, "L": 8}  # of a pixel, by the order of bands; all others have at least one
 _MODES_OF_VALUES = frozenset(("I", "I;16", "I;16L", "I;16B", "F"))
 _GREY_MODES = frozenset(("1", "L", "LA", "La", *_MODES_OF_VALUES))
-_MOST_BYTES, _WORKING_BYTES = 24, 4  # of a pixel: of three 64-bit floats; of those that decoding 8 bits needs
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
 _DECODED_BY_LIBRARY = frozenset(("AVIF", "HEIF", "WEBP"))
@@ -41,41 +38,6 @@ _NEAREST = 0  # Pillow's number of a method
 _NOT_SUPPORTED = re.compile(r"unsupported|not supported|not implemented|unknown|no codec|unable to determine", re.I)
 """Words of decoders about a content that they do not know, whether it is in order or not."""
 _METADATA = frozenset(("exif", "xmp", "icc_profile"))
-
-
-@dataclass(frozen=True)
-class DecodedImage:
-    """A decoded image.
-
-    Attributes:
-        pixels: uint8, shape (H, W, 3), RGB, upright, on white where transparent. Smaller than the image if a reduced
-            size was requested.
-        sample: at most 100 × 100 of the decoded pixels, evenly spread over the image, not averaged.
-        bands: the number of colour channels in the file: 1 for greyscale, else 3.
-        width: the displayed width of the whole image in pixels.
-        height: its displayed height.
-        format: the file format in lower case, for example ``jpeg``.
-        damage: the decoder's description of damaged data that it decoded nevertheless, with gaps; None if intact.
-        traits: what the header of a JPEG, or the metadata of another format, say of its making.
-        larger: returns the pixels at twice the requested detail; None if *pixels* are those of the whole image.
-        shown: the values that are black and white; None for those that are shown as they are, as 8 bits always are.
-    """
-
-    pixels: Pixels
-    sample: Pixels
-    bands: int
-    width: int
-    height: int
-    format: str
-    damage: str | None = None
-    traits: jpeg.Traits = field(default_factory=jpeg.Traits)
-    larger: Callable[[], Pixels] | None = field(default=None, compare=False, repr=False)
-    shown: Range | None = None
-
-    @cached_property
-    def bordered(self) -> BorderedImage:
-        """The pixels, with their part within uniform borders."""
-        return BorderedImage(self.pixels)
 
 
 def decode(
@@ -100,7 +62,7 @@ def decode(
         CannotDecode: the data is empty, truncated, too large, or not an image of a supported format.
     """
     if dicom.is_dicom(data):
-        return _decode_dicom(data, max_pixels, detail, budget, display_range)
+        return decode_dicom(data, max_pixels, detail, budget, display_range)
     header = _plain_jpeg(data, max_pixels)
     if header is not None:
         width, height = header.displayed_size
@@ -117,7 +79,7 @@ def decode(
         return _decode_other(*_slimmed(data), max_pixels, detail, budget, display_range)
     except CannotDecode as error:
         if error.fault == "not_supported" and data.startswith(tiff.SIGNATURES):
-            return _decode_tiff(data, max_pixels, detail, budget, display_range)
+            return decode_tiff(data, max_pixels, detail, budget, display_range)
         if error.fault == "damaged" and (header := jpeg.read_header(data)) is not None and header.is_rare:
             raise CannotDecode(f"{header.words} is not supported", "not_supported") from None
         raise
@@ -191,7 +153,7 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
         directory = tiff.read_directory(data)
     except Exception as error:  # readers raise errors of every kind on damaged data
         raise _error_of(error) from None
-    _check_values(directory, max_pixels)
+    check_values(directory, max_pixels)
     return directory.displayed_size
 
 
@@ -213,35 +175,10 @@ def _plain_jpeg(data: bytes, max_pixels: int) -> jpeg.Header | None:
     return header
 
 
-def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> DecodedImage:
-    """Return decoded pixels, such as a video frame, in the form of the results of :func:`decode`."""
-    height, width = pixels.shape[:2]
-    larger = None if detail is None else partial(reduced, pixels, 2 * detail)
-    return DecodedImage(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format, larger=larger)
-
-
 def _reduction(shorter_side: int, detail: int | None) -> int:
     if detail is None:
         return 1
     return next((factor for factor in (8, 4, 2) if shorter_side // factor >= detail), 1)
-
-
-def subsample(pixels: Pixels) -> Pixels:
-    """Return every n-th pixel of every m-th row, at most 100 × 100."""
-    height, width = pixels.shape[:2]
-    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
-
-
-def reduced(pixels: Pixels, detail: int | None) -> Pixels:
-    """Return pixels averaged by the largest whole factor that keeps *detail* pixels on the shorter side; None: all."""
-    height, width = pixels.shape[:2]
-    factor = 1 if detail is None else max(1, min(height, width) // detail)
-    if factor == 1:
-        return pixels
-    # If the sides are multiples of the factor, OpenCV averages blocks of whole pixels, which is fast.
-    size = (-(-width // factor), -(-height // factor))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _decode_jpeg(data: bytes, header: jpeg.Header, reduction: int) -> tuple[Pixels, str | None] | None:
@@ -255,11 +192,11 @@ def _decode_jpeg(data: bytes, header: jpeg.Header, reduction: int) -> tuple[Pixe
     """
     size = {"min_height": -(-header.height // reduction), "min_width": -(-header.width // reduction)}
     try:
-        return _upright(simplejpeg.decode_jpeg(data, "RGB", **size), header.orientation), None
+        return upright(simplejpeg.decode_jpeg(data, "RGB", **size), header.orientation), None
     except ValueError:
         end = _checked_end(data, header)
     try:
-        pixels = _upright(simplejpeg.decode_jpeg(data + end, "RGB", strict=False, **size), header.orientation)
+        pixels = upright(simplejpeg.decode_jpeg(data + end, "RGB", strict=False, **size), header.orientation)
     except ValueError:
         return None
     return pixels, jpeg_ends.warning_of(data, header)
@@ -282,32 +219,6 @@ def _larger_jpeg(data: bytes, header: jpeg.Header, detail: int, small: Pixels) -
     """Return a JPEG at twice the detail; the given pixels if it cannot be decoded again."""
     image = _decode_jpeg(data, header, _reduction(min(header.width, header.height), 2 * detail))
     return small if image is None else reduced(image[0], 2 * detail)
-
-
-def _upright(pixels: Pixels, orientation: int) -> Pixels:
-    """Return pixels turned as their Exif orientation says (Exif 2.3, tag 0x0112)."""
-    upright: Any = cv2.transpose(pixels) if orientation >= 5 else pixels
-    is_mirrored = orientation in (2, 3, 6, 7)
-    is_flipped = orientation in (3, 4, 7, 8)
-    if is_mirrored or is_flipped:
-        upright = cv2.flip(upright, -1 if is_mirrored and is_flipped else int(is_mirrored))
-    return np.asarray(upright, dtype=np.uint8)
-
-
-def check_size(width: int, height: int, max_pixels: int) -> None:
-    """Check the size of an image before decoding.
-
-    Raises:
-        CannotDecode: the image has no pixels, or more than *max_pixels*.
-    """
-    if width * height > max_pixels:
-        raise CannotDecode(
-            f"{width}×{height} is more than {max_pixels:,} pixels: possibly a decompression bomb "
-            "(FRAMEDEX_MAX_PIXELS raises the limit)",
-            "over_limit",
-        )
-    if width < 1 or height < 1:
-        raise CannotDecode(f"the size {width}×{height} has no pixels")
 
 
 @cache
@@ -361,11 +272,11 @@ def _decode_other(
                 _make_opaque(image)
                 orientation, shown = _orientation(image), _shown_range(image, display_range)
                 if width * height >= _LARGE:
-                    small = _upright(_reduced_rgb(image, detail, shown), orientation)
-                    large = small if detail is None else _upright(_reduced_rgb(image, 2 * detail, shown), orientation)
+                    small = upright(_reduced_rgb(image, detail, shown), orientation)
+                    large = small if detail is None else upright(_reduced_rgb(image, 2 * detail, shown), orientation)
                     sample = _sampled(image, shown)
                 else:
-                    pixels = _upright(_to_rgb(image, shown), orientation)
+                    pixels = upright(_to_rgb(image, shown), orientation)
                     small, sample, large = reduced(pixels, detail), subsample(pixels), reduced(pixels, _double(detail))
                 image.close()  # its memory, which is reserved
             larger = None if detail is None else partial(_same, large)
@@ -382,76 +293,6 @@ def _decode_other(
     except Exception as error:  # decoders raise errors of every kind on damaged data
         raise _error_of(error) from None
     return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger, shown)
-
-
-def _decode_tiff(
-    data: bytes, max_pixels: int, detail: int | None, budget: Budget | None, display_range: Range | None
-) -> DecodedImage:
-    """Return the image in a TIFF file of values that Pillow does not read."""
-    directory = tiff.read_directory(data)
-    _check_values(directory, max_pixels)
-    weight = max(1, directory.pixel_bytes // _WORKING_BYTES)
-    with reserve_pixels(budget, directory.width * directory.height * weight):
-        read = tiff.decode_values(data, directory)
-        shown = shown_range(read.values, bits=read.bits, missing=read.missing)
-        shown = display_range if display_range is not None and read.bits > 8 else shown
-        levels = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
-        if read.alpha is not None:
-            levels = _on_white(levels, scaled(read.alpha, None, bits=read.bits))
-        orientation = read.orientation
-        del read  # its memory, which is reserved
-        return _of_levels(_upright(levels, orientation), detail, "tiff", shown)
-
-
-def _decode_dicom(
-    data: bytes, max_pixels: int, detail: int | None, budget: Budget | None, display_range: Range | None
-) -> DecodedImage:
-    """Return the first frame of a DICOM file."""
-    description = dicom.read_description(data)
-    check_size(description.width, description.height, max_pixels)
-    with reserve_pixels(budget, description.width * description.height * 3):  # floats of 64 bits
-        read = dicom.decode_frame(description)
-        shown = read.window or shown_range(read.values, bits=read.bits, missing=read.missing)
-        shown = display_range if display_range is not None and read.bits > 8 else shown
-        shown = shown if read.values.ndim == 2 else None
-        levels = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
-        return _of_levels(levels, detail, "dicom", shown)
-
-
-def _of_levels(levels: Pixels, detail: int | None, file_format: str, shown: Range | None) -> DecodedImage:
-    """Return an image of grey levels, shape (H, W), or of colours, in the form of the results of :func:`decode`."""
-    small, sample = _in_colours(reduced(levels, detail)), _in_colours(subsample(levels))
-    larger = None if detail is None else partial(_in_colours, reduced(levels, 2 * detail))
-    height, width = levels.shape[:2]
-    bands = 1 if levels.ndim == 2 else 3
-    return DecodedImage(small, sample, bands, width, height, file_format, larger=larger, shown=shown)
-
-
-def _in_colours(levels: Pixels) -> Pixels:
-    """Return grey levels or colours as colours."""
-    return levels if levels.ndim == 3 else np.repeat(levels[..., None], 3, axis=2)
-
-
-def _check_values(directory: tiff.Directory, max_pixels: int) -> None:
-    """Check the size of a TIFF file of values: that of an image, and that of its values in memory.
-
-    Raises:
-        CannotDecode: it is too large.
-    """
-    check_size(directory.width, directory.height, max_pixels)
-    if directory.width * directory.height * directory.pixel_bytes > max_pixels * _MOST_BYTES:
-        size = f"{directory.width}×{directory.height} with {directory.pixel_bytes:,} bytes a pixel"
-        raise CannotDecode(
-            f"{size} is more than {max_pixels * _MOST_BYTES:,} bytes (FRAMEDEX_MAX_PIXELS raises the limit)",
-            "over_limit",
-        )
-
-
-def _on_white(pixels: Pixels, alpha: Pixels) -> Pixels:
-    """Return grey levels or colours on white where they are transparent."""
-    share = alpha.astype(np.float32) / 255
-    share = share if pixels.ndim == 2 else share[..., None]
-    return np.asarray(np.rint(255 - share * (255 - pixels.astype(np.float32))), dtype=np.uint8)
 
 
 def _make_opaque(image: Any) -> None:
@@ -595,9 +436,7 @@ def _reduced_rgb(image: Any, detail: int | None, shown: Range | None) -> Pixels:
 
 def _sampled(image: Any, shown: Range | None) -> Pixels:
     """Return pixels as :func:`subsample` does, without a copy of the whole image."""
-    width, height = image.size
-    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
-    return _to_rgb(image.resize(size, _NEAREST), shown)
+    return _to_rgb(image.resize(subsample_size(*image.size), _NEAREST), shown)
 
 
 def _shown_range(image: Any, display_range: Range | None) -> Range | None:

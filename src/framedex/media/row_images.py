@@ -12,7 +12,8 @@ import numpy as np
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.budget import Budget, reserve_pixels
-from framedex.media.decode import DecodedImage, decode, decoded, subsample
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage, decoded, subsample
 from framedex.media.display_range import Range
 from framedex.media.files import Reader
 from framedex.media.video import Video

@@ -21,7 +21,8 @@ from framedex.issue_types import is_built_in, measured_types
 from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_images
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.budget import Budget, PixelBudget, reserve_pixels
-from framedex.media.decode import DecodedImage, decode, decoded
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage, decoded
 from framedex.media.display_range import Range
 from framedex.media.files import Reader, locate
 from framedex.media.frame_sampling import Sampling, kept_frames

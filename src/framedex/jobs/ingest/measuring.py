@@ -8,7 +8,7 @@ from framedex.core import forks
 from framedex.core.borders import BorderedImage
 from framedex.encoders import MEASURED_SIDE_PX
 from framedex.issue_types.base import ImageSample
-from framedex.media.decode import DecodedImage, reduced
+from framedex.media.decoded_image import DecodedImage, reduced
 
 SHORT_CALLS = forks.Lock()
 """Held by the thread that measures or describes images.
