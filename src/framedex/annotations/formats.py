@@ -15,6 +15,7 @@ from framedex.annotations import (
     huggingface,
     label_studio,
     labelme,
+    mask_images,
     tables,
     voc,
     voc_parts,
@@ -201,6 +202,13 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=labelme.read_boxes,
         has_boxes=labelme.is_labelme,
         find_files=labelme.find_files,
+    ),
+    AnnotationFormat(
+        "masks",
+        "a folder with SegmentationClass of Pascal VOC",
+        read_boxes=mask_images.read_boxes,
+        has_boxes=mask_images.has_masks,
+        find_files=mask_images.find_files,
     ),
 )
 """Built-in formats, in reading order."""
