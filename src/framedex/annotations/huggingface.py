@@ -5,7 +5,6 @@ Each row has the ``file_name`` of an image, relative to the file. ``label`` or `
 further values of the image.
 """
 
-import csv
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,9 @@ from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
+from framedex.core.delimited import named_rows
 from framedex.core.regular_files import has_file, open_text
-from framedex.core.table_rows import MAX_ROW, csv_rows, parquet_rows
+from framedex.core.table_rows import MAX_ROW, parquet_rows
 from framedex.errors import InvalidInput
 
 NAMES = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
@@ -135,19 +135,14 @@ def _rows(path: Path) -> Iterator[_Row]:
         if path.suffix == ".parquet":
             yield from ((f"row {number}", row) for number, row in enumerate(parquet_rows(path, list)))
         elif path.suffix == ".csv":
-            yield from _csv(path)
+            broken: list[str] = []
+            for line, row in named_rows(path, (_FILE_NAME,), broken=broken.append):
+                yield f"line {line}", {name: each for name, each in row.items() if each}
+            yield from ((fault, problem(path.name, fault, "must be a row of CSV")) for fault in broken)
         else:
             yield from _lines(path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r}: {error}") from error
-
-
-def _csv(path: Path) -> Iterator[_Row]:
-    with open_text(path, newline="") as text:
-        rows = csv_rows(text)
-        _, names = next(rows, (0, []))
-        for line, row in rows:
-            yield f"line {line}", {name: each for name, each in zip(names, row, strict=False) if each != ""}
 
 
 def _lines(path: Path) -> Iterator[_Row]:

@@ -18,6 +18,7 @@ from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import read_annotations
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
+from framedex.core.skipped import Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
@@ -141,11 +142,9 @@ def _open_manifest(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource
                     f"{uri} brings embeddings; such a table is taken from a local file or as Arrow table"
                 )
             manifest = _ManifestRows(posixpath.dirname(f"{bucket}/{key}"))
-            table = pa.Table.from_batches(manifest.batches(read_list(path)), _ITEMS)
+            table = pa.Table.from_batches(manifest.batches(read_list(path, manifest.skipped)), _ITEMS)
         except (pa.ArrowException, OSError) as error:
             raise InvalidInput(f"cannot read {uri} as Parquet: {error}") from None
-        except UnicodeDecodeError as error:
-            raise InvalidInput(f"cannot read {uri}: it is no UTF-8: {error}") from None
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(path), uri)) from None
     root = manifest.common or ""
@@ -158,13 +157,13 @@ class _ManifestRows:
 
     Attributes:
         common: the deepest folder that contains all rows so far; empty if they are in several buckets.
-        skipped: the numbers of skipped rows by reason.
+        skipped: the numbers of skipped rows by reason, with examples.
     """
 
     def __init__(self, home: str) -> None:
         self._home, self._seen = home, set[int]()
         self.common: str | None = None
-        self.skipped: Counter[str] = Counter()
+        self.skipped = Skipped()
 
     def batches(self, rows: Iterator[ListRow]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a path, in batches."""
