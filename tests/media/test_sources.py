@@ -467,6 +467,7 @@ def test_parquet_list__mutated(tmp_path: Path) -> None:
         ("csv", "a.jpg,file,image\nb c.jpg,2,3\n", [Item("a.jpg"), Item("b c.jpg")]),
         ("txt", "notes.md\na.jpg\n", [Item("notes.md"), Item("a.jpg")]),
         ("txt", "Foto\na.jpg\n", [Item("a.jpg")]),
+        ("txt", "# b c.jpg\n#b c.jpg\na.jpg\n", [Item("a.jpg")]),
         ("txt", "#1.jpg\na.jpg\n", [Item("#1.jpg"), Item("a.jpg")]),
     ],
 )  # fmt: skip

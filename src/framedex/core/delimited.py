@@ -26,7 +26,7 @@ from framedex.errors import InvalidInput
 LINES, BLANKS = "", " "
 """Delimiters of layouts without one: a line is a cell; blanks end a path, and are between the cells behind it."""
 _DELIMITERS = (",", ";", "\t", "|")
-_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", BLANKS: "blanks", LINES: "nothing"}
+_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", BLANKS: "blanks", LINES: "line ends"}
 _SAMPLE, _ROWS = 2**18, 200  # bytes and rows from which the layout is seen
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
@@ -72,6 +72,11 @@ class TextLayout:
     sample: tuple[tuple[str, ...], ...] = ()
 
     @property
+    def encoding_name(self) -> str:
+        """The encoding without what says that a mark may be there."""
+        return self.encoding.removesuffix("-sig").upper()
+
+    @property
     def delimiter_name(self) -> str:
         """The delimiter in a word, as ``semicolons``."""
         return _NAMES.get(self.delimiter, repr(self.delimiter))
@@ -90,9 +95,10 @@ class TextLayout:
             csv.Error: the text is not CSV, or a row has more than :data:`MAX_ROW` characters.
         """
         rows = self._cells(lines, broken, strict=strict)
-        return map(self._with_points, rows) if self.commas else rows
+        return map(self.with_points, rows) if self.commas else rows
 
-    def _with_points(self, row: tuple[int, list[str]]) -> tuple[int, list[str]]:
+    def with_points(self, row: tuple[int, list[str]]) -> tuple[int, list[str]]:
+        """Return a row with points for decimal commas."""
         for column in self.commas:
             if column < len(row[1]) and _COMMA_NUMBER.fullmatch(row[1][column].strip()):
                 row[1][column] = row[1][column].replace(",", ".")
@@ -244,11 +250,10 @@ def _judged(
     is_header = bool(named) or (not has_path and share > 0 and len(rows) > 1 and not _PATH_SIGNS.search(above))
     header = tuple(first) if (is_header if has_header is None else has_header) else None
     same = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-    body = rows if header is None else rows[1:]
-    layout = replace(
-        layout, header=header, path_column=column if share else None, commas=_decimal_commas(layout.delimiter, body),
-        sample=tuple(map(tuple, body)),
-    )  # fmt: skip
+    body = [row for row in rows[int(header is not None) :] if row[0].lstrip()[:1] != "#" or any(map(is_path, row))]
+    commas = _decimal_commas(layout.delimiter, body)
+    layout = replace(layout, header=header, path_column=column if share else None, commas=commas)
+    layout = replace(layout, sample=tuple(tuple(layout.with_points((0, row))[1]) for row in body))
     return (named, share, layout.delimiter == LINES, same, len(rows[0]) > 1), layout
 
 

@@ -17,7 +17,7 @@ from framedex.core.assumed_roles import AssumedRole
 from framedex.core.delimited import LINES, TextLayout, delimited_rows, is_path, read_layout, row_of
 from framedex.core.left_out import HIDDEN_FILES, count_others, folder_reason, is_left_out, says_kind
 from framedex.core.name_forms import FilePlaces
-from framedex.core.regular_files import open_binary, scan
+from framedex.core.regular_files import may_read, open_binary, scan
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.core.table_rows import parquet_rows
@@ -258,14 +258,15 @@ class ListSource(Source):
                 yield os.path.relpath(row.path, self.root) if self.root else row.path, row.values
 
     def check_found(self) -> None:
-        """Check that at least one of the files exists.
+        """Check that at least one of the files exists, or may not be looked at.
 
         Raises:
             InvalidInput: none does; the message has the first rows as they were understood.
         """
         first: list[str] = []
         for row in self._rows(Skipped()):
-            if row.path and os.path.lexists(row.path):
+            may_be_read = self.allowed is None or self.allowed.contains(row.path)
+            if row.path and (not may_be_read or os.path.lexists(row.path)):  # reading what may not be read has a reason
                 return
             if row.path and len(first) < _SHOWN_ROWS:
                 labels = f" with the labels {', '.join(row.labels)}" if row.labels else ""
@@ -287,7 +288,7 @@ class ListSource(Source):
         header = f"the header {', '.join(layout.header)!r:.200}" if layout.header else "no header"
         if layout.delimiter == LINES:
             return "It was read as one path a line."
-        return f"It was read as {layout.encoding} with cells between {layout.delimiter_name} and {header}."
+        return f"It was read as {layout.encoding_name} with cells between {layout.delimiter_name} and {header}."
 
     def _common_root(self) -> str:
         """Return the deepest folder that contains all files. If the files move, only this root changes."""
@@ -495,7 +496,7 @@ def _read_text(path: Path, skipped: Skipped) -> Iterator[ListRow]:
 
     for line, cells in delimited_rows(path, layout, broken, errors="surrogateescape"):
         first = cells[at] if at < len(cells) else ""
-        if cells[0].lstrip()[:1] == "#" and not is_path(first):
+        if cells[0].lstrip()[:1] == "#" and not _is_file(path.parent, first):
             skipped.note("comments", f"{path.name}, line {line}: {cells[0]:.80}")
         elif len(names) == 1 == len(cells):
             yield ListRow(first)
@@ -503,6 +504,12 @@ def _read_text(path: Path, skipped: Skipped) -> Iterator[ListRow]:
             if not all(cell.isascii() or storable(cell) == cell for cell in cells if cell is not first):
                 skipped.note("rows with bytes that are not UTF-8", f"{path.name}, line {line}: save the file as UTF-8")
             yield columns.row(row_of(names, cells))
+
+
+def _is_file(folder: Path, name: str) -> bool:
+    """Return whether a name that begins as a comment does is that of a file."""
+    path = os.path.join(folder, name)  # noqa: PTH118 - names may be any bytes
+    return is_path(name) and may_read(path) and os.path.lexists(path)
 
 
 def _read_parquet(path: Path) -> Iterator[ListRow]:
