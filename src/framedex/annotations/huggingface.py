@@ -24,7 +24,7 @@ from framedex.errors import InvalidInput
 
 NAMES = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 _FILE_NAME = "file_name"
-_LABELS, _CAPTIONS, _OBJECTS = ("label", "labels"), ("text", "caption"), "objects"
+LABELS, CAPTIONS, OBJECTS = ("label", "labels"), ("text", "caption"), "objects"
 _CATEGORIES = ("categories", "category", "labels", "label")
 _Row = tuple[str, Mapping[str, Any] | AnnotationProblem]
 
@@ -38,7 +38,7 @@ def find_files(folder: Path) -> list[str]:
 
 def has_boxes(folder: Path) -> bool:
     """Return whether the first rows of metadata have objects."""
-    return any(_OBJECTS in row for each in find_files(folder) for row in _first(folder / each))
+    return any(OBJECTS in row for each in find_files(folder) for row in _first(folder / each))
 
 
 def _is_metadata(path: Path) -> bool:
@@ -70,9 +70,9 @@ def _labels(location: str, home: str, row: Mapping[str, Any]) -> ImageLabels | A
     name = row.get(_FILE_NAME)
     if not isinstance(name, str) or not name:
         return problem(location, name, f"{_FILE_NAME!r} must be the path of an image, relative to the file")
-    caption = next((row[key] for key in _CAPTIONS if isinstance(row.get(key), str)), None)
-    labels = next((row[key] for key in _LABELS if row.get(key) is not None), None)
-    known = {_FILE_NAME, *_LABELS, *_CAPTIONS, _OBJECTS}
+    caption = next((row[key] for key in CAPTIONS if isinstance(row.get(key), str)), None)
+    labels = next((row[key] for key in LABELS if row.get(key) is not None), None)
+    known = {_FILE_NAME, *LABELS, *CAPTIONS, OBJECTS}
     others = {key: value for key, value in row.items() if key not in known and value is not None and value != ""}
     path = os.path.join(home, name)  # noqa: PTH118
     return ImageLabels(path, parse_labels(labels), caption, tags=part_tags(home), values=others or None)
@@ -91,7 +91,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
 
 
 def _boxes(location: str, home: str, row: Mapping[str, Any]) -> Iterator[Box | AnnotationProblem]:
-    name, objects = row.get(_FILE_NAME), row.get(_OBJECTS)
+    name, objects = row.get(_FILE_NAME), row.get(OBJECTS)
     if not isinstance(name, str) or not name or objects is None or objects == "":
         return
     objects = json_value(objects) if isinstance(objects, str) else objects

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from framedex.annotations import tables
+from framedex.annotations.huggingface import CAPTIONS, LABELS, OBJECTS
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import Problems
 from framedex.core.allowed_folders import AllowedFolders, each_within, within
@@ -26,6 +27,7 @@ from framedex.jobs.ingest.content import FilesInput, open_content
 from framedex.jobs.ingest.source_facts import typed_values
 from framedex.jobs.ingest.vectors import is_vector_file
 from framedex.media.files import allowed_folders
+from framedex.media.held_images import HeldImages, held_images
 from framedex.media.row_sources import as_table, path_column
 from framedex.media.sources import (
     LIST_SUFFIXES,
@@ -91,8 +93,11 @@ def preview_source(source: Any, settings: Settings) -> SourcePreview:
         path = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
         if allowed is not None:
             allowed.check(path)
-        if path.is_file() and not is_vector_file(path, allowed):
+        is_list = path.is_file() and not is_vector_file(path, allowed)
+        if is_list and held_images(path, allowed) is None:
             return _of_list(path, allowed)
+    if (images := held_images(source, allowed)) is not None:
+        return _of_images(images)
     table = None if path is not None or isinstance(source, list | tuple) else as_table(source)
     if table is not None and "embedding" not in table.schema.names and (column := path_column(table)) is not None:
         return _of_table(table, column, allowed)
@@ -142,6 +147,16 @@ def _of_table(table: pa.Table, path: str, allowed: AllowedFolders | None) -> Sou
     beginning = _Beginning(table.schema.names, rows, columns)
     paths = [each for each in beginning.values(columns.path) if isinstance(each, str)]
     return _preview("table", "table", beginning, paths, Path.cwd(), allowed, [])
+
+
+def _of_images(images: HeldImages) -> SourcePreview:
+    first = list(islice(images, _ROWS))
+    names = list(dict.fromkeys(name for each in first for name in each.row))
+    rows = [[each.name, *(each.row.get(name) for name in names)] for each in first]
+    labels, caption = (next((name for name in names if name in known), None) for known in (LABELS, CAPTIONS))
+    beginning = _Beginning(["path", *names], rows, ListColumns("path", labels, caption), skipped=images.skipped)
+    preview = _preview(images.shown, "images", beginning, [], Path.cwd(), None, [])
+    return preview.model_copy(update={"files": len(first), "found": None})
 
 
 def _of_content(source: Any, settings: Settings) -> SourcePreview:
@@ -226,6 +241,8 @@ def _use(name: str, values: Sequence[Any], beginning: _Beginning) -> tuple[Colum
     uses = {columns.path: ColumnUse.PATH, columns.labels: ColumnUse.LABELS, columns.caption: ColumnUse.CAPTION}
     if name and name in uses:
         return uses[name], None
+    if beginning.layout is None and name == OBJECTS and any(isinstance(each, dict) for each in values):
+        return ColumnUse.BOXES, None
     if not name:
         return ColumnUse.NOTHING, "it has no name: a first line with names says what it is"
     if name.lower() == "split" and any(part_tags(str(value)) for value in values):

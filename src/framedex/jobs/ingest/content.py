@@ -19,9 +19,10 @@ from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
-from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
+from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files, upload_images
 from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_vectors
 from framedex.media.files import allowed_folders, object_store
+from framedex.media.held_images import HeldImages, held_images, path_pairs
 from framedex.media.remote import invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
 from framedex.media.row_sources import (
@@ -73,7 +74,8 @@ class FilesInput:
         Args:
             of_boxes: the problems of its boxes.
         """
-        boxes = {os.path.relpath(each.path, self.source.root): None for each in self.boxes if not each.loose}
+        home = self.source.folder if isinstance(self.source, UploadSource) else self.source.root
+        boxes = {os.path.relpath(each.path, home): None for each in self.boxes if not each.loose}
         known = [*self.annotations.sources, *(name for name in boxes if name not in (".", *self.annotations.sources))]
         unread = self.annotations.problems.unread | of_boxes.unread
         ignored = [name for name in self.annotations.ignored if name not in boxes]
@@ -223,6 +225,8 @@ def _open_rows(source: Any, allowed: AllowedFolders | None) -> RowSource | None:
     """Open a pattern, or a list or a table of paths; None for another source."""
     if is_pattern(source):
         return open_pattern(source, allowed)
+    if (pairs := path_pairs(source)) is not None:
+        return open_path_table(pairs, "path", allowed)
     if isinstance(source, list | tuple):
         return open_paths(source, allowed)
     table = as_table(source)
@@ -233,7 +237,8 @@ def _open_rows(source: Any, allowed: AllowedFolders | None) -> RowSource | None:
 
 def _is_path_table(source: Any) -> bool:
     table = as_table(source)
-    return table is not None and "embedding" not in table.schema.names and path_column(table) is not None
+    is_table = table is not None and "embedding" not in table.schema.names and path_column(table) is not None
+    return is_table or path_pairs(source) is not None
 
 
 def _list_annotations(source: ListSource) -> Annotations:
@@ -293,6 +298,25 @@ def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Enc
     return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
 
 
+def store_images(
+    images: HeldImages,
+    dataset_id: str,
+    encoder: str | Encoder,
+    *,
+    layout: Layout,
+    settings: Settings,
+    progress: ShareProgress,
+) -> FilesInput:
+    """Write images that a program holds to the blob store of a dataset, and open them.
+
+    Raises:
+        InvalidInput: there are no images, or the encoder cannot be used.
+        WorkspaceError: the blob store cannot be written.
+    """
+    source = upload_images(images, layout.dataset(dataset_id), settings, progress)
+    return open_stored_upload(source, dataset_id, encoder, settings)
+
+
 def open_addition(
     request: AdditionRequest,
     config: EmbeddingConfig,
@@ -320,6 +344,9 @@ def open_addition(
         WorkspaceError: the blob store cannot be written.
     """
     _check_named(request.path)
+    if request.path is not None and (images := held_images(request.path, allowed_folders(settings))) is not None:
+        encoder_for_images(config, settings)
+        return store_images(images, dataset_id, config.encoder, layout=layout, settings=settings, progress=progress)
     uri = request.path if _is_uri(request.path) else request.s3_uri
     local = request.path if uri is None else None
     if local is not None and (is_pattern(local) or isinstance(local, list | tuple) or _is_path_table(local)):

@@ -1,8 +1,10 @@
 """Uploads: files and archives that are copied to a dataset's blob store before ingestion."""
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,10 +16,12 @@ from framedex.annotations.sources import BoxSource, find_box_sources, read_annot
 from framedex.core.allowed_folders import AllowedFolders, OwnPath
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
+from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_video
 from framedex.errors import InvalidInput
 from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
 from framedex.media.files import allowed_folders
+from framedex.media.held_images import METADATA, HeldImages
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import Upload, blob_path, upload_folder, uploaded
@@ -37,6 +41,7 @@ class UploadSource(Source):
         upload_id: the upload.
         root: the blob store; or, if all files stay where they are, their deepest common folder.
         other_roots: that common folder, if only some files stay.
+        folder: of the upload, with the annotation files.
     """
 
     dataset: Path
@@ -46,8 +51,8 @@ class UploadSource(Source):
     other_roots: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._folder = upload_folder(self.dataset, self.upload_id)
-        home, any_blob = _common_folder(self._folder)
+        self.folder = upload_folder(self.dataset, self.upload_id)
+        home, any_blob = _common_folder(self.folder)
         if any_blob:
             self.other_roots = () if home is None else (home,)
         else:
@@ -56,7 +61,7 @@ class UploadSource(Source):
 
     def items(self) -> Iterator[Item]:
         """Yield the files in the order of the request."""
-        for name, digest in uploaded(self._folder):
+        for name, digest in uploaded(self.folder):
             if digest is None:
                 yield Item(os.path.relpath(name, self._home), part=self._part)
             else:
@@ -64,13 +69,13 @@ class UploadSource(Source):
 
     def annotations(self) -> Annotations:
         """Return the labels and captions of the annotation files in an archive."""
-        annotations = read_annotations(str(self._folder))
+        annotations = read_annotations(str(self.folder))
         annotations.ignored.clear()  # beside them the folder has the lists of the upload alone
         return annotations
 
     def boxes(self) -> list[BoxSource]:
         """Return the annotation files with bounding boxes in an archive."""
-        return find_box_sources(self._folder)
+        return find_box_sources(self.folder)
 
 
 def _common_folder(upload: Path) -> tuple[str | None, bool]:
@@ -163,6 +168,44 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
             _add_file(upload, each, f"files[{number}]", settings, allowed)
             progress(number / len(files))
         return _settle(upload, dataset, Counter())
+
+
+def upload_images(images: HeldImages, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
+    """Write images that a program holds to the blob store, with their metadata in the layout of Hugging Face.
+
+    Args:
+        images: the images.
+        dataset: folder of the dataset.
+        settings: limits.
+        progress: called with the share that is done; raises to stop.
+
+    Raises:
+        InvalidInput: there is none.
+        WorkspaceError: the blob store cannot be written.
+    """
+    with Upload(dataset) as upload, ExitStack() as opened:
+        metadata: dict[str, Any] = {}
+        number, too_large = 0, Skipped()
+        for image in images:
+            try:
+                upload.add(image.name, bounded_parts((image.content,), image.name, image.name, settings))
+            except InvalidInput as error:
+                too_large.note("images above a limit", str(error))
+                continue
+            part, _, name = image.name.rpartition("/")
+            if part not in metadata:
+                path = upload.folder / part / METADATA
+                path.parent.mkdir(exist_ok=True)
+                metadata[part] = opened.enter_context(path.open("w", encoding="utf-8"))
+            metadata[part].write(json.dumps({**image.row, "file_name": name}) + "\n")
+            number += 1
+            progress(min(number / images.count, 1.0) if images.count else 0.0)
+        opened.close()
+        if not number:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in (images.skipped + too_large).items())
+            raise InvalidInput(f"no images in {images.shown}" + (f"; it holds {reasons}" if reasons else ""))
+        skipped = Skipped(images.skipped + too_large, {**images.skipped.examples, **too_large.examples})
+        return _settle(upload, dataset, skipped)
 
 
 def _add_file(upload: Upload, file: Any, where: str, settings: Settings, allowed: AllowedFolders | None) -> None:
