@@ -232,14 +232,14 @@ class Workspace(WorkspaceUpkeep):
 
         Args:
             name: up to 255 characters, without slashes; unique in the namespace.
-            source: a folder (searched recursively, without hidden files); a ``.txt``, ``.csv`` or ``.parquet`` list of
-                paths; a Python list of paths; a pattern, as ``photos/**/*.jpg``; a table of pandas, Polars or Arrow
-                with a column of paths, whose other columns become custom fields; images that the program holds: a
-                dataset of Hugging Face or torchvision, a list of Pillow images, arrays or pairs (image, target), or a
-                folder of Parquet files with images; or an Arrow table or Parquet file with the columns ``uri`` and
-                ``embedding`` (and optionally ``width, height, caption, label``). Annotations in a folder provide
-                labels, captions, boxes, tags for parts and custom fields, see docs/sources.md; :attr:`Dataset.layout`
-                says what was recognised.
+            source: a folder (searched recursively, without hidden files); an archive; a ``.txt``, ``.csv``, ``.tsv`` or
+                ``.parquet`` list of paths; a Python list of paths; a pattern, as ``photos/**/*.jpg``; a table of
+                pandas, Polars or Arrow with a column of paths, whose other columns become custom fields; images that
+                the program holds: a dataset of Hugging Face or torchvision, a list of Pillow images, arrays or pairs
+                (image, target), or a folder of Parquet files with images; or an Arrow table or Parquet file with the
+                columns ``uri`` and ``embedding`` (and optionally ``width, height, caption, label``). Annotations in a
+                folder provide labels, captions, boxes, tags for parts and custom fields, see docs/sources.md;
+                :attr:`Dataset.layout` says what was recognised.
             encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
             wait: return when the task is done, showing progress; else at once, with the task as ``dataset.task``.
             thresholds: five ascending cosine distances for cluster levels 0 to 4; by default the encoder's.

@@ -17,6 +17,7 @@ from framedex.jobs.ingest.content import (
     store_images,
 )
 from framedex.jobs.ingest.vectors import THRESHOLDS
+from framedex.media.archives import archive_path
 from framedex.media.display_range import checked_range
 from framedex.media.files import allowed_folders
 from framedex.media.frame_sampling import Sampling
@@ -36,13 +37,13 @@ def opened_source(
 ) -> Iterator[tuple[Content, str | None]]:
     """Yield the content of a source for a new dataset, and the id of a draft that holds it; None for no draft.
 
-    Images that the program holds are stored in a draft, which is deleted if the block raises.
+    Images that the program holds, and those of an archive, are stored in a draft, which is deleted if the block raises.
 
     Raises:
         InvalidInput: the source or the encoder cannot be used.
     """
     settings = context.settings
-    if (images := held_images(source, allowed_folders(settings))) is None:
+    if (images := archive_path(source) or held_images(source, allowed_folders(settings))) is None:
         yield open_content(source, encoder, settings, class_folders=class_folders), None
         return
     choose_encoder(encoder, settings)  # what cannot be indexed is not stored first

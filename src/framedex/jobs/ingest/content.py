@@ -74,7 +74,7 @@ class FilesInput:
         Args:
             of_boxes: the problems of its boxes.
         """
-        home = self.source.folder if isinstance(self.source, UploadSource) else self.source.root
+        home = self.source.annotation_folder if isinstance(self.source, UploadSource) else self.source.root
         boxes = {os.path.relpath(each.path, home): None for each in self.boxes if not each.loose}
         known = [*self.annotations.sources, *(name for name in boxes if name not in (".", *self.annotations.sources))]
         unread = self.annotations.problems.unread | of_boxes.unread
@@ -299,7 +299,7 @@ def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Enc
 
 
 def store_images(
-    images: HeldImages,
+    images: HeldImages | Path,
     dataset_id: str,
     encoder: str | Encoder,
     *,
@@ -307,13 +307,14 @@ def store_images(
     settings: Settings,
     progress: ShareProgress,
 ) -> FilesInput:
-    """Write images that a program holds to the blob store of a dataset, and open them.
+    """Write images that a program holds, or those of an archive, to the blob store of a dataset, and open them.
 
     Raises:
         InvalidInput: there are no images, or the encoder cannot be used.
         WorkspaceError: the blob store cannot be written.
     """
-    source = upload_images(images, layout.dataset(dataset_id), settings, progress)
+    upload: Any = upload_archive if isinstance(images, Path) else upload_images
+    source = upload(images, layout.dataset(dataset_id), settings, progress)
     return open_stored_upload(source, dataset_id, encoder, settings)
 
 
