@@ -65,14 +65,24 @@ def open_paths(paths: Sequence[Any], allowed: AllowedFolders | None) -> RowSourc
         InvalidInput: the list is empty, or has something that is no path.
         Forbidden: a file is in no allowed folder.
     """
+    names = names_of(paths)
+    return _checked(RowSource(rows=lambda: map(ListRow, names), allowed=allowed), names, allowed)
+
+
+def names_of(paths: Sequence[Any]) -> list[str]:
+    """Return the paths, or the URIs, of a list as texts.
+
+    Raises:
+        InvalidInput: the list is empty, or has something that is no path.
+    """
     if not paths:
         raise InvalidInput("a list of paths needs rows; it is empty")
     names = []
     for number, each in enumerate(paths):
         if not isinstance(each, str | os.PathLike) or isinstance(os.fspath(each), bytes):
             raise InvalidInput(f"a source that is a list has the paths of files; item {number} is {each!r:.80}")
-        names.append(os.fspath(user_path(each)))
-    return _checked(RowSource(rows=lambda: map(ListRow, names), allowed=allowed), names, allowed)
+        names.append(each if isinstance(each, str) and "://" in each else os.fspath(user_path(each)))
+    return names
 
 
 def _checked(source: RowSource, names: Iterable[str], allowed: AllowedFolders | None) -> RowSource:
@@ -111,6 +121,12 @@ def open_path_table(table: pa.Table, path: str, allowed: AllowedFolders | None) 
         InvalidInput: a path is no text.
         Forbidden: a file is in no allowed folder.
     """
+    rows = rows_of_table(table, path)
+    return _checked(RowSource(rows=rows, allowed=allowed), (row.path for row in rows() if row.path), allowed)
+
+
+def rows_of_table(table: pa.Table, path: str) -> Callable[[], Iterator[ListRow]]:
+    """Return a function that yields the rows of a table with a column of paths."""
     columns = list_columns(table.schema.names, path)
     assert columns is not None, "a path column is given"
 
@@ -122,4 +138,4 @@ def open_path_table(table: pa.Table, path: str, allowed: AllowedFolders | None) 
                 columns.row(dict(zip(block.schema.names, row, strict=True))) for row in zip(*cells, strict=True)
             )
 
-    return _checked(RowSource(rows=rows, allowed=allowed), (row.path for row in rows() if row.path), allowed)
+    return rows

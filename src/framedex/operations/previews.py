@@ -28,6 +28,7 @@ from framedex.jobs.ingest.source_facts import typed_values
 from framedex.jobs.ingest.vectors import is_vector_file
 from framedex.media.files import allowed_folders
 from framedex.media.held_images import HeldImages, held_images
+from framedex.media.remote import SCHEME
 from framedex.media.row_sources import as_table, path_column
 from framedex.media.sources import (
     LIST_SUFFIXES,
@@ -201,7 +202,7 @@ def _preview(
 ) -> SourcePreview:
     with within(allowed):
         places = FilePlaces(os.fspath(folder))
-        placed = [places.place(path) for path in paths]
+        placed = [places.place(path) for path in paths if not path.startswith(SCHEME)]
         missing = [path for path in placed if not (may_read(path) and os.path.lexists(path))]
     layout = beginning.layout
     return SourcePreview(
@@ -213,7 +214,7 @@ def _preview(
         columns=[_column(number, name, beginning) for number, name in enumerate(beginning.names)],
         rows=[["" if is_blank(cell) else str(cell) for cell in row] for row in beginning.rows[:_SHOWN_ROWS]],
         files=len(paths),
-        found=len(paths) - len(missing),
+        found=len(placed) - len(missing) if placed or not paths else None,
         missing=missing[:_SHOWN_FILES],
         layout=notes,
         problems=_problems(beginning.skipped),
