@@ -26,6 +26,7 @@ from framedex.export.table_columns import reserved_names
 from framedex.jobs.ingest.content import FilesInput, open_content
 from framedex.jobs.ingest.source_facts import typed_values
 from framedex.jobs.ingest.vectors import is_vector_file
+from framedex.media.archives import archive_path
 from framedex.media.files import allowed_folders
 from framedex.media.held_images import HeldImages, held_images
 from framedex.media.remote import SCHEME
@@ -89,6 +90,10 @@ def preview_source(source: Any, settings: Settings) -> SourcePreview:
         Unavailable: it is in a bucket that cannot be reached.
     """
     allowed = allowed_folders(settings)
+    if archive_path(source) is not None:
+        raise InvalidInput(
+            f"{os.fspath(source)!r} is an archive, which is unpacked for a dataset alone; unpack it first"
+        )
     path = user_path(source) if isinstance(source, str | os.PathLike) else None
     if path is not None and path.suffix.lower() in LIST_SUFFIXES and "://" not in os.fspath(source):
         path = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
