@@ -105,7 +105,7 @@ def test_folder__says_what_is_read(tmp_path: Path) -> None:
     preview = preview_source(folder, SETTINGS)
     assert (preview.kind, preview.rows, preview.found) == ("folder", [["000.png"], ["001.png"]], 2)
     assert preview.layout == ["read: image_annotations.csv"]
-    assert [(each.reason, each.count) for each in preview.problems] == [("other files", 1)]
+    assert [(each.reason, each.count) for each in preview.problems] == [("other files (.md)", 1)]
 
 
 def test_vectors__have_no_columns(tmp_path: Path) -> None:
