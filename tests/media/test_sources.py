@@ -491,6 +491,26 @@ def test_list__counts_what_is_not_read(tmp_path: Path) -> None:
     assert source.skipped.examples["comments"] == ["list.csv, line 2: # later"]
 
 
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [
+        (b"path;label\na.jpg;x;1\nb.jpg;y;2\n", ""),
+        (b"name;label\n1;x;a.jpg\n2;y;b.jpg\n", ""),
+        (b"\xff\xfe\0\0a\0\t\0b\0ae\n\0", "utf-32"),
+    ],
+)
+def test_list__damaged(tmp_path: Path, content: bytes, refused: str) -> None:
+    """Cells behind the header are counted as a column without a name; what is no text is an error that says so."""
+    (tmp_path / "list.csv").write_bytes(content)
+    if refused:
+        with pytest.raises(InvalidInput, match=f"list.csv' as CSV: '{refused}"):
+            open_source(tmp_path / "list.csv")
+    else:
+        source = open_source(tmp_path / "list.csv")
+        assert len(paths(source)) == 2
+        assert source.skipped["columns without a name"] == 1
+
+
 @linux_names
 @pytest.mark.parametrize("suffix", ["csv", "txt"])
 def test_list__windows_1252(tmp_path: Path, suffix: str) -> None:

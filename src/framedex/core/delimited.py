@@ -153,7 +153,8 @@ def read_layout(
     with open_binary(path) as file:
         data = file.read(_SAMPLE)
     encoding = encoding or encoding_of(data)
-    text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(data)
+    errors = "surrogateescape" if encoding == "utf-8-sig" else "replace"  # other encodings have no bytes to keep
+    text = codecs.getincrementaldecoder(encoding)(errors).decode(data)
     if len(data) == _SAMPLE and "\n" in text:
         text = text[: text.rindex("\n") + 1]
     is_plain = is_list and path.suffix.lower() == ".txt"

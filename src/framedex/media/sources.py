@@ -451,10 +451,10 @@ def column_names(layout: TextLayout) -> list[str]:
 
     Without a header, two columns are the path and the label, unless the second has more words than a label.
     """
-    if layout.header is not None:
-        return list(layout.header)
     widths = Counter(map(len, layout.sample))
     width = max(widths, key=lambda each: (widths[each], each), default=1)
+    if layout.header is not None:
+        return [*layout.header, *[""] * (width - len(layout.header))]
     path, names = layout.path_column or 0, [""] * width
     names[path] = PATH_COLUMNS[0]
     others = [row[1 - path] for row in layout.sample if len(row) == 2 == width]
@@ -472,7 +472,8 @@ def text_columns(layout: TextLayout, names: Sequence[str]) -> ListColumns:
     }
     own = [name for name in names if name.lower() not in PATH_COLUMNS or name in with_paths or not with_paths]
     first = next((name for name in names if name.lower() not in _KNOWN_COLUMNS), names[0])
-    fallback = names[layout.path_column] if layout.path_column is not None else first
+    column = layout.path_column
+    fallback = names[column] if column is not None and column < len(names) and names[column] else first
     columns = list_columns(own if list_columns(own) else names, fallback)
     assert columns is not None, "the fallback is a column"
     return columns
