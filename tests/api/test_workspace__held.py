@@ -188,6 +188,19 @@ def test_parquet__without_the_features(workspace: Workspace, tmp_path: Path) -> 
     assert dataset.skipped == {"rows without an image": 1}
 
 
+def test_parquet__damaged_files_are_counted(tmp_path: Path) -> None:
+    """Of files that are damaged, or lack the column of images, the others are read."""
+    table = pa.table({"image": [{"bytes": png(IMAGES[0]), "path": "a.png"}], "label": ["x"]})
+    for name in ("0", "1", "2"):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    pq.write_table(table.select(["label"]), tmp_path / "1.parquet")
+    (tmp_path / "2.parquet").write_bytes((tmp_path / "0.parquet").read_bytes()[:-20])
+    images = held_images(tmp_path, None)
+    assert images is not None
+    assert [each.name for each in images] == ["a.png"]
+    assert images.skipped == {"Parquet files that cannot be read to their end": 2}
+
+
 def test_samples__stay_where_they_are(workspace: Workspace, folder: Path) -> None:
     """A dataset that knows its files is a list of paths with labels."""
     dataset = workspace.create_dataset("d", Samples(folder), Averages())

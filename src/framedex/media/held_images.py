@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.annotations.parts import part_of
-from framedex.core.allowed_folders import AllowedFolders, within
+from framedex.core.allowed_folders import AllowedFolders, each_within, within
 from framedex.core.regular_files import engine_file, scan
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
@@ -282,24 +283,42 @@ def _of_parquet(path: Path, allowed: AllowedFolders | None) -> HeldImages | None
     try:
         with within(allowed), engine_file(files[0]) as opened:
             schema = pq.read_schema(opened)
-    except (OSError, pa.ArrowException):
+        stored = _stored_features(schema)
+        features = {name: stored.get(name) or _feature(schema.field(name).type) for name in schema.names}
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        pa.ArrowException,
+    ):  # invalid UTF-8 is a ValueError, an equal name a KeyError
         return None
-    features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-    features = {name: features.get(name) or _feature(schema.field(name).type) for name in schema.names}
     if not _image_columns(features):
         return None
 
-    def tables() -> Iterator[tuple[str, pa.Table]]:
-        for file in files:
-            part = part_of(file.name.partition(".")[0].partition("-")[0]) or part_of(file.parent.name) or ""
-            with within(allowed), engine_file(file) as opened, pq.ParquetFile(opened) as reader:
-                for batch in reader.iter_batches(_ROWS):
-                    yield part, pa.Table.from_batches([batch])
+    def tables(file: Path) -> Iterator[tuple[str, pa.Table]]:
+        part = part_of(file.name.partition(".")[0].partition("-")[0]) or part_of(file.parent.name) or ""
+        with engine_file(file) as opened, pq.ParquetFile(opened) as reader:
+            for batch in reader.iter_batches(_ROWS):
+                yield part, pa.Table.from_batches([batch])
 
     def rows(skipped: Skipped) -> Iterator[_Row]:
-        return _arrow(tables(), features, skipped, has_files=False)
+        for file in files:
+            try:
+                of_file = each_within(allowed, partial(tables, file))
+                yield from _arrow(of_file, features, skipped, has_files=False)
+            except (OSError, ValueError, KeyError, pa.ArrowException) as error:  # invalid UTF-8 is a ValueError
+                skipped.note("Parquet files that cannot be read to their end", f"{file.name}: {error}")
 
     return HeldImages(f"{os.fspath(path)!r}", None, rows)
+
+
+def _stored_features(schema: pa.Schema) -> Mapping[str, Any]:
+    """Return the features that Hugging Face wrote into a schema; none if they are damaged."""
+    try:
+        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return features if isinstance(features, dict) else {}
 
 
 def _parquet_files(path: Path, allowed: AllowedFolders | None) -> list[Path]:
