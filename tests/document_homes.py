@@ -241,6 +241,8 @@ def _sources(home: Home) -> None:
         service.put(f"bucket/folder/{number}.png", encode(photo(number), "PNG"))
         service.put(f"bucket/more/{number}.png", encode(photo(number + 9), "PNG"))
     service.put("bucket/manifest.txt", b"s3://bucket/more/0.png\ns3://bucket/more/1.png\n")
+    rows = ["photos/chelsea.jpg;cat;0,5", "photos/coffee.jpg;cup;1,25"]
+    Path("list.csv").write_text("\n".join(["path;label;score", *rows]), "utf-8")
     home.open()
 
 

@@ -89,6 +89,8 @@ def make_home(home: Path) -> Path:
     for number, kind in enumerate(("cat", "dog")):
         write(home / "new" / f"{kind}-9.jpg", animal(kind, 60 + number), quality=95)
     shutil.copy(photos / "cat-3.jpg", home / "new" / "cat-3.jpg")
+    listed = "path;label;score\nphotos/cat-1.jpg;cat;0,5\nphotos/dog-1.jpg;dog;1,25\n"
+    (home / "list.csv").write_text(listed)
     classifier(home / "classifier.onnx")
     (home / "shapes-clip").symlink_to(CHECKPOINT)
     with Workspace(home / "framedex", settings=SETTINGS) as ws, Hub(ws) as hub:

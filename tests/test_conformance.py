@@ -15,12 +15,13 @@ _BELOW = "/api/v1/dataset/{dataset_id}/"
 _OF_SERVICE = (
     "admin/audit", "admin/relocate", "admin/sources", "api_credentials/rotate", "datasets/sample_data",
     "enrichment/{dataset_id}/{enrichment_context_id}", "events", "healthcheck",
-    "image", "login", "logout", "me", "metrics", "oidc", "password", "ready", "sessions", "user_config", "vql",
+    "image", "login", "logout", "me", "metrics", "oidc", "password", "process/preview", "ready", "sessions",
+    "user_config", "vql",
 )  # fmt: skip
 _OF_DATASETS = (
     "actions", "card", "cleanup", "clone", "compare", "decisions", "diverse", "duplicates", "embeddings", "evaluation",
     "export", "exports", "fields", "issues", "journal", "labels", "limits", "map", "media", "merge", "overlap",
-    "preview", "quality", "redo", "results", "sources", "stats", "sync", "tags", "trends", "undo",
+    "preview", "problems", "quality", "redo", "results", "sources", "stats", "sync", "tags", "trends", "undo",
 )  # fmt: skip
 OWN = [*(f"/api/v1/{name}" for name in _OF_SERVICE), *(f"{_BELOW}{name}" for name in _OF_DATASETS)]
 """Paths that are those of this service alone, or of other clients; those below them are, too."""

@@ -2,8 +2,9 @@
 
 import csv
 import json
+import unicodedata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -225,10 +226,10 @@ def test_csv__rows_of_other_lengths(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"file,label\na.jpg,cat\n", b"filename\na.jpg\n", b'filename,label\n"a', b"filename,label\n\xff,x\n"],
+    [b"", b"file,label\na.jpg,cat\n", b"filename\na.jpg\n", b"filename,label\n\xff,x\n"],
 )
 def test_csv__malformed(tmp_path: Path, content: bytes) -> None:
-    """Missing columns, broken quotes and invalid UTF-8 are a problem of the file."""
+    """Missing columns and invalid UTF-8 are a problem of the file."""
     (tmp_path / "image_annotations.csv").write_bytes(content)
     assert read_annotations(str(tmp_path)).problems.unread == {"image_annotations.csv"}
 
@@ -299,3 +300,21 @@ def test_read__several_files_are_joined(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "image_annotations.parquet")
     assert len(label_files()) == 4
     assert read_annotations(str(tmp_path)).find("a.jpg") == (("cat", "dog", "pet"), "one\ntwo")
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC"), ("NFD", "NFD")])
+@pytest.mark.parametrize("name", ["é/ü.jpg", "é\\ü.jpg", "ü.jpg"])
+def test_names__in_other_forms(
+    tmp_path: Path, forms: tuple[Literal["NFC", "NFD"], Literal["NFC", "NFD"]], name: str
+) -> None:
+    """Labels, captions and boxes find files whose letters are composed otherwise, and those behind backslashes."""
+    written, path = unicodedata.normalize(forms[0], name), unicodedata.normalize(forms[1], "é/ü.jpg")
+    (tmp_path / "image_annotations.csv").write_text(f"filename;label\n{written};dog\n", encoding="utf-8-sig")
+    table = f"filename\tcol_x\trow_y\twidth\theight\tlabel\n{written}\t1\t2\t3,5\t4\tcat\n"
+    (tmp_path / "object_annotations.csv").write_bytes(table.encode("utf-16"))
+    annotations, boxes = read_annotations(str(tmp_path)), read_box_index(find_box_sources(tmp_path))
+    annotations.find_images(lambda: [path])
+    boxes.find_images(lambda: [path])
+    assert annotations.find(path) == (("dog",), None)
+    assert [(box.label, box.width) for box in boxes.find(path, (10, 10))] == [("cat", 3.5)]
+    assert (boxes.unmatched, boxes.problems.count) == (0, 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Unavailable, Workspace
@@ -64,6 +65,40 @@ def far(service: Service, wire: Wire, tmp_path: Path, folder: Path) -> Iterator[
     yield make
     for workspace in opened:
         workspace.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["csv", "parquet", "list", "frame"])
+def test_list__of_uris_on_this_machine(service: Service, tmp_path: Path, form: str) -> None:
+    """A list of URIs, in a file or in memory, is a source of a new dataset, with its labels, tags and fields."""
+    put(service, "listed", 2)
+    uris = [f"s3://listed/f/{number:03}.png" for number in range(2)]
+    frame = pd.DataFrame({"uri": uris, "label": ["cat", "dog"], "split": ["train", "val"], "score": [1.5, 2.5]})
+    path = tmp_path / f"list.{form}"
+    if form == "csv":
+        frame.to_csv(path, sep=";", decimal=",", index=False)
+    elif form == "parquet":
+        frame.to_parquet(path)
+    source: Any = {"list": uris, "frame": frame}.get(form, path)
+    with Workspace(tmp_path / "ws", settings=service.settings()) as workspace:
+        dataset = workspace.create_dataset("d", source, Averages())
+        assert [
+            f"{root.source}/{row['path']}" for root in dataset.sources() for row in dataset.view.rows(["path"])
+        ] == uris
+        assert dataset.skipped == {}
+        if form != "list":
+            assert columns_of(dataset, ["labels"])["labels"] == [["cat"], ["dog"]]
+            assert [each.name for each in dataset.tags()] == ["train", "val"]
+            assert [each.field_name for each in dataset.fields()] == ["score"]
+
+
+def test_list__of_uris_and_paths(service: Service, tmp_path: Path) -> None:
+    """A list of URIs that has a path, too, is refused with that path."""
+    with (
+        Workspace(tmp_path / "ws", settings=service.settings()) as workspace,
+        pytest.raises(InvalidInput, match=r"not 'a\.jpg'"),
+    ):
+        workspace.create_dataset("d", ["s3://listed/x.jpg", "a.jpg"], Averages())
 
 
 def put(service: Service, bucket: str, count: int) -> None:

@@ -489,15 +489,16 @@ class TestArchives:
         check_unchanged(pets)
 
     def test_archive__that_is_none(self, pets: Dataset, workspace: Workspace, tmp_path: Path) -> None:
-        """Files that are not archives are refused; and no archive creates a dataset, as in the interface."""
+        """Files that are not archives are refused, also as the source of a dataset, of which nothing stays."""
         for wrong in (5, b"x.zip", [tmp_path / "x.zip"]):
             with pytest.raises(InvalidInput, match="archive must be the path of a file"):
                 pets.add_media(archive=wrong)  # type: ignore[arg-type] # that is the point
         with pytest.raises(InvalidInput, match="No such file"):
             pets.add_media(archive=tmp_path / "none.zip")
-        path = zipped(tmp_path / "x.zip", ("a.png", png(1)))
-        with pytest.raises(InvalidInput, match="is not a folder, an image"):
-            workspace.create_dataset("d", path)
+        (tmp_path / "x.zip").write_bytes(b"no archive")
+        with pytest.raises(InvalidInput, match="it is no ZIP"):
+            workspace.create_dataset("d", tmp_path / "x.zip")
+        assert [each.display_name for each in workspace.datasets()] == [pets.name]
         check_unchanged(pets)
 
     def test_archive__of_many_members(self, pets: Dataset, tmp_path: Path, tuning: Tuning) -> None:

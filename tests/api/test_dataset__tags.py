@@ -378,3 +378,14 @@ def test_tags__are_records(dataset: Dataset) -> None:
     assert [tag.name for tag in tags] == ["z", "a", "c"]
     assert all(isinstance(tag, Tag) for tag in tags)
     assert [tag.created_at for tag in tags] == sorted(tag.created_at for tag in tags)
+
+
+def test_tag__blanks_around_a_name(dataset: Dataset) -> None:
+    """A tag is named without the blanks around it, however it comes, and is found with and without them."""
+    first, second, *_ = all_ids(dataset)
+    dataset.tag(first, " keep ")
+    dataset.tag(second, "keep")
+    with pytest.raises(Conflict):
+        dataset.create_tag("keep ")
+    dataset.rename_tag("keep ", " kept")
+    assert [(tag.name, tag.count) for tag in dataset.tags()] == [("kept", 2)]

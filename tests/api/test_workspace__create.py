@@ -89,11 +89,11 @@ def test_create_dataset__list_with_missing_paths(workspace: Workspace, folder: P
     assert "No such file" in dataset.issues("unreadable")["reason"][0].as_py()
 
 
-@pytest.mark.slow
 def test_create_dataset__list_of_missing_paths_only(workspace: Workspace, tmp_path: Path) -> None:
-    """A list of which no path leads anywhere is a dataset of unreadable media: nothing is hidden."""
-    dataset = workspace.create_dataset("listed", text_list(tmp_path, [tmp_path / "a.png", tmp_path / "b.png"]))
-    assert [(cluster.n_images, cluster.formed_by) for cluster in dataset.explore().clusters] == [(2, "CORRUPTED")]
+    """A list of which no path leads anywhere is refused: it was misunderstood, or its files are elsewhere."""
+    with pytest.raises(InvalidInput, match=r"none of the files exists that .* names.*a\.png'; '.*b\.png'"):
+        workspace.create_dataset("listed", text_list(tmp_path, [tmp_path / "a.png", tmp_path / "b.png"]))
+    assert list(workspace.datasets()) == []
 
 
 @pytest.mark.slow

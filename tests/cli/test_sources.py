@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from framedex import Workspace
+from framedex.cli import main
 from tests.cli.running import Run, runner
 from tests.gallery import SETTINGS, fill
 from tests.image_files import photo, write
@@ -64,3 +65,19 @@ def test_sync__shows_and_applies(run: Run, folder: Path) -> None:
     folder.rename(folder.with_name("away"))
     write(folder / "other.png", photo(901))
     assert "cannot be found: the folder is there, and none of its files" in run("sync", "pets")[1].splitlines()[0]
+
+
+def test_preview__shows_columns_and_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list is shown with its layout, the use of each column and its first rows; also as JSON."""
+    (folder / "list.csv").write_text("path;label\n000.png;dog\ngone.png;cat\n")
+    with pytest.raises(SystemExit, match="0"):
+        main(["preview", str(folder / "list.csv")])
+    out = capsys.readouterr().out
+    lines = [line.split() for line in out.splitlines()]
+    assert "list, UTF-8, cells between semicolons, a header" in out
+    assert ["label", "string", "labels"] in lines
+    assert ["000.png", "dog"] in lines
+    assert f"1 of the first 2 files exist\n  there is nothing at {folder / 'gone.png'}" in out
+    with pytest.raises(SystemExit, match="0"):
+        main(["preview", str(folder / "list.csv"), "--json"])
+    assert json.loads(capsys.readouterr().out)["delimiter"] == "semicolons"

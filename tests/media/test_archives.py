@@ -80,7 +80,7 @@ def refusal(path: Path, limits: ArchiveLimits = LIMITS) -> str:
 @pytest.mark.parametrize("name", KINDS)
 class TestAllKinds:
     def test_archive__images_in_order(self, tmp_path: Path, name: str) -> None:
-        """Images and videos come in the archive's order with their contents; what else is there is counted."""
+        """Images, videos and what may be annotations come in the archive's order; what else is there is counted."""
         members = [
             ("b/2.JPG", b"two"), ("a/./1.png", b""), ("b//x.webp", b"x" * 300_000), ("notes.txt", b"text"),
             ("film.mp4", b"film"), (".hidden.jpg", b"h"), ("__MACOSX/._a.jpg", b"m"), ("noext", b"?"),
@@ -89,7 +89,7 @@ class TestAllKinds:
         found, skipped = read(pack(tmp_path / name, members))
         assert found == [
             ("b/2.JPG", b"two"), ("a/1.png", b""), ("b/x.webp", b"x" * 300_000), ("film.mp4", b"film"),
-            ("image_annotations.csv", b"filename,label\n"),
+            ("image_annotations.csv", b"filename,label\n"), ("b/annotations.json", b"{}"),
         ]  # fmt: skip
         assert skipped == {
             "other files (.txt)": 1, "other files (no suffix)": 1, "other files (.json)": 1, "hidden files": 1,

@@ -188,7 +188,7 @@ def test_manifest__of_many_rows(service: Service) -> None:
         ),
         ("list.txt", b"s3://bucket", "s3:// URIs or relative paths of objects, not 's3://bucket'"),
         ("list.txt", b"file:///etc/passwd.jpg", "relative paths of objects, not 'file:///etc/passwd.jpg'"),
-        ("list.csv", b'path\n"a\n', r"s3://refused/list\.csv, line"),
+        ("list.csv", b'path\n"a\n', r"no images in 's3://refused/list\.csv'; it holds 1 rows that are not CSV"),
         ("list.parquet", b"no parquet", "s3://refused/list.parquet"),
         ("list.parquet", b"PAR1" + bytes(50) + b"\x10\0\0\0PAR1", "cannot read s3://refused/list.parquet as Parquet"),
         ("list.parquet", parquet(path=[1, 2]), r"s3://refused/list\.parquet: column 'path' holds 1"),

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from framedex.core.skipped import Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
 from framedex.errors import InvalidInput
-from framedex.media.sources import FolderSource, Item, ListSource, open_source, read_list
+from framedex.media.sources import FolderSource, Item, ListSource, check_not_empty, open_source, read_list
 from tests.image_files import encode, photo
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take any bytes for a name")
@@ -214,7 +215,9 @@ def test_source__that_does_not_exist(tmp_path: Path, name: str) -> None:
 def test_source__of_the_wrong_kind(tmp_path: Path, name: str) -> None:
     """A file that is neither an image nor a list is refused with what would be right."""
     touch(tmp_path, name)
-    with pytest.raises(InvalidInput, match=r"is not a folder, an image \(.*\) or a \.txt, \.csv or \.parquet list"):
+    with pytest.raises(
+        InvalidInput, match=r"is not a folder, an image \(.*\) or a list \(\.txt, \.csv, \.tsv, \.parquet\)"
+    ):
         open_source(tmp_path / name)
 
 
@@ -291,12 +294,13 @@ def test_csv_list__names_with_newlines(tmp_path: Path) -> None:
     assert paths(open_source(tmp_path / "list.csv")) == ['new\nline "x".jpg']
 
 
-@pytest.mark.parametrize("text", ['"a.jpg', 'path\n"a.jpg', 'path\n"a"b.jpg\n'])
-def test_csv_list__malformed(tmp_path: Path, text: str) -> None:
-    """A broken table is an error that names the file and the line."""
-    (tmp_path / "list.csv").write_text(text)
-    with pytest.raises(InvalidInput, match=r"list\.csv, line \d"):
-        paths(open_source(tmp_path / "list.csv"))
+@pytest.mark.parametrize("row", ['"x.jpg', '"x"b.jpg\nc.jpg'])
+def test_csv_list__malformed(tmp_path: Path, row: str) -> None:
+    """A row that is not CSV is counted; the others are read, in so far as they can be told apart."""
+    (tmp_path / "list.csv").write_text(f"path\na.jpg\n{row}")
+    source = open_source(tmp_path / "list.csv")
+    assert paths(source) == ["a.jpg", *row.split("\n")[1:]]
+    assert source.skipped == {"rows that are not CSV": 1}
 
 
 @linux_names
@@ -334,9 +338,9 @@ def test_parquet_list__first_column_and_other_types(tmp_path: Path) -> None:
     assert list(open_source(list_path).items()) == [Item("a.jpg", ("3",), "1.5"), Item("b.jpg")]
 
 
-@pytest.mark.parametrize("values", [[1, 2], [["a.jpg"]], ["a.jpg", None]])
+@pytest.mark.parametrize("values", [[1, 2], [["a.jpg"]]])
 def test_parquet_list__paths_that_are_no_text(tmp_path: Path, values: list[Any]) -> None:
-    """A path that is a number, a list or missing is an error that names the file and the column."""
+    """A path that is a number or a list is an error that names the file and the column."""
     with pytest.raises(InvalidInput, match=r"list\.parquet: column 'path' holds"):
         open_source(write_parquet(tmp_path / "list.parquet", path=values))
 
@@ -388,7 +392,7 @@ def test_list__uris_that_are_none(tmp_path: Path, uri: str) -> None:
 def test_text_list__with_a_line_that_is_no_path(tmp_path: Path) -> None:
     """A file with a line of a hundred thousand characters is no list, and is not taken for a path."""
     (tmp_path / "list.txt").write_text("a.png\n" + "x" * 100_000)
-    with pytest.raises(InvalidInput, match="line 2: each line must be the path of a file, and this one is too long"):
+    with pytest.raises(InvalidInput, match="row 2: the path of a file has less than 65,536 characters"):
         open_source(tmp_path / "list.txt")
 
 
@@ -410,7 +414,7 @@ def test_csv_list__row_without_an_end(tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
     path.write_bytes(b"path\n")
     os.truncate(path, 20 << 20)
-    with pytest.raises(InvalidInput, match=r"list\.csv, line 2: a row may have at most 16,777,216 characters"):
+    with pytest.raises(InvalidInput, match=r"list\.csv' as CSV: line 2: a row may have at most 16,777,216 characters"):
         open_source(path)
 
 
@@ -441,7 +445,97 @@ def test_parquet_list__mutated(tmp_path: Path) -> None:
     for seed in range(300):
         mutated(path, content, seed)
         try:
-            list(read_list(path))
+            list(read_list(path, Skipped()))
         except InvalidInput as error:
             refused += str(path) in str(error)
     assert refused > 100
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "items"),
+    [
+        ("csv", "path;label\na.jpg;dog\n", [Item("a.jpg", ("dog",))]),
+        ("csv", "Foto;label\na.jpg;dog\n", [Item("a.jpg", ("dog",))]),
+        ("tsv", "a.jpg\t0\nb c.jpg\t1\n", [Item("a.jpg", ("0",)), Item("b c.jpg", ("1",))]),
+        ("txt", "a.jpg 0\nb c.jpg 1\n", [Item("a.jpg", ("0",)), Item("b c.jpg", ("1",))]),
+        ("txt", "# mine\n'a.jpg'\n  \n # more\n b c.jpg \n", [Item("a.jpg"), Item("b c.jpg")]),
+        ("txt", '"a.jpg"\nwin\\i0.jpg\n', [Item("a.jpg"), Item("win/i0.jpg")]),
+        ("csv", "C:\\data\\win\\i0.jpg,x\nC:\\data\\a.jpg,y\n", [Item("win/i0.jpg", ("x",)), Item("a.jpg", ("y",))]),
+        ("csv", ',path,label\n0, a.jpg ,"[""x"", ""y""]"\n', [Item("a.jpg", ("x", "y"))]),
+        ("csv", "path,file\n1,a.jpg\n2,b c.jpg\n", [Item("a.jpg"), Item("b c.jpg")]),
+        ("csv", "a.jpg,a dog and a small cat\nb c.jpg,nothing\n", [Item("a.jpg"), Item("b c.jpg")]),
+        ("csv", "a.jpg,file,image\nb c.jpg,2,3\n", [Item("a.jpg"), Item("b c.jpg")]),
+        ("txt", "notes.md\na.jpg\n", [Item("notes.md"), Item("a.jpg")]),
+        ("txt", "Foto\na.jpg\n", [Item("a.jpg")]),
+        ("txt", "# b c.jpg\n#b c.jpg\na.jpg\n", [Item("a.jpg")]),
+        ("txt", "#1.jpg\na.jpg\n", [Item("#1.jpg"), Item("a.jpg")]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_list__as_programs_write_it(tmp_path: Path, suffix: str, text: str, items: list[Item], encoding: str) -> None:
+    """Delimiter, encoding, header, quotes, comments and separators of Windows are understood."""
+    touch(tmp_path, "a.jpg", "b c.jpg", "win/i0.jpg", "#1.jpg")
+    (tmp_path / f"list.{suffix}").write_bytes(text.encode(encoding))
+    source = open_source(tmp_path / f"list.{suffix}")
+    assert source.root == str(tmp_path)
+    assert list(source.items()) == items
+
+
+def test_list__counts_what_is_not_read(tmp_path: Path) -> None:
+    """Comments, rows without a path and columns of unknown meaning are counted, with examples."""
+    (tmp_path / "list.csv").write_text("a.jpg,1,2\n# later\n,3,4\nb.jpg,5,6\n")
+    source = open_source(tmp_path / "list.csv")
+    assert paths(source) == ["a.jpg", "b.jpg"]
+    assert source.skipped == {"columns without a name": 2, "comments": 1, "rows without a path": 1}
+    assert isinstance(source.skipped, Skipped)
+    assert source.skipped.examples["comments"] == ["list.csv, line 2: # later"]
+
+
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [
+        (b"path;label\na.jpg;x;1\nb.jpg;y;2\n", ""),
+        (b"name;label\n1;x;a.jpg\n2;y;b.jpg\n", ""),
+        (b"\xff\xfe\0\0a\0\t\0b\0ae\n\0", "utf-32"),
+    ],
+)
+def test_list__damaged(tmp_path: Path, content: bytes, refused: str) -> None:
+    """Cells behind the header are counted as a column without a name; what is no text is an error that says so."""
+    (tmp_path / "list.csv").write_bytes(content)
+    if refused:
+        with pytest.raises(InvalidInput, match=f"list.csv' as CSV: '{refused}"):
+            open_source(tmp_path / "list.csv")
+    else:
+        source = open_source(tmp_path / "list.csv")
+        assert len(paths(source)) == 2
+        assert source.skipped["columns without a name"] == 1
+
+
+@linux_names
+@pytest.mark.parametrize("suffix", ["csv", "txt"])
+def test_list__windows_1252(tmp_path: Path, suffix: str) -> None:
+    """A list of Windows has its letters if a file has the name that they make."""
+    touch(tmp_path, "café.jpg")
+    text = "path;label;caption\ncafé.jpg;café;été\n" if suffix == "csv" else "café.jpg\n"
+    (tmp_path / f"list.{suffix}").write_bytes(text.encode("cp1252"))
+    (item,) = open_source(tmp_path / f"list.{suffix}").items()
+    assert item == (Item("café.jpg", ("café",), "été") if suffix == "csv" else Item("café.jpg"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "shown"),
+    [
+        ("list.csv", "foto;klasse\ngone.xyz;dog\n", r"between semicolons and no header.*foto' with the labels klasse"),
+        (
+            "list.csv",
+            "path;label\ngone.jpg;dog\n",
+            r"between semicolons and the header 'path, label'.*gone\.jpg' with the",
+        ),
+        ("list.txt", "gone.jpg\nx/gone.jpg\n", r"one path a line\..*gone\.jpg'; '.*/x/gone\.jpg'"),
+    ],
+)
+def test_list__of_which_no_file_exists(tmp_path: Path, name: str, content: str, shown: str) -> None:
+    """A list in which no file is found is refused, with its first rows as they were understood."""
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InvalidInput, match=rf"none of the files exists that '.*{name}' names.*{shown}"):
+        check_not_empty(open_source(tmp_path / name), tmp_path / name)

@@ -143,3 +143,15 @@ def test_process__from_another_site(local: Client, tmp_path: Path) -> None:
     query = {"path": str(fill(tmp_path / "few", 2)), "name": "a"}
     answer = local.get(f"{API}/process", params=query, headers={"Sec-Fetch-Site": "cross-site"})
     assert (answer.status_code, answer.json()["detail"]) == (403, "Cross-site request refused")
+
+
+def test_preview__of_a_list_of_the_server(local: Client, workspace: Workspace, tmp_path: Path) -> None:
+    """A list is previewed as by the library, and no dataset is made; a path that cannot be used is refused as ever."""
+    folder = fill(tmp_path / "few", 2)
+    (folder / "list.csv").write_text("path;label\n000.png;dog\n")
+    answer = local.get(f"{API}/process/preview", params={"path": str(folder / "list.csv")})
+    assert answer.json() == workspace.preview(folder / "list.csv").model_dump(mode="json")
+    wrong = local.get(f"{API}/process/preview", params={"path": "few"})
+    assert (wrong.status_code, wrong.json() | INVALID) == (400, wrong.json())
+    assert local.get(f"{API}/process/preview").json()["detail"] == "Field 'path' is required"
+    assert workspace.datasets() == []

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.declared_sizes import placed
-from framedex.annotations.image_names import NO_SUFFIX, ImageNames, normal_name, shown_name
+from framedex.annotations.image_names import NO_SUFFIX, ImageNames, shown_name
 from framedex.annotations.problems import AnnotationProblem, Problems
 from framedex.annotations.relative_boxes import DIGITS, RelativeBox
 from framedex.annotations.shapes import (
@@ -23,6 +23,7 @@ from framedex.annotations.shapes import (
 from framedex.annotations.source_lists import SourceLists
 from framedex.annotations.text_file import TextFile
 from framedex.core.forks import cached_property
+from framedex.core.name_forms import normal_name
 
 _NO_ID = -(2**63)
 _LARGEST = 2**62

@@ -6,13 +6,14 @@ else can be meant: see :func:`find_class_folders`.
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.parts import part_of, part_tags
 from framedex.core.counts import counted
 from framedex.core.left_out import is_left_out
-from framedex.core.regular_files import scan
+from framedex.core.regular_files import has_file, read_text, scan
 from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
 
@@ -26,6 +27,11 @@ _NO_CLASS = re.compile(
 """Names of folders that are no class: numbers and dates, folders of cameras (DCF 2.0), and words for any images."""
 
 
+_NUMBERS = re.compile(r"[0-9]{1,3}")
+CLASS_LISTS = ("classes.txt", "class_names.txt", "labels.txt", "names.txt")
+"""Files beside folders of classes with a name a line, in the order of the numbers of the classes."""
+
+
 @dataclass(frozen=True)
 class ClassFolders:
     """Folders whose names are the labels of the images in them; a rule for paths.
@@ -33,35 +39,40 @@ class ClassFolders:
     Attributes:
         classes: the names of the folders.
         has_parts: whether the folders of classes are in folders of parts, such as ``train``.
+        names: of classes by the folders that are their numbers, from a list of classes.
     """
 
     classes: frozenset[str]
     has_parts: bool
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the label and the tag that the path of an image states."""
         first, _, rest = path.partition("/")
         name = rest.partition("/")[0] if self.has_parts else first
-        labels = parse_labels([name]) if name in self.classes and path != name else ()
+        labels = parse_labels([self.names.get(name, name)]) if name in self.classes and path != name else ()
         return labels, part_tags(first) if self.has_parts else ()
 
     def __str__(self) -> str:
         """Return what was recognised, in a phrase."""
-        shown = ", ".join(sorted(self.classes)[:_MOST]) + (", …" if len(self.classes) > _MOST else "")
+        first = [f"{each} {self.names[each]}" if each in self.names else each for each in sorted(self.classes)[:_MOST]]
+        shown = ", ".join(first) + (", …" if len(self.classes) > _MOST else "")
         return f"{counted(len(self.classes), 'folders')} as classes ({shown})"
 
 
-def find_class_folders(folder: str, *, is_asked: bool | None) -> ClassFolders | None:
+def find_class_folders(folder: str, *, is_asked: bool | None, doubts: list[str] | None = None) -> ClassFolders | None:
     """Return the folders of a folder that are classes; None if they are none.
 
     By themselves folders are classes only if there are two or more, in the folder or in folders named as parts (train,
     val, test), if no other file is beside or in them, if each has images and no folder, and if their names can be those
-    of classes: no numbers, dates, or words such as ``images``.
+    of classes: no numbers, dates, or words such as ``images``. Beside a list of classes (``CLASS_LISTS``) the names in
+    it are classes, and so are numbers, which have the names of its lines if one is 0 and each has a line.
 
     Args:
         folder: an absolute path.
         is_asked: True to take the folders for classes whatever their names and what else is in them; False for no
             classes; None to decide.
+        doubts: gets a phrase about folders whose names are small numbers, which may be classes.
 
     Raises:
         InvalidInput: it is asked, and there are no folders.
@@ -73,21 +84,45 @@ def find_class_folders(folder: str, *, is_asked: bool | None) -> ClassFolders | 
     has_parts = bool(parts) and len(parts) == len(tops)
     homes = [os.path.join(folder, each) for each in parts] if has_parts else [folder]  # noqa: PTH118
     found = [_entries(home) for home in homes]
-    classes = {name for names, _ in found for name in names}
+    classes = frozenset(name for names, _ in found for name in names)
+    listed = _listed_classes(folder)
+    numbers = all(map(_NUMBERS.fullmatch, classes))
+    by_number = {name: listed[int(name)] for name in classes if int(name) < len(listed)} if numbers else {}
+    if len(by_number) < len(classes) or not any(int(name) == 0 for name in classes):
+        by_number = {}
     if is_asked:
         if not classes:
             raise InvalidInput(f"{folder!r} has no folders that could be classes: leave class_folders away")
-        return ClassFolders(frozenset(classes), has_parts)
+        return ClassFolders(classes, has_parts, by_number)
     if len(classes) < 2 or not is_plain or not all(plain for _, plain in found):
         return None
-    if not has_parts and any(_NO_CLASS.fullmatch(name) for name in classes):
-        return None
     inner = [os.path.join(home, name) for home, (names, _) in zip(homes, found, strict=True) for name in names]  # noqa: PTH118
-    return ClassFolders(frozenset(classes), has_parts) if all(map(_has_images_alone, inner)) else None
+    if not all(map(_has_images_alone, inner)):
+        return None
+    is_listed = bool(listed) and (numbers or classes <= set(listed))
+    if not has_parts and not is_listed and any(_NO_CLASS.fullmatch(name) for name in classes):
+        if numbers and doubts is not None:
+            doubts.append(
+                f"{counted(len(classes), 'folders')} named by numbers, which class_folders=True makes classes"
+            )
+        return None
+    return ClassFolders(classes, has_parts, by_number)
+
+
+def _listed_classes(folder: str) -> list[str]:
+    """Return the names in the list of classes of a folder, one a line; none if there is no list."""
+    for name in CLASS_LISTS:
+        path = os.path.join(folder, name)  # noqa: PTH118
+        try:
+            if has_file(path):
+                return [line.strip() for line in read_text(path, encoding="utf-8-sig").splitlines() if line.strip()]
+        except (OSError, UnicodeDecodeError):
+            continue
+    return []
 
 
 def _entries(folder: str) -> tuple[list[str], bool]:
-    """Return the names of the visible folders in a folder, and whether nothing else is there."""
+    """Return the names of the visible folders in a folder, and whether nothing else is there but lists of classes."""
     names, is_plain = [], True
     try:
         with scan(folder) as entries:
@@ -96,7 +131,7 @@ def _entries(folder: str) -> tuple[list[str], bool]:
                     continue
                 if entry.is_dir():
                     names.append(entry.name)
-                else:
+                elif entry.name not in CLASS_LISTS:
                     is_plain = False
     except OSError:
         return [], False

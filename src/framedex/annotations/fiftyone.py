@@ -68,7 +68,7 @@ def _labels(path: str, sample: dict[str, Any]) -> ImageLabels:
         elif isinstance(value, _PLAIN) and name not in _OWN and not name.startswith("_"):
             values[name] = value
     given = sample.get("tags") if isinstance(sample.get("tags"), list) else []
-    tags = tuple(part_of(each) or each for each in given or [] if isinstance(each, str) and each.strip())
+    tags = tuple(part_of(each.strip()) or each for each in given or [] if isinstance(each, str) and each.strip())
     return ImageLabels(path, tuple(each for each in labels if each), tags=tags, values=values or None)
 
 

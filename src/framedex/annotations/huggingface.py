@@ -5,7 +5,6 @@ Each row has the ``file_name`` of an image, relative to the file. ``label`` or `
 further values of the image.
 """
 
-import csv
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -18,13 +17,14 @@ from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
+from framedex.core.delimited import named_rows
 from framedex.core.regular_files import has_file, open_text
-from framedex.core.table_rows import MAX_ROW, csv_rows, parquet_rows
+from framedex.core.table_rows import MAX_ROW, parquet_rows
 from framedex.errors import InvalidInput
 
 NAMES = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 _FILE_NAME = "file_name"
-_LABELS, _CAPTIONS, _OBJECTS = ("label", "labels"), ("text", "caption"), "objects"
+LABELS, CAPTIONS, OBJECTS = ("label", "labels"), ("text", "caption"), "objects"
 _CATEGORIES = ("categories", "category", "labels", "label")
 _Row = tuple[str, Mapping[str, Any] | AnnotationProblem]
 
@@ -38,7 +38,7 @@ def find_files(folder: Path) -> list[str]:
 
 def has_boxes(folder: Path) -> bool:
     """Return whether the first rows of metadata have objects."""
-    return any(_OBJECTS in row for each in find_files(folder) for row in _first(folder / each))
+    return any(OBJECTS in row for each in find_files(folder) for row in _first(folder / each))
 
 
 def _is_metadata(path: Path) -> bool:
@@ -70,9 +70,9 @@ def _labels(location: str, home: str, row: Mapping[str, Any]) -> ImageLabels | A
     name = row.get(_FILE_NAME)
     if not isinstance(name, str) or not name:
         return problem(location, name, f"{_FILE_NAME!r} must be the path of an image, relative to the file")
-    caption = next((row[key] for key in _CAPTIONS if isinstance(row.get(key), str)), None)
-    labels = next((row[key] for key in _LABELS if row.get(key) is not None), None)
-    known = {_FILE_NAME, *_LABELS, *_CAPTIONS, _OBJECTS}
+    caption = next((row[key] for key in CAPTIONS if isinstance(row.get(key), str)), None)
+    labels = next((row[key] for key in LABELS if row.get(key) is not None), None)
+    known = {_FILE_NAME, *LABELS, *CAPTIONS, OBJECTS}
     others = {key: value for key, value in row.items() if key not in known and value is not None and value != ""}
     path = os.path.join(home, name)  # noqa: PTH118
     return ImageLabels(path, parse_labels(labels), caption, tags=part_tags(home), values=others or None)
@@ -91,7 +91,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
 
 
 def _boxes(location: str, home: str, row: Mapping[str, Any]) -> Iterator[Box | AnnotationProblem]:
-    name, objects = row.get(_FILE_NAME), row.get(_OBJECTS)
+    name, objects = row.get(_FILE_NAME), row.get(OBJECTS)
     if not isinstance(name, str) or not name or objects is None or objects == "":
         return
     objects = json_value(objects) if isinstance(objects, str) else objects
@@ -135,19 +135,14 @@ def _rows(path: Path) -> Iterator[_Row]:
         if path.suffix == ".parquet":
             yield from ((f"row {number}", row) for number, row in enumerate(parquet_rows(path, list)))
         elif path.suffix == ".csv":
-            yield from _csv(path)
+            broken: list[str] = []
+            for line, row in named_rows(path, (_FILE_NAME,), broken=broken.append):
+                yield f"line {line}", {name: each for name, each in row.items() if each}
+            yield from ((fault, problem(path.name, fault, "must be a row of CSV")) for fault in broken)
         else:
             yield from _lines(path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r}: {error}") from error
-
-
-def _csv(path: Path) -> Iterator[_Row]:
-    with open_text(path, newline="") as text:
-        rows = csv_rows(text)
-        _, names = next(rows, (0, []))
-        for line, row in rows:
-            yield f"line {line}", {name: each for name, each in zip(names, row, strict=False) if each != ""}
 
 
 def _lines(path: Path) -> Iterator[_Row]:

@@ -8,12 +8,12 @@ names of a file for one image, nothing is chosen: that is a problem.
 
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from framedex.annotations.problems import AnnotationProblem, Problems
+from framedex.core.name_forms import composed, normal_name
 
 SEVERAL_IMAGES = "names in annotations that mean several images"
 SEVERAL_NAMES = "names in annotations that mean the same image"
@@ -21,11 +21,6 @@ _SHOWN = 3  # candidates in a message
 NO_SUFFIX = "\0"
 _FOREIGN = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-
-
-def normal_name(name: str) -> str:
-    """Return a name in an annotation file with the separators of this machine, and without ``.`` and empty parts."""
-    return os.path.normpath(name.replace("\\", "/"))
 
 
 def without_suffix(path: str) -> str:
@@ -123,7 +118,7 @@ class ImageNames:
                 wanted.setdefault(parts[-1], []).append((name, parts, is_any))
         found: dict[str, _Candidates] = {}
         for path in paths:
-            plain = _composed(normal_name(path))
+            plain = composed(normal_name(path))
             for key in (plain, without_suffix(plain)):
                 for name, parts, is_any in wanted.get(key.rpartition("/")[2], ()):
                     folders = key.split("/")
@@ -170,11 +165,7 @@ def _parts(name: str) -> list[str]:
     """Return the folders and the file name in a name, composed (NFC), without those that lead upwards."""
     if _ADDRESS.match(name):
         name = unquote(name.partition("?")[0])
-    return [part for part in _composed(name).split("/") if part not in ("", ".", "..")]
-
-
-def _composed(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return [part for part in composed(name).split("/") if part not in ("", ".", "..")]
 
 
 def _common_end(parts: list[str], others: list[str]) -> int:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
-from framedex.annotations.image_names import NO_SUFFIX, ImageNames, normal_name, shown_name
+from framedex.annotations.image_names import NO_SUFFIX, ImageNames, shown_name
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import Problems
 from framedex.annotations.source_lists import SourceLists
 from framedex.annotations.source_values import SourceValues
+from framedex.core.name_forms import normal_name
 
 PathRule = Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]
 """Return the labels and the tags that the path of an image within the source states."""
@@ -132,7 +133,7 @@ class Annotations:
             name += NO_SUFFIX
         self._names[name] = self._names.get(name, 0) | self._file
         if row.tags or row.values:
-            self.values.add(name, row.tags, row.values or {})
+            self.values.add(name, parse_labels(row.tags), row.values or {})
         if row.complete:
             self._complete.add(name)
         if labels := parse_labels(row.labels):

@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from framedex.annotations.image_names import ImageNames, normal_name
+from framedex.annotations.image_names import ImageNames
 from framedex.annotations.problems import Problems
+from framedex.core.name_forms import normal_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def read_annotations(
     with within(allowed):
         annotations = _read_annotations(folder)
         if class_folders or (class_folders is None and not annotations.sources):
-            classes = find_class_folders(folder, is_asked=class_folders)
+            classes = find_class_folders(folder, is_asked=class_folders, doubts=annotations.ignored)
             if classes is not None:
                 annotations.rules.append(classes)
                 annotations.sources.append(str(classes))

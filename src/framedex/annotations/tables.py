@@ -2,17 +2,16 @@
 
 ``image_annotations`` has the columns ``filename`` and ``label`` or ``caption``. ``object_annotations`` has ``filename,
 col_x, row_y, width, height, label`` and, if there are any, ``confidence``. Other columns are ignored. Lengths are in
-pixels. Ids and flags of boxes have no column and are left out.
+pixels. Ids and flags of boxes have no column and are left out. Delimiter, encoding and decimal commas of a CSV file are
+seen from its beginning.
 
 A spreadsheet takes a text that begins with ``=``, ``+``, ``-`` or ``@`` as a formula, which may come from a stranger.
 In CSV files such a text is written with a ``'`` before it, which reading takes away.
 """
 
-import csv
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,9 @@ from framedex.annotations.labels import parse_labels
 from framedex.annotations.output import OBJECTS, AnnotatedImages, Files, column, file_names, omissions
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
-from framedex.core import forks
+from framedex.core.delimited import named_rows
 from framedex.core.progress import ShareProgress
-from framedex.core.regular_files import open_text
-from framedex.core.table_rows import MAX_ROW, csv_rows, parquet_rows
+from framedex.core.table_rows import parquet_rows
 from framedex.errors import InvalidInput
 
 LABELS_CSV, LABELS_PARQUET = "image_annotations.csv", "image_annotations.parquet"
@@ -43,19 +41,19 @@ _READ = frozenset((*LABEL_COLUMNS, *COLUMNS, CONFIDENCE))
 _LINE_END = "\r\n"  # RFC 4180
 _FORMULA = r"^('*[=+\-@\t\r\n])"
 _MARKED_FORMULA = re.compile(f"^'{_FORMULA[1:]}")
-_csv_readers, _csv_lock = [0, 0], forks.Lock()  # the number of active readers, and the limit before the first began
 
 
 # Reading labels and captions
 
 
 def read_csv_labels(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
-    """Yield the rows of a CSV file with labels and captions.
+    """Yield the rows of a CSV file with labels and captions, and the rows that are not CSV as problems.
 
     Raises:
         InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
-    yield from (_labels(*row) for row in _csv_rows(path, _check_label_columns))
+    rows = _csv_rows(path, _check_label_columns)
+    yield from (row if isinstance(row, AnnotationProblem) else _labels(*row) for row in rows)
 
 
 def read_parquet_labels(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
@@ -91,13 +89,15 @@ def read_csv_boxes(path: Path, problems: Problems) -> Iterator[Box]:
     """Yield the boxes of a CSV file, row by row.
 
     Args:
-        path: the file, in UTF-8, with a line of column names.
+        path: the file, with a line of column names; any layout of :mod:`framedex.core.delimited`.
         problems: collects the problems of invalid rows.
 
     Raises:
         InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
-    rows = (_box(location, row, "csv") for location, row in _csv_rows(path, _check_box_columns))
+    rows = (
+        row if isinstance(row, AnnotationProblem) else _box(*row, "csv") for row in _csv_rows(path, _check_box_columns)
+    )
     yield from without_problems(rows, problems)
 
 
@@ -145,41 +145,25 @@ def _box(location: str, row: Mapping[str, Any], source: str) -> Box | Annotation
 # Rows of CSV and Parquet files
 
 
-def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) of a CSV file, after a check of its column names."""
-    try:
-        with open_text(path, newline="") as text, _long_fields():
-            rows = csv_rows(text)
-            _, names = next(rows, (0, []))
-            check(path, names)
-            at = {name: position for position, name in enumerate(names) if name in _READ}
-            for line, row in rows:
-                cells = {
-                    name: _unmarked(row[position]) if position < len(row) else None for name, position in at.items()
-                }
-                yield f"{path.name}: line {line}", cells
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput(f"cannot read {os.fspath(path)!r} as CSV: {error}") from error
+def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]] | AnnotationProblem]:
+    """Yield (place, row) of a CSV file, after a check of its column names; a row that is not CSV is a problem."""
+    broken: list[str] = []
+    for line, row in named_rows(path, _READ, check, broken.append):
+        yield from _broken(path, broken)
+        yield (
+            f"{path.name}: line {line}",
+            {
+                name: _MARKED_FORMULA.sub(r"\1", cell) if cell and cell[0] == "'" else cell
+                for name, cell in row.items()
+                if name in _READ
+            },
+        )
+    yield from _broken(path, broken)
 
 
-def _unmarked(cell: str) -> str:
-    return _MARKED_FORMULA.sub(r"\1", cell) if cell.startswith("'") else cell
-
-
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    """Allow CSV fields as long as a row. The csv module has one limit for the process; it is restored afterwards."""
-    with _csv_lock:
-        _csv_readers[0] += 1
-        if _csv_readers[0] == 1:
-            _csv_readers[1] = csv.field_size_limit(MAX_ROW)
-    try:
-        yield
-    finally:
-        with _csv_lock:
-            _csv_readers[0] -= 1
-            if not _csv_readers[0]:
-                csv.field_size_limit(_csv_readers[1])
+def _broken(path: Path, faults: list[str]) -> Iterator[AnnotationProblem]:
+    yield from (problem(f"{path.name}: {fault.partition(': ')[0]}", "", fault) for fault in faults)
+    faults.clear()
 
 
 def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tuple[str, dict[str, Any]]]:

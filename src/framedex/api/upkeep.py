@@ -1,6 +1,7 @@
 """The upkeep of a workspace: evaluations, backups, checks, recovery, disk space."""
 
 import os
+from typing import Any
 
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.handle import WorkspaceHandle
@@ -9,10 +10,20 @@ from framedex.operations.backups.backup import make_backup
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover
 from framedex.operations.monitoring import evaluate_all
+from framedex.operations.previews import preview_source
 from framedex.operations.relocation import relocate
 from framedex.operations.sources import list_sources
 from framedex.operations.vacuum import vacuum
-from framedex.records import Alert, BackupResult, CheckResult, RecoveryResult, Relocation, SourceState, VacuumResult
+from framedex.records import (
+    Alert,
+    BackupResult,
+    CheckResult,
+    RecoveryResult,
+    Relocation,
+    SourcePreview,
+    SourceState,
+    VacuumResult,
+)
 from framedex.render.progress import progress_bar
 
 
@@ -168,6 +179,24 @@ class WorkspaceUpkeep(WorkspaceHandle):
             [('new', 3, None), ('pets', 33, None)]
         """
         return RecordList(list_sources(self._context))
+
+    def preview(self, source: Any) -> SourcePreview:
+        """Return how the beginning of a source is understood, without a dataset; no image is opened.
+
+        Args:
+            source: what :meth:`Workspace.create_dataset` takes, or a table of bounding boxes.
+
+        Raises:
+            InvalidInput: the source cannot be used.
+            Forbidden: it is in no allowed folder or bucket.
+            Unavailable: it is in a bucket that cannot be reached.
+
+        Examples:
+            >>> preview = ws.preview("list.csv")
+            >>> preview.delimiter, [(each.name, str(each.becomes)) for each in preview.columns], preview.found
+            ('semicolons', [('path', 'path'), ('label', 'labels'), ('score', 'field')], 2)
+        """
+        return preview_source(source, self._context.settings)
 
     def disk_usage(self) -> DiskUsage:
         """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free.

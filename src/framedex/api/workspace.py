@@ -20,12 +20,12 @@ from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
 from framedex.errors import Conflict, Forbidden, InvalidInput, MissingDependency, NotFound, Unavailable
-from framedex.jobs.ingest.content import open_content, with_boxes
+from framedex.jobs.ingest.content import with_boxes
 from framedex.media.frame_sampling import Sampling
 from framedex.operations.backups.restore import count_restored, restore_files
 from framedex.operations.catch_up import CatchUp
 from framedex.operations.context import Context
-from framedex.operations.creation import creation_config, creation_job, new_embedding_config
+from framedex.operations.creation import creation_config, creation_job, new_embedding_config, opened_source
 from framedex.operations.monitoring import Monitor
 from framedex.operations.orphans import clean_orphans
 from framedex.operations.starting import delete_dataset, delete_if_stopped, wait_for
@@ -232,11 +232,13 @@ class Workspace(WorkspaceUpkeep):
 
         Args:
             name: up to 255 characters, without slashes; unique in the namespace.
-            source: a folder (searched recursively, without hidden files); a ``.txt``, ``.csv`` or ``.parquet`` list of
-                paths; a Python list of paths; a pattern, as ``photos/**/*.jpg``; a table of pandas, Polars or Arrow
-                with a column of paths, whose other columns become custom fields; or an Arrow table or Parquet file with
-                the columns ``uri`` and ``embedding`` (and optionally ``width, height, caption, label``). Annotations
-                in a folder provide labels, captions, boxes, tags for parts and custom fields, see docs/sources.md;
+            source: a folder (searched recursively, without hidden files); an archive; a ``.txt``, ``.csv``, ``.tsv`` or
+                ``.parquet`` list of paths; a Python list of paths; a pattern, as ``photos/**/*.jpg``; a table of
+                pandas, Polars or Arrow with a column of paths, whose other columns become custom fields; images that
+                the program holds: a dataset of Hugging Face or torchvision, a list of Pillow images, arrays or pairs
+                (image, target), or a folder of Parquet files with images; or an Arrow table or Parquet file with the
+                columns ``uri`` and ``embedding`` (and optionally ``width, height, caption, label``). Annotations in a
+                folder provide labels, captions, boxes, tags for parts and custom fields, see docs/sources.md;
                 :attr:`Dataset.layout` says what was recognised.
             encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
             wait: return when the task is done, showing progress; else at once, with the task as ``dataset.task``.
@@ -271,22 +273,24 @@ class Workspace(WorkspaceUpkeep):
         sampling = Sampling(frames_per_second, scene_changes)
         check_flag("class_folders", class_folders, optional=True)
         check_flag("force", force)
-        content = open_content(source, encoder, self._context.settings, class_folders=class_folders)
-        content = content if boxes is None else with_boxes(content, boxes, self._context.settings)
-        config = new_embedding_config(content, thresholds, sampling, display_range)
-        with self._context.catalog.write() as connection:
-            dataset_id = datasets.insert_dataset(
-                connection,
-                name,
-                owned_by=self.user,
-                namespace=self.namespace,
-                creator_id=self._context.creator_id,
-            )
-            record = datasets.find_dataset(connection, dataset_id)
-            request = creation_config(content, config, force=force)
-            task_id = self._context.runner.insert(
-                connection, record, TaskType.DATASET_CREATION, request, created_by=self.user
-            )
+        with opened_source(self._context, name, source, encoder, class_folders) as (opened, draft):
+            content = opened if boxes is None else with_boxes(opened, boxes, self._context.settings)
+            config = new_embedding_config(content, thresholds, sampling, display_range)
+            with self._context.catalog.write() as connection:
+                dataset_id = draft or datasets.insert_dataset(
+                    connection,
+                    name,
+                    owned_by=self.user,
+                    namespace=self.namespace,
+                    creator_id=self._context.creator_id,
+                )
+                if draft is not None:
+                    datasets.update_dataset(connection, draft, status=DatasetStatus.INDEXING, progress=0)
+                record = datasets.find_dataset(connection, dataset_id)
+                request = creation_config(content, config, force=force)
+                task_id = self._context.runner.insert(
+                    connection, record, TaskType.DATASET_CREATION, request, created_by=self.user
+                )
         with delete_if_stopped(self._context, dataset_id, task_id):
             job = creation_job(self._context, dataset_id, content, config, force=force)
             task = start_task(self._context.runner, task_id, dataset_id, job)

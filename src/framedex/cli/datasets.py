@@ -48,7 +48,8 @@ def create(
     source: Annotated[
         str,
         typer.Argument(
-            help="A folder, an image, a .txt, .csv or .parquet list, a Parquet file with embeddings, or s3://…"
+            help="A folder, an archive, an image, a list (.txt, .csv, .tsv, .parquet), Parquet with images or "
+            "embeddings, or s3://…"
         ),
     ],
     encoder: Annotated[str, typer.Option(help="Name of the encoder, or auto.")] = "auto",
@@ -150,7 +151,9 @@ def add(
     name: NameArgument,
     source: Annotated[
         str | None,
-        typer.Argument(help="A folder, an image, a .txt, .csv or .parquet list, or a Parquet file with embeddings."),
+        typer.Argument(
+            help="A folder, an image, a list (.txt, .csv, .tsv, .parquet), or Parquet with images or embeddings."
+        ),
     ] = None,
     archive: Annotated[Path | None, typer.Option(help="Instead of SOURCE: a .zip, .tar or .tar.gz file.")] = None,
     s3: Annotated[str | None, typer.Option(help="Instead of SOURCE: s3://bucket/…, a folder or a manifest.")] = None,

@@ -33,7 +33,7 @@ from framedex.cli.search import bench_search, search, similar
 from framedex.cli.serve import serve
 from framedex.cli.settings import settings
 from framedex.cli.sharing import audit, share
-from framedex.cli.sources import relocate, sync
+from framedex.cli.sources import preview, relocate, sync
 from framedex.cli.states import compare, overlap, snapshots
 from framedex.cli.tasks import abort, retry, tasks, wait
 from framedex.cli.uploads import upload, uploads
@@ -79,7 +79,7 @@ app = typer.Typer(
 )
 app.command("open")(open_folder)
 for _command_function in (
-    create, upload, uploads, add, add_objects, merge, reindex, enrich, not_duplicates, label_is_right,
+    create, preview, upload, uploads, add, add_objects, merge, reindex, enrich, not_duplicates, label_is_right,
     suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, keep, unkeep, tags, rename_tag,
     delete_tag, label, caption, fields, add_field, set_field, rename_field, delete_field, delete_media, ls, show,
     rename, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, YesOption, open_workspace
-from framedex.cli.output import print_json, say
+from framedex.cli.output import print_json, print_table, say
 from framedex.core.counts import counted
 
 if TYPE_CHECKING:
-    from framedex.records import RelocatedRoot, SyncResult
+    from framedex.records import PreviewColumn, RelocatedRoot, SourcePreview, SyncResult
 
 _LINES = 20  # files of a kind that have a line of their own
 
@@ -54,6 +54,43 @@ def _root_line(root: "RelocatedRoot") -> str:
     ]
     seen = f"{found:,} of {counted(root.files, 'files')} found, {root.compared:,} compared by content"
     return f"{root.dataset_name}: {root.before} → {root.after}: {', '.join([seen, *lacking])}"
+
+
+def preview(
+    source: Annotated[str, typer.Argument(help="A folder, a list or a table of boxes, a pattern, or s3://…")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show how a source is understood: layout, columns and what each becomes, first rows; create nothing."""
+    from framedex.operations.previews import preview_source
+    from framedex.settings import load_settings
+
+    found = preview_source(source, load_settings())
+    if as_json:
+        print_json(found)
+        return
+    say(f"{found.source}: {found.kind}{_layout_words(found)}")
+    for line in found.layout:
+        say(line)
+    if found.columns:
+        uses = [(each.name, str(each.type), _use_words(each)) for each in found.columns]
+        print_table(("column", "type", "becomes"), uses)
+    print_table([each.name for each in found.columns] or ["path"], found.rows)
+    if found.found is not None:
+        say(f"{found.found:,} of the first {counted(found.files, 'files')} exist")
+    for path in found.missing:
+        say(f"  there is nothing at {path}")
+    for each in found.problems:
+        say(f"{each.count:,} {each.reason}" + (f", such as {each.examples[0]}" if each.examples else ""))
+
+
+def _layout_words(found: "SourcePreview") -> str:
+    if found.encoding is None:
+        return ""
+    return f", {found.encoding}, cells between {found.delimiter}, {'a' if found.has_header else 'no'} header"
+
+
+def _use_words(column: "PreviewColumn") -> str:
+    return str(column.becomes) if column.reason is None else f"{column.becomes}: {column.reason}"
 
 
 def sync(

@@ -1,6 +1,6 @@
 """Commands that edit labels, captions, tags and custom fields, and that remove media."""
 
-import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,7 @@ from framedex.cli.options import (
 )
 from framedex.cli.output import print_json, print_table, say
 from framedex.core.counts import counted
+from framedex.core.delimited import named_rows
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -196,19 +197,19 @@ def _values_in(path: Path, *, are_numbers: bool) -> dict[str, Any]:
     """Return the values in a CSV file by media id; an empty cell takes a value away.
 
     Raises:
-        InvalidInput: the file has not both columns, or names an image twice.
+        InvalidInput: the file cannot be read, has not both columns, or names an image twice.
     """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        missing = {"media_id", "value"} - set(rows.fieldnames or ())
-        if missing:
+
+    def check(_path: Path, names: Sequence[str]) -> None:
+        if missing := {"media_id", "value"} - set(names):
             raise InvalidInput(f"{path} has no column {sorted(missing)[0]!r}: its columns must be media_id and value")
-        values: dict[str, Any] = {}
-        for row in rows:
-            if row["media_id"] in values:
-                raise InvalidInput(f"{path} has the image {row['media_id']!r} twice")
-            value = row["value"] or None
-            values[row["media_id"]] = _number(value) if are_numbers else value
+
+    values: dict[str, Any] = {}
+    for _, row in named_rows(path, ("media_id", "value"), check):
+        if (media_id := row["media_id"]) in values:
+            raise InvalidInput(f"{path} has the image {media_id!r} twice")
+        value = row["value"] or None
+        values[media_id or ""] = _number(value) if are_numbers else value
     return values
 
 

@@ -16,7 +16,16 @@ from framedex.client.people import ClientAdminSettings, ClientTenants, ClientUse
 from framedex.client.work import ClientTask
 from framedex.core.ids import is_id
 from framedex.errors import NotFound
-from framedex.records import AuditPage, DatasetRecord, Profile, Relocation, SourceState, TaskFilters, TaskPage
+from framedex.records import (
+    AuditPage,
+    DatasetRecord,
+    Profile,
+    Relocation,
+    SourcePreview,
+    SourceState,
+    TaskFilters,
+    TaskPage,
+)
 
 if TYPE_CHECKING:  # it would load engines
     from framedex.operations.task_pages import TaskSearch
@@ -252,6 +261,21 @@ class Client:
             'false'
         """
         return ClientAdminSettings(self._connection)
+
+    def preview(self, path: str) -> SourcePreview:
+        """Return how the beginning of a folder or a list of the server is understood; see ``Workspace.preview``.
+
+        Raises:
+            InvalidInput: the source cannot be used.
+            Forbidden: the user may not read folders of the server.
+
+        Examples:
+            >>> client.preview("list.csv")
+            Traceback (most recent call last):
+                ...
+            framedex.errors.Forbidden: Ingestion from server folders is not enabled
+        """
+        return SourcePreview.model_validate(self._connection.json(calls.PREVIEW, query={"path": path}))
 
     def sources(self) -> list[SourceState]:
         """Return the source folders of all datasets, and whether they can be found; see ``Workspace.sources``.

@@ -23,21 +23,47 @@ _ROWS = 2**16  # in a batch
 _UNREADABLE = (OSError, ValueError, OverflowError, pa.ArrowException)  # invalid UTF-8 is a ValueError
 
 
-def csv_rows(text: TextIO) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(
+    text: TextIO, broken: Callable[[str], None] | None = None, *, strict: bool = True, **dialect: Any
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the last line and the cells of each row that has any.
+
+    Args:
+        text: the text.
+        broken: gets the lines and the fault of each row that is not CSV; None for an error.
+        strict: whether a quote within a cell is a fault.
+        dialect: parameters of :func:`csv.reader`.
 
     Raises:
         csv.Error: the text is not CSV, or a row has more than :data:`MAX_ROW` characters; the message has the line.
     """
     lines = _Lines(text)
-    rows = csv.reader(lines, strict=True)
-    try:
-        for row in rows:
-            lines.left = MAX_ROW
-            if row:
-                yield rows.line_num, row
-    except csv.Error as error:
-        raise csv.Error(f"line {lines.number}: {error}") from None
+    rows = csv.reader(lines, strict=strict, **dialect)
+    while True:
+        first, lines.left = lines.number + 1, MAX_ROW
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            if broken is None or lines.left < 0:
+                raise csv.Error(f"line {lines.number}: {error}") from None
+            broken(f"line{'' if first == lines.number else f's {first} to'} {lines.number}: {error}")
+            continue
+        if row is None:
+            return
+        if row:
+            yield rows.line_num, row
+
+
+def text_lines(text: TextIO) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, without its end.
+
+    Raises:
+        csv.Error: a line has more than :data:`MAX_ROW` characters.
+    """
+    lines = _Lines(text)
+    for line in lines:
+        lines.left = MAX_ROW
+        yield lines.number, line.rstrip("\r\n")
 
 
 class _Lines(Iterator[str]):

@@ -1,8 +1,9 @@
-"""Archives as streams of images. Contents are not trusted; no file is ever written under a name from an archive."""
+"""Archives as streams of images and annotation files. Contents are not trusted; nothing is written here."""
 
 import gzip
 import lzma
 import os
+import posixpath
 import re
 import stat
 import struct
@@ -16,14 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from framedex.annotations.class_folders import CLASS_LISTS
 from framedex.annotations.formats import box_files, label_files
+from framedex.annotations.parts import part_of
 from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.counts import counted
 from framedex.core.left_out import count_others, file_reason
 from framedex.core.regular_files import open_binary
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
+from framedex.settings import user_path
 
+_ANNOTATIONS = frozenset((".json", ".jsonl", ".xml", ".csv", ".parquet", ".yaml", ".yml", ".names", ".data"))
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _BLOCK = 2**18  # bytes; also larger than any valid header
 _MAX_HEADERS = 1000  # global headers of a tar, which tarfile keeps in memory
@@ -56,7 +61,7 @@ class ArchiveLimits:
 
 @dataclass(frozen=True)
 class ArchiveMember:
-    """An image, or an annotation file in the archive's root.
+    """An image, or a file that may be annotations.
 
     Attributes:
         name: a normalised relative path with slashes; undecodable bytes are surrogate escapes.
@@ -69,12 +74,21 @@ class ArchiveMember:
     done: float
 
 
+def archive_path(source: Any) -> Path | None:
+    """Return the path of an archive that a source is by its suffix; None for another source."""
+    if not isinstance(source, str | os.PathLike) or "://" in os.fspath(source):
+        return None
+    path = user_path(source)
+    return path if path.name.lower().endswith(SUFFIXES) and not path.is_dir() else None
+
+
 def open_archive(
     path: Path, limits: ArchiveLimits, skipped: Counter[str], allowed: AllowedFolders | None = None
 ) -> Iterator[ArchiveMember]:
-    """Yield the images of an archive, and the annotation files in its root, without writing to the disk.
+    """Yield the images of an archive, and files that may be annotations, without writing to the disk.
 
-    Links, devices, hidden files, files in system folders and other files are skipped. If several members have the same
+    Links, devices, hidden files, files in system folders and other files are skipped; files that may be annotations are
+    counted with the others, but for those in the root that are known by their names. If several members have the same
     name, all are yielded.
 
     Args:
@@ -143,8 +157,8 @@ class _Meter:
             yield data
 
     def check_member(self, name: str, size: int) -> None:
-        """Check the size of one member against the limit."""
-        if size > self._limits.member_bytes:
+        """Check the size of one member against the limit for media; annotations of all images may be larger."""
+        if size > self._limits.member_bytes and is_media(name):
             raise InvalidInput(
                 f"{name!r} in it has more than {self._limits.member_bytes:,} bytes (FRAMEDEX_MAX_FILE_BYTES)"
             )
@@ -176,7 +190,7 @@ def clean_name(name: str) -> str:
 
 
 def _is_readable(name: str, skipped: Counter[str]) -> bool:
-    """Return whether a member is an image, a video or an annotation file; else count it as skipped."""
+    """Return whether a member is an image, a video or may be annotations; count it as skipped if it is no image."""
     if name in (*label_files(), *box_files()):
         return True
     if (reason := file_reason(name)) is not None:
@@ -185,7 +199,17 @@ def _is_readable(name: str, skipped: Counter[str]) -> bool:
         return True
     else:
         count_others(skipped, [name])
+        return may_be_annotations(name)
     return False
+
+
+def may_be_annotations(name: str) -> bool:
+    """Return whether a member may be a file of a layout: by its suffix; a text in a folder, or a list of the root."""
+    home, _, last = name.rpartition("/")
+    stem, suffix = posixpath.splitext(last)
+    return suffix.lower() in _ANNOTATIONS or (
+        suffix.lower() == ".txt" and bool(home or last in CLASS_LISTS or part_of(stem))
+    )
 
 
 def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[ArchiveMember]:

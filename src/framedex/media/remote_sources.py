@@ -3,11 +3,13 @@
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +20,7 @@ from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import read_annotations
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
+from framedex.core.skipped import Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
@@ -40,6 +43,7 @@ class RemoteSource(Source):
         table: a row for each object, with ``path`` and other available fields of :class:`Item`; about 60 bytes a row.
         annotations: the contents of the annotation files in the folder.
         role: the role to assume for reading.
+        rows: the paths of objects with the further values that a list gives.
     """
 
     uri: str
@@ -48,6 +52,11 @@ class RemoteSource(Source):
     skipped: Counter[str]
     annotations: Annotations = field(default_factory=Annotations)
     role: AssumedRole | None = None
+    rows: Sequence[tuple[str, Mapping[str, Any]]] = ()
+
+    def values(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the path of each object of a list with the values of the other columns, if there are some."""
+        yield from self.rows
 
     def items(self) -> Iterator[Item]:
         """Yield the objects."""
@@ -140,17 +149,35 @@ def _open_manifest(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource
                 raise InvalidInput(
                     f"{uri} brings embeddings; such a table is taken from a local file or as Arrow table"
                 )
-            manifest = _ManifestRows(posixpath.dirname(f"{bucket}/{key}"))
-            table = pa.Table.from_batches(manifest.batches(read_list(path)), _ITEMS)
+            return _of_rows(uri, posixpath.dirname(f"{bucket}/{key}"), partial(read_list, path))
         except (pa.ArrowException, OSError) as error:
             raise InvalidInput(f"cannot read {uri} as Parquet: {error}") from None
-        except UnicodeDecodeError as error:
-            raise InvalidInput(f"cannot read {uri}: it is no UTF-8: {error}") from None
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(path), uri)) from None
+
+
+def open_remote_rows(shown: str, rows: Callable[[Skipped], Iterator[ListRow]]) -> RemoteSource | None:
+    """Return the objects of a list on this machine, or in memory, that has URIs; None if its first path is no URI.
+
+    Args:
+        shown: the list, for messages.
+        rows: returns the rows, and counts what it leaves out.
+
+    Raises:
+        InvalidInput: a path is no ``s3://`` URI, though the first one is.
+    """
+    first = next((row.path for row in rows(Skipped()) if row.path), "")
+    return _of_rows(shown, None, rows) if first.startswith(SCHEME) else None
+
+
+def _of_rows(uri: str, home: str | None, rows: Callable[[Skipped], Iterator[ListRow]]) -> RemoteSource:
+    manifest = _ManifestRows(home)
+    table = pa.Table.from_batches(manifest.batches(rows(manifest.skipped)), _ITEMS)
     root = manifest.common or ""
-    relative = pc.utf8_slice_codeunits(table["path"], len(root) + 1 if root else 0)
-    return RemoteSource(uri, SCHEME + root, table.set_column(0, "path", relative), manifest.skipped)
+    start = len(root) + 1 if root else 0
+    relative = pc.utf8_slice_codeunits(table["path"], start)
+    values = [(path[start:], each) for path, each in manifest.values]
+    return RemoteSource(uri, SCHEME + root, table.set_column(0, "path", relative), manifest.skipped, rows=values)
 
 
 class _ManifestRows:
@@ -158,13 +185,15 @@ class _ManifestRows:
 
     Attributes:
         common: the deepest folder that contains all rows so far; empty if they are in several buckets.
-        skipped: the numbers of skipped rows by reason.
+        skipped: the numbers of skipped rows by reason, with examples.
+        values: the further values of rows that have some, with their paths.
     """
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str | None) -> None:
         self._home, self._seen = home, set[int]()
+        self.values: list[tuple[str, Mapping[str, Any]]] = []
         self.common: str | None = None
-        self.skipped: Counter[str] = Counter()
+        self.skipped = Skipped()
 
     def batches(self, rows: Iterator[ListRow]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a path, in batches."""
@@ -174,7 +203,7 @@ class _ManifestRows:
             yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ITEMS, strict=True)], schema=_ITEMS)
 
     def _items(self, rows: Iterator[ListRow]) -> Iterator[Item]:
-        for name, labels, caption, _ in rows:
+        for name, labels, caption, values in rows:
             path = self._path(name)
             if not path:
                 self.skipped["rows without a path"] += 1
@@ -183,12 +212,14 @@ class _ManifestRows:
             else:
                 self._seen.add(key)
                 self._widen(posixpath.dirname(path))
+                if values:
+                    self.values.append((path, values))
                 yield Item(path, labels, caption)
 
     def _path(self, name: str) -> str:
         if not name:
             return ""
-        if "://" not in name:
+        if "://" not in name and self._home is not None:
             return posixpath.normpath(posixpath.join(self._home, name))
         if not name.isprintable():
             raise InvalidInput(f"a manifest has s3:// URIs or relative paths of objects, not {name!r}")

@@ -2,25 +2,23 @@
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from framedex.annotations.labels import parse_labels
 from framedex.core.allowed_folders import AllowedFolders
 from framedex.core.suffixes import is_media
 from framedex.core.table_rows import python_values
 from framedex.errors import InvalidInput
-from framedex.media.sources import PATH_COLUMNS, ListRow, ListSource
+from framedex.media.sources import ListRow, ListSource, list_columns
 from framedex.settings import user_path
 
 _ROWS = 4096
 _MAGIC = frozenset("*?[")
-_OF_IMAGES = ("label", "labels", "caption")
 _INDEX = "__index_level_"  # columns in which pandas stores its index
 
 
@@ -31,8 +29,14 @@ class RowSource(ListSource):
     list_path: Path = field(default_factory=lambda: Path.cwd() / "rows")
     rows: Callable[[], Iterator[ListRow]] = field(default=lambda: iter(()), repr=False)
 
-    def _read(self) -> Iterator[ListRow]:
+    def _read(self, skipped: Counter[str]) -> Iterator[ListRow]:
         return self.rows()
+
+    def _named(self) -> str:
+        return "the source"
+
+    def _understood(self) -> str:
+        return "A table of embeddings has the column embedding."
 
 
 def is_pattern(source: Any) -> bool:
@@ -61,28 +65,34 @@ def open_paths(paths: Sequence[Any], allowed: AllowedFolders | None) -> RowSourc
         InvalidInput: the list is empty, or has something that is no path.
         Forbidden: a file is in no allowed folder.
     """
+    names = names_of(paths)
+    return _checked(RowSource(rows=lambda: map(ListRow, names), allowed=allowed), names, allowed)
+
+
+def names_of(paths: Sequence[Any]) -> list[str]:
+    """Return the paths, or the URIs, of a list as texts.
+
+    Raises:
+        InvalidInput: the list is empty, or has something that is no path.
+    """
     if not paths:
         raise InvalidInput("a list of paths needs rows; it is empty")
     names = []
     for number, each in enumerate(paths):
         if not isinstance(each, str | os.PathLike) or isinstance(os.fspath(each), bytes):
             raise InvalidInput(f"a source that is a list has the paths of files; item {number} is {each!r:.80}")
-        names.append(os.fspath(user_path(each)))
-    return _checked(RowSource(rows=lambda: map(ListRow, names), allowed=allowed), names, allowed)
+        names.append(each if isinstance(each, str) and "://" in each else os.fspath(user_path(each)))
+    return names
 
 
-def _checked(source: RowSource, names: Sequence[str], allowed: AllowedFolders | None) -> RowSource:
+def _checked(source: RowSource, names: Iterable[str], allowed: AllowedFolders | None) -> RowSource:
     if allowed is not None:
         for name in names:
             allowed.check(os.path.abspath(name))  # noqa: PTH100 - keeps links
-    items = source.items()
-    home = next(items, None)
-    while home is not None and not os.path.lexists(os.path.join(source.root, home.path)):  # noqa: PTH118
-        home = next(items, None)
-    if home is None:
+    source.check_found()
+    if next(source.items(), None) is None:
         raise InvalidInput(
-            f"none of the rows leads to a file, the first is {names[0] if names else ''!r:.200}; paths are relative to "
-            f"{os.fspath(Path.cwd())!r}, and a table of embeddings that lacks embedding is none"
+            "none of the rows has a path; a table of embeddings that lacks the column embedding is no source"
         )
     return source
 
@@ -99,10 +109,9 @@ def as_table(source: Any) -> pa.Table | None:
 
 def path_column(table: pa.Table) -> str | None:
     """Return the column with the paths: the first of the usual names that exists, else the only column of texts."""
-    by_name = {name.lower(): name for name in reversed(table.schema.names)}
-    known = next((by_name[name] for name in PATH_COLUMNS if name in by_name), None)
     texts = [each.name for each in table.schema if pa.types.is_string(each.type) or pa.types.is_large_string(each.type)]
-    return known or (texts[0] if len(texts) == 1 else None)
+    columns = list_columns(table.schema.names, texts[0] if len(texts) == 1 else None)
+    return None if columns is None else columns.path
 
 
 def open_path_table(table: pa.Table, path: str, allowed: AllowedFolders | None) -> RowSource:
@@ -112,36 +121,21 @@ def open_path_table(table: pa.Table, path: str, allowed: AllowedFolders | None) 
         InvalidInput: a path is no text.
         Forbidden: a file is in no allowed folder.
     """
-    by_name = {name.lower(): name for name in reversed(table.schema.names)}
-    own = {key: by_name[key] for key in _OF_IMAGES if key in by_name}
+    rows = rows_of_table(table, path)
+    return _checked(RowSource(rows=rows, allowed=allowed), (row.path for row in rows() if row.path), allowed)
+
+
+def rows_of_table(table: pa.Table, path: str) -> Callable[[], Iterator[ListRow]]:
+    """Return a function that yields the rows of a table with a column of paths."""
+    columns = list_columns(table.schema.names, path)
+    assert columns is not None, "a path column is given"
 
     def rows() -> Iterator[ListRow]:
         for start in range(0, len(table), _ROWS):
             block = table.slice(start, _ROWS)
-            columns = {
-                name: python_values(block[name].combine_chunks(), name, "the table") for name in block.schema.names
-            }
-            for number in range(len(block)):
-                row = {name: values[number] for name, values in columns.items()}
-                yield _row(row, path, own)
+            cells = [python_values(block[name].combine_chunks(), name, "the table") for name in block.schema.names]
+            yield from (
+                columns.row(dict(zip(block.schema.names, row, strict=True))) for row in zip(*cells, strict=True)
+            )
 
-    found = (row.path for row in rows() if row.path)
-    return _checked(
-        RowSource(rows=rows, allowed=allowed), list(found if allowed is not None else islice(found, 1)), allowed
-    )
-
-
-def _row(row: dict[str, Any], path: str, own: dict[str, str]) -> ListRow:
-    name = row[path]
-    if name is not None and not isinstance(name, str):
-        raise InvalidInput(f"the column {path!r} has the paths of files, as texts; it has {name!r:.80}")
-    others = {
-        key: value for key, value in row.items() if key != path and key not in own.values() and not _is_missing(value)
-    }
-    caption = row[own["caption"]] if "caption" in own else None
-    labels = parse_labels(row.get(own.get("label", own.get("labels", ""))))
-    return ListRow(name or "", labels, None if _is_missing(caption) else str(caption), others)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124 - NaN of pandas
+    return rows

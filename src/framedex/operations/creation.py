@@ -1,19 +1,72 @@
 """Creation of a dataset: its embedding config, and the job with the config from which any process can retry it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from framedex.encoders import weights_of
+from framedex.encoders import Encoder, choose_encoder, weights_of
+from framedex.errors import Error
 from framedex.jobs.context import JobContext
 from framedex.jobs.create import create
-from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds
+from framedex.jobs.ingest.content import (
+    PRECOMPUTED,
+    Content,
+    FilesInput,
+    check_thresholds,
+    open_content,
+    store_images,
+)
 from framedex.jobs.ingest.vectors import THRESHOLDS
+from framedex.media.archives import archive_path
 from framedex.media.display_range import checked_range
+from framedex.media.files import allowed_folders
 from framedex.media.frame_sampling import Sampling
+from framedex.media.held_images import held_images
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
-from framedex.records import EmbeddingConfig
+from framedex.operations.starting import delete_dataset
+from framedex.records import DatasetStatus, EmbeddingConfig
+from framedex.render.progress import progress_bar
+from framedex.storage import datasets
 from framedex.tasks import Job
+
+
+@contextmanager
+def opened_source(
+    context: Context, name: str, source: Any, encoder: str | Encoder, class_folders: bool | None
+) -> Iterator[tuple[Content, str | None]]:
+    """Yield the content of a source for a new dataset, and the id of a draft that holds it; None for no draft.
+
+    Images that the program holds, and those of an archive, are stored in a draft, which is deleted if the block raises.
+
+    Raises:
+        InvalidInput: the source or the encoder cannot be used.
+    """
+    settings = context.settings
+    if (images := archive_path(source) or held_images(source, allowed_folders(settings))) is None:
+        yield open_content(source, encoder, settings, class_folders=class_folders), None
+        return
+    choose_encoder(encoder, settings)  # what cannot be indexed is not stored first
+    with context.catalog.write() as connection:
+        draft = datasets.insert_dataset(
+            connection, name, owned_by=settings.user, namespace=context.namespace, status=DatasetStatus.DRAFT,
+            creator_id=context.creator_id,
+        )  # fmt: skip
+    try:
+        with progress_bar("Reading") as progress:
+            content = store_images(
+                images,
+                draft,
+                encoder,
+                layout=context.layout,
+                settings=settings,
+                progress=lambda share: progress("images", share) if progress else None,
+            )
+        yield content, draft
+    except BaseException:
+        with suppress(Error):
+            delete_dataset(context, draft)
+        raise
 
 
 def new_embedding_config(

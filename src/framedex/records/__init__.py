@@ -58,11 +58,14 @@ from framedex.records.people import (
 )
 from framedex.records.snapshots import Snapshot, SnapshotReason, StateCounts
 from framedex.records.sources import (
+    ColumnUse,
     LostSource,
     MissingFile,
+    PreviewColumn,
     Problem,
     RelocatedRoot,
     Relocation,
+    SourcePreview,
     SourceState,
     SyncResult,
 )
@@ -93,6 +96,7 @@ __all__ = [
     "CleanupSummary",
     "Cluster",
     "ClusterCounts",
+    "ColumnUse",
     "Copy",
     "DatasetMember",
     "DatasetRecord",
@@ -132,6 +136,7 @@ __all__ = [
     "Organization",
     "OwnSession",
     "Preview",
+    "PreviewColumn",
     "Problem",
     "Profile",
     "Record",
@@ -142,6 +147,7 @@ __all__ = [
     "SavedViewRecord",
     "Snapshot",
     "SnapshotReason",
+    "SourcePreview",
     "SourceState",
     "SourceType",
     "StateCounts",

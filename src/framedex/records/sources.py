@@ -1,6 +1,9 @@
 """Records of source folders: where the files of datasets are, and whether they are still there."""
 
+from enum import StrEnum
+
 from framedex.records.base import Record
+from framedex.records.edits import FieldType
 
 
 class SourceState(Record):
@@ -27,6 +30,56 @@ class Problem(Record):
     reason: str
     count: int
     examples: list[str]
+
+
+class ColumnUse(StrEnum):
+    """Uses of a column of a source in a dataset."""
+
+    PATH = "path"
+    LABELS = "labels"
+    CAPTION = "caption"
+    TAGS = "tags"
+    BOXES = "boxes"
+    FIELD = "field"
+    NOTHING = "nothing"
+
+
+class PreviewColumn(Record):
+    """A column of a source: its name, the type of its values, and what it becomes.
+
+    ``type`` is the type of the custom field that the first rows would make; ``reason`` says why it becomes nothing.
+    """
+
+    name: str
+    type: FieldType
+    becomes: ColumnUse
+    reason: str | None = None
+
+
+class SourcePreview(Record):
+    """The reading of a source by :meth:`framedex.Workspace.preview`, from its beginning.
+
+    ``kind`` is ``list``, ``boxes`` (a table of bounding boxes), ``folder``, ``file``, ``pattern``, ``table`` or
+    ``images`` (in memory), ``vectors`` (a table with embeddings) or ``s3``. Of a list that is text, ``encoding``,
+    ``delimiter`` and ``has_header`` say how it is read. ``rows`` has the first ten rows, cells as texts in the order of
+    ``columns``; of a source without columns, a path each. ``files`` counts the paths among the first hundred rows,
+    ``found`` those at which there is a file, and ``missing`` has the first others, as they were understood; of a bucket
+    and of images in memory nothing is looked for. ``layout`` has the sentences of :attr:`framedex.Dataset.layout`, and
+    ``problems`` what is left out of these rows.
+    """
+
+    source: str
+    kind: str
+    encoding: str | None = None
+    delimiter: str | None = None
+    has_header: bool | None = None
+    columns: list[PreviewColumn]
+    rows: list[list[str]]
+    files: int
+    found: int | None
+    missing: list[str]
+    layout: list[str]
+    problems: list[Problem]
 
 
 class LostSource(Record):

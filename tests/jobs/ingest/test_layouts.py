@@ -168,6 +168,31 @@ def test_class_folders__on_request(workspace: Workspace, tmp_path: Path) -> None
         workspace.create_dataset("bad", other, Averages(), class_folders="yes")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("listed", "expected", "line"),
+    [
+        (None, {}, "3 folders named by numbers, which class_folders=True makes classes"),
+        ("0\n1\n10\n", {"0": "0", "1": "1", "10": "10"}, "3 folders as classes (0, 1, 10)"),
+        (
+            "\ufeff" + "\n".join(["cat", "dog", "c", "d", "e", "f", "g", "h", "i", "j", "bird"]),
+            {"0": "cat", "1": "dog", "10": "bird"},
+            "3 folders as classes (0 cat, 1 dog, 10 bird)",
+        ),
+    ],
+)
+def test_class_folders__named_by_numbers(
+    tmp_path: Path, listed: str | None, expected: dict[str, str], line: str
+) -> None:
+    """Numbers are classes beside a list of classes, which may name them; without one a line says what helps."""
+    folder = images(tmp_path / "p", "0/1.jpg", "1/2.jpg", "10/3.jpg")
+    if listed is not None:
+        put(folder / "classes.txt", listed)
+    annotations = read_annotations(str(folder), class_folders=None)
+    assert [*annotations.sources, *annotations.ignored] == [line]
+    labels = {name: annotations.find(f"{name}/{name}.jpg")[0] for name in ("0", "1", "10")}
+    assert {name: each[0] for name, each in labels.items() if each} == expected
+
+
 def test_yolo__parts_of_data_yaml(workspace: Workspace, tmp_path: Path) -> None:
     """The folders and lists of data.yaml give tags; places outside of the folder give none."""
     folder = images(tmp_path / "y", "images/train/1.jpg", "images/val/2.jpg", "images/val/3.jpg")

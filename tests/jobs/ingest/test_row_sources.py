@@ -4,6 +4,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -143,3 +144,40 @@ def test_retries__open_the_same_source(workspace: Workspace, folder: Path) -> No
     in_memory = open_content([str(folder / "000.png")], "auto", SETTINGS)
     assert isinstance(in_memory, FilesInput)
     assert in_memory.config is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-02T10:00:00+02:00",
+        "2024-01-02 10:00:00+02",
+        "2024-07-02T10:00:00.123456789Z",
+        "2024-01-02 10:00:00 UTC",
+        "2024-07-02 10:00:00 Europe/Berlin",
+        "2024/01/02 10:00:00",
+        "2024-01-02",
+    ],
+)
+def test_typed_values__times_are_those_of_duckdb(text: str) -> None:
+    """Texts with zones, or without one, are the times that DuckDB reads."""
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        expected = connection.execute("SELECT epoch_us(CAST(? AS TIMESTAMPTZ))", [text]).fetchone()
+    kind, _, _, (value,) = typed_values([text])
+    assert kind == FieldType.DATETIME
+    assert expected is not None
+    assert round(value.timestamp() * 1e6) == expected[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024:01:02 10:00:00", datetime.datetime(2024, 1, 2, 10, tzinfo=datetime.UTC)),
+        ("2024-01-02T10:00:00+02:00[Europe/Berlin]", datetime.datetime(2024, 1, 2, 8, tzinfo=datetime.UTC)),
+        ("01/02/2024", "01/02/2024"),
+        ("2024-01-02 10:00:00 Nowhere/Town", "2024-01-02 10:00:00 Nowhere/Town"),
+    ],
+)
+def test_typed_values__times_of_other_programs(text: str, expected: datetime.datetime | str) -> None:
+    """Times of Exif and Java are read; a date that may have two meanings stays a text."""
+    assert typed_values([text])[3] == [expected]

@@ -52,8 +52,7 @@ def rename_tag(media: Media, head: Generation, name_or_id: str, name: str) -> tu
     tags = read_tags(media.table.path, head.tables)
     tag = find_tag(tags, name_or_id)
     others = [each.name for each in tags if each is not tag]
-    _check_tag_name(name, others)
-    renamed = replace(tag, name=name)
+    renamed = replace(tag, name=_tag_name(name, others))
     return renamed, _write_state(media, head, [renamed if each is tag else each for each in tags])
 
 
@@ -131,21 +130,24 @@ def with_next_number(head: Generation, table: str, number: int) -> Summary:
 
 def _lookup(tags: Sequence[TagDefinition], name_or_id: str) -> TagDefinition | None:
     by_id = next((tag for tag in tags if tag.tag_id == name_or_id), None)
-    return by_id or next((tag for tag in tags if tag.name == name_or_id), None)
+    names = (name_or_id, name_or_id.strip()) if isinstance(name_or_id, str) else ()
+    return by_id or next((tag for name in names for tag in tags if tag.name == name), None)
 
 
 def _new_tag(head: Generation, tags: Sequence[TagDefinition], name: str, created_by: str) -> TagDefinition:
-    _check_tag_name(name, [tag.name for tag in tags])
+    name = _tag_name(name, [tag.name for tag in tags])
     number = next_number(head, TAGS, [tag.number for tag in tags])
     return TagDefinition(new_id(), number, name, datetime.now(UTC), created_by)
 
 
-def _check_tag_name(name: str, taken: Sequence[str]) -> None:
+def _tag_name(name: str, taken: Sequence[str]) -> str:
+    """Return the name of a new tag without blanks around it."""
+    name = name.strip() if isinstance(name, str) else name
     check_name("tag", name, taken=taken, reserved=(UNTAGGED, BASKET))
     try:
         uuid.UUID(name)
     except ValueError:
-        return
+        return name
     raise InvalidInput(f"a tag cannot be named {name!r}, which looks like an id")
 
 

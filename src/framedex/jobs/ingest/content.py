@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,27 +14,40 @@ from framedex.annotations.label_index import Annotations
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import Problems
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
-from framedex.core.allowed_folders import AllowedFolders
+from framedex.core.allowed_folders import AllowedFolders, each_within
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
-from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
+from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files, upload_images
 from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_vectors
 from framedex.media.files import allowed_folders, object_store
+from framedex.media.held_images import HeldImages, held_images, path_pairs
 from framedex.media.remote import invalid_uri, is_remote
-from framedex.media.remote_sources import open_remote
+from framedex.media.remote_sources import RemoteSource, open_remote, open_remote_rows
 from framedex.media.row_sources import (
     RowSource,
     as_table,
     is_pattern,
+    names_of,
     open_path_table,
     open_paths,
     open_pattern,
     path_column,
+    rows_of_table,
 )
-from framedex.media.sources import FileSource, FolderSource, ListSource, Source, check_not_empty, open_source
+from framedex.media.sources import (
+    LIST_SUFFIXES,
+    FileSource,
+    FolderSource,
+    ListRow,
+    ListSource,
+    Source,
+    check_not_empty,
+    open_source,
+    read_list,
+)
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 from framedex.storage.layout import Layout
@@ -73,7 +87,8 @@ class FilesInput:
         Args:
             of_boxes: the problems of its boxes.
         """
-        boxes = {os.path.relpath(each.path, self.source.root): None for each in self.boxes if not each.loose}
+        home = self.source.annotation_folder if isinstance(self.source, UploadSource) else self.source.root
+        boxes = {os.path.relpath(each.path, home): None for each in self.boxes if not each.loose}
         known = [*self.annotations.sources, *(name for name in boxes if name not in (".", *self.annotations.sources))]
         unread = self.annotations.problems.unread | of_boxes.unread
         ignored = [name for name in self.annotations.ignored if name not in boxes]
@@ -199,18 +214,28 @@ def _open_files(
     class_folders: bool | None,
 ) -> FilesInput:
     """Open a folder, an image, a video or a list file."""
-    files = open_source(path, allowed)
+    files = _open_remote_list(path, allowed) or open_source(path, allowed)
     check_not_empty(files, path)
     is_folder = isinstance(files, FolderSource)
     if is_folder:
         annotations = read_annotations(files.root, allowed, class_folders=class_folders)
     else:
-        annotations = _list_annotations(files) if isinstance(files, ListSource) else Annotations()
+        annotations = _list_annotations(files) if isinstance(files, ListSource | RemoteSource) else Annotations()
     boxes = tuple(find_box_sources(files.root, allowed=allowed)) if is_folder else ()
     config: dict[str, Any] = {"kind": _KINDS.get(type(files), "list"), "path": _absolute(path)}
     if class_folders is not None:
         config["class_folders"] = class_folders
     return FilesInput(files, annotations, *chosen, _portable_config(config, encoder), boxes)
+
+
+def _open_remote_list(path: Path, allowed: AllowedFolders | None) -> RemoteSource | None:
+    """Open a list on this machine whose paths are URIs of objects; None for another source."""
+    if path.suffix.lower() not in LIST_SUFFIXES or not path.is_file():
+        return None
+    absolute = Path(_absolute(path))
+    return open_remote_rows(
+        os.fspath(path), lambda skipped: each_within(allowed, partial(read_list, absolute, skipped))
+    )
 
 
 def _pattern_config(source: Any, encoder: str | Encoder) -> dict[str, Any] | None:
@@ -219,24 +244,29 @@ def _pattern_config(source: Any, encoder: str | Encoder) -> dict[str, Any] | Non
     return None if config is None else _portable_config(config, encoder)
 
 
-def _open_rows(source: Any, allowed: AllowedFolders | None) -> RowSource | None:
-    """Open a pattern, or a list or a table of paths; None for another source."""
+def _open_rows(source: Any, allowed: AllowedFolders | None) -> RowSource | RemoteSource | None:
+    """Open a pattern, or a list or a table of paths or URIs; None for another source."""
     if is_pattern(source):
         return open_pattern(source, allowed)
+    if (pairs := path_pairs(source)) is not None:
+        return open_path_table(pairs, "path", allowed)
     if isinstance(source, list | tuple):
-        return open_paths(source, allowed)
+        names = names_of(source)
+        return open_remote_rows("the list", lambda _: map(ListRow, names)) or open_paths(source, allowed)
     table = as_table(source)
     if table is None or "embedding" in table.schema.names or (column := path_column(table)) is None:
         return None
-    return open_path_table(table, column, allowed)
+    rows = rows_of_table(table, column)
+    return open_remote_rows("the table", lambda _: rows()) or open_path_table(table, column, allowed)
 
 
 def _is_path_table(source: Any) -> bool:
     table = as_table(source)
-    return table is not None and "embedding" not in table.schema.names and path_column(table) is not None
+    is_table = table is not None and "embedding" not in table.schema.names and path_column(table) is not None
+    return is_table or path_pairs(source) is not None
 
 
-def _list_annotations(source: ListSource) -> Annotations:
+def _list_annotations(source: ListSource | RemoteSource) -> Annotations:
     """Return the further values of the files of a list; a column ``split`` that names parts gives tags."""
     annotations = Annotations()
     for path, values in source.values():
@@ -275,8 +305,9 @@ def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role: Assume
     encoder_object, reason = choose_encoder(encoder, settings)
     store = object_store(settings, role)
     source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role=role)
+    annotations = _list_annotations(source) if source.rows else source.annotations
     config = {"kind": "s3", "uri": uri, "role_arn": role and role.arn, "external_id": role and role.external_id}
-    return FilesInput(source, source.annotations, encoder_object, reason, _portable_config(config, encoder))
+    return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder))
 
 
 def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Encoder, settings: Settings) -> FilesInput:
@@ -291,6 +322,26 @@ def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Enc
     }  # fmt: skip
     annotations, boxes = source.annotations(), tuple(source.boxes())
     return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
+
+
+def store_images(
+    images: HeldImages | Path,
+    dataset_id: str,
+    encoder: str | Encoder,
+    *,
+    layout: Layout,
+    settings: Settings,
+    progress: ShareProgress,
+) -> FilesInput:
+    """Write images that a program holds, or those of an archive, to the blob store of a dataset, and open them.
+
+    Raises:
+        InvalidInput: there are no images, or the encoder cannot be used.
+        WorkspaceError: the blob store cannot be written.
+    """
+    upload: Any = upload_archive if isinstance(images, Path) else upload_images
+    source = upload(images, layout.dataset(dataset_id), settings, progress)
+    return open_stored_upload(source, dataset_id, encoder, settings)
 
 
 def open_addition(
@@ -320,6 +371,9 @@ def open_addition(
         WorkspaceError: the blob store cannot be written.
     """
     _check_named(request.path)
+    if request.path is not None and (images := held_images(request.path, allowed_folders(settings))) is not None:
+        encoder_for_images(config, settings)
+        return store_images(images, dataset_id, config.encoder, layout=layout, settings=settings, progress=progress)
     uri = request.path if _is_uri(request.path) else request.s3_uri
     local = request.path if uri is None else None
     if local is not None and (is_pattern(local) or isinstance(local, list | tuple) or _is_path_table(local)):

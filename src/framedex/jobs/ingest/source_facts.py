@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
@@ -39,6 +40,8 @@ _PATH = ("path", "path_raw", "root")
 _ROWS = 65_536
 _LINK = re.compile(r"(?:https?|s3)://[^\s]+|file:///[^\s]*")
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
+_OTHER_DATE = re.compile(r"^([0-9]{4})([/:])([0-9]{2})\2([0-9]{2})")
+_ZONE = re.compile(r"(.*[0-9])(?: ([A-Z][A-Za-z]+(?:/[A-Za-z_]+)*)|\[[A-Za-z_/]+\])")
 _BOOLEANS = ("false", "true")
 
 
@@ -308,12 +311,26 @@ def _time(value: Any) -> datetime | None:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     try:
-        time = datetime.fromisoformat(value) if isinstance(value, str) and len(value) >= len("2024-01-01") else value
+        time = _parsed(value) if isinstance(value, str) and len(value) >= len("2024-01-01") else value
         if not isinstance(time, datetime):
             return None
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, ZoneInfoNotFoundError):
         return None
+
+
+def _parsed(text: str) -> datetime:
+    """Return a time in the order of ISO 8601, also with slashes, with the colons of Exif, or with the name of a zone.
+
+    Raises:
+        ValueError: it is none; a date in another order, such as 01/02/2026, may have two meanings.
+        ZoneInfoNotFoundError: no zone has the name.
+    """
+    text, zone = _OTHER_DATE.sub(r"\1-\3-\4", text.strip(), count=1), None
+    if found := _ZONE.fullmatch(text):
+        text, zone = found[1], found[2]
+    time = datetime.fromisoformat(text)
+    return time if zone is None or time.tzinfo else time.replace(tzinfo=UTC if zone == "UTC" else ZoneInfo(zone))
 
 
 def _link(value: Any) -> str | None:

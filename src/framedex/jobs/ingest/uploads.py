@@ -1,29 +1,42 @@
 """Uploads: files and archives that are copied to a dataset's blob store before ingestion."""
 
+import json
 import os
+import re
+import shutil
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
-from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
+from framedex.annotations.parts import part_of
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.allowed_folders import AllowedFolders, OwnPath
 from framedex.core.counts import counted
+from framedex.core.forks import cached_property
 from framedex.core.progress import ShareProgress
-from framedex.core.suffixes import is_video
+from framedex.core.skipped import Skipped
+from framedex.core.suffixes import is_media, is_video
 from framedex.errors import InvalidInput
 from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
 from framedex.media.files import allowed_folders
+from framedex.media.held_images import METADATA, HeldImages
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import Upload, blob_path, upload_folder, uploaded
 from framedex.storage.schema import BLOBS_ROOT
 
 _PART = 2**20
+_LAYOUT = "layout"  # the folder of an upload for the annotation files of an archive
+_PLAIN = re.compile(r"(?!\.|(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))[^<>:\"|?*\\]*[^<>:\"|?*\\. ]")
+_MAX_NAME = 255  # bytes
+_OF_LAYOUTS = frozenset(("images", "labels", "annotations", "jpegimages", "data", "vocdevkit"))
 REPEATED = "repeated names, of which the last one counts"
 """Reason for skipping files of an upload: equal content of one name, equal paths, and annotation files of one name."""
 
@@ -37,6 +50,7 @@ class UploadSource(Source):
         upload_id: the upload.
         root: the blob store; or, if all files stay where they are, their deepest common folder.
         other_roots: that common folder, if only some files stay.
+        folder: of the upload, with the annotation files.
     """
 
     dataset: Path
@@ -46,8 +60,8 @@ class UploadSource(Source):
     other_roots: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._folder = upload_folder(self.dataset, self.upload_id)
-        home, any_blob = _common_folder(self._folder)
+        self.folder = upload_folder(self.dataset, self.upload_id)
+        home, any_blob = _common_folder(self.folder)
         if any_blob:
             self.other_roots = () if home is None else (home,)
         else:
@@ -56,7 +70,7 @@ class UploadSource(Source):
 
     def items(self) -> Iterator[Item]:
         """Yield the files in the order of the request."""
-        for name, digest in uploaded(self._folder):
+        for name, digest in uploaded(self.folder):
             if digest is None:
                 yield Item(os.path.relpath(name, self._home), part=self._part)
             else:
@@ -64,13 +78,35 @@ class UploadSource(Source):
 
     def annotations(self) -> Annotations:
         """Return the labels and captions of the annotation files in an archive."""
-        annotations = read_annotations(str(self._folder))
-        annotations.ignored.clear()  # beside them the folder has the lists of the upload alone
+        is_tree = self.annotation_folder != self.folder
+        annotations = read_annotations(str(self.annotation_folder), class_folders=None if is_tree else False)
+        if not is_tree:  # beside them the folder has the lists of the upload alone
+            annotations.ignored.clear()
         return annotations
 
     def boxes(self) -> list[BoxSource]:
         """Return the annotation files with bounding boxes in an archive."""
-        return find_box_sources(self._folder)
+        return find_box_sources(self.annotation_folder)
+
+    @cached_property
+    def annotation_folder(self) -> Path:
+        """The folder with the annotation files; of an archive a temporary one, with an empty file for each image.
+
+        Readers of layouts look for folders of images and for names in them. The folder lives as long as the source.
+        """
+        layout = self.folder / _LAYOUT
+        if not layout.is_dir():
+            return self.folder
+        tree = TemporaryDirectory(prefix="framedex-")
+        weakref.finalize(self, tree.cleanup)
+        root = Path(tree.name)
+        shutil.copytree(layout, root, dirs_exist_ok=True)
+        for name, digest in uploaded(self.folder):
+            if digest is not None:
+                with suppress(OSError):  # a name that is a folder, too, or too long for this disk
+                    (root / name).parent.mkdir(parents=True, exist_ok=True)
+                    (root / name).touch()
+        return root
 
 
 def _common_folder(upload: Path) -> tuple[str | None, bool]:
@@ -107,13 +143,15 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
     allowed = None if isinstance(archive, OwnPath) else allowed_folders(settings)
     limits = ArchiveLimits(settings.max_file_bytes, settings.max_archive_bytes, settings.max_archive_ratio)
     images = 0
+    home = _top_folder(member.name for member in open_archive(path, limits, Counter(), allowed))
     with Upload(dataset) as upload:
+        (upload.folder / _LAYOUT).mkdir()
         for member in open_archive(path, limits, skipped, allowed):
-            if member.name in (*label_files(), *box_files()):
-                skipped[REPEATED] += (upload.folder / member.name).exists()
-                _write_annotations(upload.folder, member)
+            name = member.name.removeprefix(home)
+            if not is_media(name):
+                _write_annotations(upload.folder / _LAYOUT, name, member, skipped)
             else:
-                upload.add(member.name, member.parts)
+                upload.add(name, member.parts)
                 images += 1
             progress(member.done)
         if not images:
@@ -124,8 +162,41 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
         return _settle(upload, dataset, +skipped)
 
 
-def _write_annotations(folder: Path, member: ArchiveMember) -> None:
-    with (folder / member.name).open("wb") as file:
+def _top_folder(names: Iterable[str]) -> str:
+    """Return the folder with all files of an archive, with a slash, if it is the home of a layout; else ``""``.
+
+    It is one if files that may be annotations are below it, or folders of parts alone, and if it is no part of a layout
+    itself, such as ``train``.
+    """
+    tops: set[str] = set()
+    has_annotations, has_parts = False, True
+    for name in names:
+        first, _, rest = name.partition("/")
+        tops.add(first if rest else "")
+        has_annotations = has_annotations or not is_media(name)
+        has_parts = has_parts and "/" in rest and part_of(rest.partition("/")[0]) is not None
+        if len(tops) > 1:
+            return ""
+    top = next(iter(tops), "")
+    is_home = (has_annotations or has_parts) and part_of(top) is None and top.lower() not in _OF_LAYOUTS
+    return f"{top}/" if top and is_home else ""
+
+
+def _write_annotations(folder: Path, name: str, member: ArchiveMember, skipped: Counter[str]) -> None:
+    """Write a file that may be annotations below a folder, if its name is a plain one."""
+    parts = name.split("/")
+    if not all(_PLAIN.fullmatch(part) and part.isprintable() and len(os.fsencode(part)) <= _MAX_NAME for part in parts):
+        skipped["annotation files with odd names"] += 1
+        return
+    path = folder.joinpath(*parts)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        skipped[REPEATED] += path.exists()
+        file = path.open("wb")
+    except OSError:  # a name that is a folder, too, or that is too long
+        skipped["annotation files with odd names"] += 1
+        return
+    with file:
         file.writelines(member.parts)
 
 
@@ -163,6 +234,44 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
             _add_file(upload, each, f"files[{number}]", settings, allowed)
             progress(number / len(files))
         return _settle(upload, dataset, Counter())
+
+
+def upload_images(images: HeldImages, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
+    """Write images that a program holds to the blob store, with their metadata in the layout of Hugging Face.
+
+    Args:
+        images: the images.
+        dataset: folder of the dataset.
+        settings: limits.
+        progress: called with the share that is done; raises to stop.
+
+    Raises:
+        InvalidInput: there is none.
+        WorkspaceError: the blob store cannot be written.
+    """
+    with Upload(dataset) as upload, ExitStack() as opened:
+        metadata: dict[str, Any] = {}
+        number, too_large = 0, Skipped()
+        for image in images:
+            try:
+                upload.add(image.name, bounded_parts((image.content,), image.name, image.name, settings))
+            except InvalidInput as error:
+                too_large.note("images above a limit", str(error))
+                continue
+            part, _, name = image.name.rpartition("/")
+            if part not in metadata:
+                path = upload.folder / part / METADATA
+                path.parent.mkdir(exist_ok=True)
+                metadata[part] = opened.enter_context(path.open("w", encoding="utf-8"))
+            metadata[part].write(json.dumps({**image.row, "file_name": name}) + "\n")
+            number += 1
+            progress(min(number / images.count, 1.0) if images.count else 0.0)
+        opened.close()
+        if not number:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in (images.skipped + too_large).items())
+            raise InvalidInput(f"no images in {images.shown}" + (f"; it holds {reasons}" if reasons else ""))
+        skipped = Skipped(images.skipped + too_large, {**images.skipped.examples, **too_large.examples})
+        return _settle(upload, dataset, skipped)
 
 
 def _add_file(upload: Upload, file: Any, where: str, settings: Settings, allowed: AllowedFolders | None) -> None:

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from framedex.access import Action, Actor
 from framedex.api.dataset import Dataset
+from framedex.records import SourcePreview
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
@@ -50,6 +51,16 @@ def post_process(
 ) -> ProcessingStarted:
     """Create a dataset from a folder or a list on the server; the parameters are in the query or in a form."""
     return _create(service, actor, path or form_path, name or form_name)
+
+
+@router.get("/process/preview")
+@needs(Action.TENANT_CREATE_DATASET, heavy=True, invalid_status=400, error_fields=_ERROR)
+def get_preview(service: Service, actor: CurrentActor, path: str = "") -> SourcePreview:
+    """Return how the beginning of a folder or a list on the server, or of a bucket, is understood; change nothing."""
+    _require(path=path)
+    source = check_server_path(service, actor, path, service.hub.tenants.primary(actor) or "")
+    with reading_source(source):
+        return service.workspace.preview(source)
 
 
 @router.get("/process/add_media")

@@ -1,0 +1,115 @@
+"""The layouts of folders are read in archives, too: what the folder says, its archive says."""
+
+import io
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from framedex import Workspace
+from framedex.annotations.sources import find_box_sources, read_annotations, read_box_index
+from framedex.jobs.ingest.uploads import UploadSource, upload_archive
+from tests.annotations.written import no_progress
+from tests.gallery import SETTINGS, Averages
+from tests.image_files import encode, photo
+
+COCO = {
+    "images": [{"id": 7, "file_name": "1.jpg", "width": 50, "height": 40}, {"id": 8, "file_name": "2.jpg"}],
+    "categories": [{"id": 1, "name": "cat"}],
+    "annotations": [{"id": 1, "image_id": 7, "category_id": 1, "bbox": [1, 2, 10, 10], "area": 100, "iscrowd": 0}],
+}
+VOC = (
+    "<annotation><filename>1.jpg</filename><size><width>50</width><height>40</height></size><object><name>cat</name>"
+    "<bndbox><xmin>2</xmin><ymin>2</ymin><xmax>9</xmax><ymax>9</ymax></bndbox></object></annotation>"
+)
+YAML = "names: [cat]\ntrain: images/train\n"
+BOXES = "filename;col_x;row_y;width;height;label\n1.jpg;1;2;3,5;4;cat\n"
+LAYOUTS = {
+    "coco": ("train2017/", {"annotations/instances_train2017.json": json.dumps(COCO)}),
+    "roboflow": ("train/", {"train/_annotations.coco.json": json.dumps(COCO)}),
+    "yolo": ("images/train/", {"labels/train/1.txt": "0 0.5 0.5 0.2 0.2\n", "data.yaml": YAML}),
+    "voc": ("JPEGImages/", {"Annotations/1.xml": VOC, "ImageSets/Main/train.txt": "1\n"}),
+    "tables": ("", {"image_annotations.csv": "filename\tlabel\n1.jpg\tdog\n", "object_annotations.csv": BOXES}),
+    "huggingface": ("train/", {"train/metadata.jsonl": '{"file_name": "1.jpg", "label": "cat", "score": 2}\n'}),
+    "classes": ("train/cat/", {}),
+}  # fmt: skip
+
+
+def members(layout: str) -> dict[str, bytes]:
+    """Return the files of a layout with two images."""
+    home, texts = LAYOUTS[layout]
+    image = encode(photo(1)[:40, :50], "JPEG")
+    images = {f"{home}{number}.jpg": image for number in (1, 2)}
+    more = {"val/dog/3.jpg": image} if layout == "classes" else {}
+    return {**images, **more, **{name: text.encode() for name, text in texts.items()}}
+
+
+def packed(path: Path, files: dict[str, bytes]) -> Path:
+    """Write an archive."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+        return path
+    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def stored(path: Path, home: Path) -> UploadSource:
+    """Return the upload of an archive."""
+    return upload_archive(path, home, SETTINGS, no_progress)
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "tgz"])
+@pytest.mark.parametrize("top", ["", "my data/"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_archive__says_what_its_folder_says(tmp_path: Path, layout: str, top: str, kind: str) -> None:
+    """Labels, tags, values and boxes of each image are those of the folder, with a folder around all or without."""
+    files, folder = members(layout), tmp_path / "folder"
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    expected, boxes = read_annotations(str(folder), class_folders=None), read_box_index(find_box_sources(folder))
+    source = stored(
+        packed(tmp_path / f"a.{kind}", {top + name: content for name, content in files.items()}), tmp_path / "d"
+    )
+    found, found_boxes = source.annotations(), read_box_index(source.boxes())
+    paths = [name for name in files if name.endswith(".jpg")]
+    assert [each.path for each in source.items()] == paths
+    assert found.sources == expected.sources != []
+    for each in paths:
+        assert (found.find(each), found.facts_of(each)) == (expected.find(each), expected.facts_of(each))
+        assert found_boxes.find(each, (50, 40)) == boxes.find(each, (50, 40))
+
+
+@pytest.mark.parametrize("name", ["con.json", "a:b.json", "labels/nul.txt", f"labels/{'x' * 300}.txt", "labels/a?.txt"])
+def test_archive__odd_names_of_annotations_are_counted(tmp_path: Path, name: str) -> None:
+    """A name that is none on some system becomes no file's name."""
+    image = {"1.jpg": encode(photo(1)[:40, :50], "JPEG")}
+    source = stored(packed(tmp_path / "a.zip", {**image, name: b"{}"}), tmp_path / "d")
+    assert source.skipped["annotation files with odd names"] == 1
+    assert [path for path in (source.folder / "layout").rglob("*") if path.is_file()] == []
+
+
+def test_archive__a_name_that_is_a_folder_too(tmp_path: Path) -> None:
+    """Of a file and a folder of one name the first is kept, and the other is counted."""
+    files = {"a.json": b"{}", "a.json/b.json": b"{}", "1.jpg": encode(photo(1)[:40, :50], "JPEG")}
+    source = stored(packed(tmp_path / "a.zip", files), tmp_path / "d")
+    assert source.skipped["annotation files with odd names"] == 1
+    assert source.annotations().sources == []
+
+
+@pytest.mark.slow
+def test_create__from_an_archive(workspace: Workspace, tmp_path: Path) -> None:
+    """An archive is a source of a new dataset, as a folder is."""
+    path = packed(tmp_path / "a.zip", members("coco"))
+    dataset = workspace.create_dataset("d", path, Averages())
+    assert (dataset.count(), dataset.objects.count()) == (2, 1)
+    assert dataset.layout == ["read: annotations/instances_train2017.json"]
+    assert [each.name for each in dataset.tags()] == ["train"]
