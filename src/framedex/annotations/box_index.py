@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.declared_sizes import placed
-from framedex.annotations.image_names import NO_SUFFIX, ImageNames, normal_name, shown_name
+from framedex.annotations.image_names import NO_SUFFIX, ImageNames, name_text, normal_name
 from framedex.annotations.problems import Problem, Problems
 from framedex.annotations.relative_boxes import DIGITS, RelativeBox
 from framedex.annotations.shapes import (
@@ -157,7 +157,7 @@ class BoxIndex:
         """
         for name, number in self._names.items():
             if (number >= len(self._matched) or not self._matched[number]) and name not in self._images.ambiguous:
-                yield shown_name(name)
+                yield name_text(name)
 
     def _box(self, number: int, path: str, size: tuple[int, int] | None, orientation: int) -> Box | None:
         box = self._as_read(number, path, size)

@@ -18,7 +18,7 @@ from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
-from framedex.annotations.shapes import ObjectShape, bounds_of, keypoints_text, segmentation_text
+from framedex.annotations.shapes import ObjectShape, bounds_of_shape, keypoints_text, segmentation_text
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
@@ -253,7 +253,7 @@ def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Problem]
             yield problem(location, item[key], str(error))
     area = _number(item.get("area"))
     shape = ObjectShape(texts[0], texts[1], area if any(texts) and area is not None and area >= 0 else None)
-    sides, size = _sides(item["bbox"]) if item.get("bbox") else bounds_of(shape), names.sizes.get(image)
+    sides, size = _sides(item["bbox"]) if item.get("bbox") else bounds_of_shape(shape), names.sizes.get(image)
     if not item.get("bbox") and isinstance(item.get("segmentation"), dict):
         size = size_of(*reversed(item["segmentation"]["size"])) if texts[0] else None
     if sides is None:

@@ -33,7 +33,7 @@ def without_suffix(path: str) -> str:
     return os.path.splitext(path)[0] + NO_SUFFIX  # noqa: PTH122 - names may be any bytes
 
 
-def shown_name(name: str) -> str:
+def name_text(name: str) -> str:
     """Return a name for messages."""
     return name.rstrip(NO_SUFFIX)
 
@@ -147,7 +147,7 @@ class ImageNames:
             best = [name for name in rivals if candidates[name].rank == most]
             several = [name for name in best if any(names[name] & names[other] for other in best if other != name)]
             for name in several:
-                shown = [shown_name(other) for other in several if other != name]
+                shown = [name_text(other) for other in several if other != name]
                 self._add_problem(problems, name, [path], f"{shown[0]!r} may mean this image, too", kind=SEVERAL_NAMES)
             self._others[path] = tuple(name for name in best if name not in several)
 
@@ -163,7 +163,7 @@ class ImageNames:
     ) -> None:
         self.ambiguous.add(name)
         shown = ", ".join(map(repr, paths)) + (", …" if count > len(paths) else "")
-        problems.add(Problem(shown_name(name), shown, f"{reason}: give the path within the source", kind))
+        problems.add(Problem(name_text(name), shown, f"{reason}: give the path within the source", kind))
 
 
 def _parts(name: str) -> list[str]:
