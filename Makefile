@@ -56,7 +56,7 @@ test: $(VENV)/.dev
 	$(call tests_in,$(FOLDER),2) -m "not slow and not static" $(if $(LAST),--last-failed --last-failed-no-failures=none) $$paths \
 	$(if $(LAST),|| { test $$? -eq 5 && echo "no test failed last time"; })
 
-# What `make test` leaves out: the long tests, and the laws on all their examples. While tests of one process wait for a
+# What `make test` leaves out: the long tests, and the laws on more examples. While tests of one process wait for a
 # browser or another process, two others compute.
 test-all: $(VENV)/.dev
 	-$(BIN)/python hatch_build.py

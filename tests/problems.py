@@ -1,4 +1,4 @@
-"""What additions could not use."""
+"""Parts of annotations that additions could not use."""
 
 from framedex import Dataset
 from framedex.annotations.problems import UNUSABLE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.issues import issue_confidence
+from framedex.analysis.issues import issue_confidence, limit_of_subjects
 from framedex.errors import Fault
 from framedex.issue_types import FAULTS, JudgedBy, issue_types
 from tests.laws import examples
@@ -71,3 +71,15 @@ def test_confidence__law(issue: str, values: list[float]) -> None:
     np.testing.assert_array_equal(np.isfinite(found), passed)
     assert np.all((found[passed] >= 0.5) & (found[passed] <= 1))
     assert np.all(np.diff(found[passed]) >= 0)
+
+
+def test_limit__of_subjects_that_are_soft() -> None:
+    """Of soft subjects, only those far below the others have the issue; of sharp ones, all soft ones."""
+    random = np.random.default_rng(0)
+    soft, sharp = random.normal(0.3, 0.03, 200), random.normal(0.55, 0.05, 200)
+    few = random.uniform(0.1, 0.3, 10)
+    assert limit_of_subjects(np.concatenate([sharp, few]).astype(np.float32), 0.37) > few.max()
+    assert limit_of_subjects(sharp.astype(np.float32) + 0.1, 0.37) == 0.37
+    limit = limit_of_subjects(np.concatenate([soft, few / 3, np.ones(50), [np.nan]]).astype(np.float32), 0.37)
+    assert few.max() / 3 < limit < soft.min()
+    assert limit_of_subjects(soft[:10].astype(np.float32), 0.37) == 0.37

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from framedex.annotations.boxes import finite_number, fit_box, label_of
 from framedex.annotations.labels import parse_labels
-from framedex.annotations.problems import Problem, Problems, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, without_problems
 from tests.boxes import box
 
 Edges = tuple[float, float, float, float]
@@ -97,7 +97,7 @@ def test_fit__is_within_or_told(x: float, y: float, across: float, down: float, 
 def test_problems__are_all_counted_and_some_kept() -> None:
     """A file with nothing but problems does not fill the memory."""
     problems = Problems()
-    rows = [Problem("x", str(place), "wrong") for place in range(1000)]
+    rows = [AnnotationProblem("x", str(place), "wrong") for place in range(1000)]
     assert list(without_problems([rows[0], box(), *rows[1:]], problems)) == [box()]
     assert problems.count == 1000
     assert problems.sample == rows[:20]

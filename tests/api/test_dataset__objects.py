@@ -4,10 +4,11 @@ import re
 import zipfile
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
-from framedex import Dataset, InvalidInput, Workspace
+from framedex import Dataset, InvalidInput, Workspace, vql
 from framedex.annotations.sources import find_box_sources, read_box_index
 from framedex.encoders.gist import Gist
 from framedex.images.reading import read_image
@@ -383,3 +384,35 @@ class TestStates:
 def test_scene__is_what_the_tests_think() -> None:
     """The boxes of a scene lie within its images and do not touch."""
     assert [label for label, _ in SCENE] == ["cat", "dog", "cat"]
+
+
+def blur_limit(dataset: Dataset) -> float:
+    """Return the default limit of the blur of objects."""
+    summary = stored_media(dataset).generation.summary.objects
+    assert summary is not None
+    limit = summary.issue_thresholds["blur"]
+    assert limit is not None
+    return limit
+
+
+@pytest.mark.slow
+def test_blur__of_soft_subjects(workspace: Workspace, folder: Path) -> None:
+    """Crops that are soft by nature are judged beside each other, and small ones not at all; an addition keeps that."""
+    boxes = [(10 + 70 * column, 10 + 70 * row, 60, 60) for row in range(4) for column in range(6)]
+    soft = [cv2.GaussianBlur(thing(seed, 60), (0, 0), 2) for seed in range(len(boxes))]
+    soft[3], soft[5] = cv2.GaussianBlur(thing(3, 60), (0, 0), 9), cv2.GaussianBlur(thing(5, 60), (0, 0), 9)
+    canvas = photo(1, width=440, height=300)
+    for (x, y, width, height), pixels in zip(boxes, soft, strict=True):
+        canvas[y : y + height, x : x + width] = pixels
+    boxes[5] = (360, 10, 40, 40)
+    write(folder / "cells.png", canvas)
+    write_table(folder / "object_annotations.csv", [("cells.png", box, "cell") for box in boxes])
+    dataset = workspace.create_dataset("cells", folder, "gist")
+    below = dataset.objects.where(vql.quality("blur", "lt", 0.37)).count()
+    assert below == len(boxes) - 1
+    limit = blur_limit(dataset)
+    assert 0 < limit < 0.37
+    assert [row["bbox"][0] for row in dataset.objects.where(vql.issues("blur")).rows(["bbox"])] == [boxes[3][0]]
+    write(folder / "more.png", canvas[::-1])
+    dataset.add_media(folder)
+    assert blur_limit(dataset) == limit

@@ -1,8 +1,8 @@
 """After any sequence of all that changes datasets, they are as a plain model says, for each of two open workspaces.
 
 One of the workspaces may be in another process, which is killed now and then, also in the middle of an edit.
-``pytest --hypothesis-profile=full -m slow --log-cli-level=INFO`` on this file takes some 1,400 steps, and logs their
-number; with the profile ``soak`` there are three and a half times as many.
+``pytest --hypothesis-profile=full -m slow --log-cli-level=INFO`` on this file takes some 700 steps, and logs their
+number; with the profile ``soak`` there are more than ten times as many.
 """
 
 import logging

@@ -57,3 +57,19 @@ def test_sources__folder_that_is_empty(own_site: Site, open_page: Open) -> None:
     files.get_by_role("button", name="Apply").click()
     expect(files.get_by_role("link", name="6 images marked as missing")).to_be_visible()
     assert own_site.dataset.where(vql.missing()).count() == 6
+
+
+@pytest.mark.slow
+def test_left_out__with_examples(own_site: Site, open_page: Open) -> None:
+    """What an addition left out is shown by reason; a reason opens its examples."""
+    (own_site.gallery / "object_annotations.csv").write_text(
+        "filename,col_x,row_y,width,height,label\n000.png,0,0,9,9,cat\n000.png,5,5,-4,9,dog\n"
+    )
+    fill(own_site.gallery, 1, first_seed=700)
+    own_site.dataset.add_media(own_site.gallery)
+    page = open_page(own_site, "/d/pets")
+    part = page.get_by_role("region", name="Left out")
+    example = part.get_by_text("width -4")
+    expect(example).not_to_be_visible()
+    part.get_by_text("parts of annotations that cannot be used as they are: 1").click()
+    expect(example).to_be_visible()

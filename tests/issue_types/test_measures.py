@@ -149,11 +149,11 @@ def test_information__of_images_without_content() -> None:
 
 
 def test_information__of_few_values() -> None:
-    """An image of two values has the entropy of its channels at most, however much contrast it has."""
+    """An image of two values is not empty: masks, codes and drawings have no more."""
     board = flat(WHITE, width=320, height=240).copy()
     board[::2] = 0
     text = np.asarray(cv2.resize(board[:24, :32], (320, 240), interpolation=cv2.INTER_NEAREST), np.uint8)
-    assert measured(text)["information"] == pytest.approx(np.log2(6) / 10, abs=0.01)
+    assert measured(text)["information"] > 0.3
 
 
 def test_colourfulness__grey_images_are_found() -> None:

@@ -16,6 +16,7 @@ from framedex.vql.key_test import KeyTest, OrderedTest
 from framedex.vql.keys.batch import BatchTest
 from framedex.vql.keys.cluster import ClusterTest
 from framedex.vql.keys.confidence import ConfidenceTest
+from framedex.vql.keys.content import ContentTest
 from framedex.vql.keys.date_added import DateAddedTest
 from framedex.vql.keys.duplicates import DuplicatesTest
 from framedex.vql.keys.field import FieldQuery, FieldTest
@@ -149,6 +150,10 @@ def _missing(test: MissingTest, row: Row, _scope: Scope) -> bool:
     return (row.get("missing_since") is not None) == test.value
 
 
+def _content(test: ContentTest, row: Row, _scope: Scope) -> bool:
+    return row.get("content") in listed(test.value)
+
+
 def _ids(test: IdsTest, row: Row, _scope: Scope) -> bool:
     return row.get("media_id") in listed(test.value)
 
@@ -251,6 +256,7 @@ TESTS: Mapping[type[KeyTest], Callable[[Any, Row, Scope], bool]] = {
     FolderTest: _folder,
     MediaTest: _media,
     MissingTest: _missing,
+    ContentTest: _content,
     SizeTest: _size,
     DateAddedTest: _date_added,
     BatchTest: _batch,

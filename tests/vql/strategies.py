@@ -49,6 +49,7 @@ names = st.one_of(st.sampled_from(NAMES), parts)
 paths = st.lists(st.one_of(st.sampled_from(["a", "A", "ab", "a", "", "https:"]), parts), max_size=4).map("/".join)
 _ORDER = ("is", "lt", "le", "gt", "ge")
 _MEDIA = ("image", "video", "video_frame")
+_KINDS = ("photo", "page", "drawing", "mask", "screenshot", "other")
 _SIZES = ("size_bytes", "width", "height")
 _TEXT = ("is", "contains", "starts", "ends")
 _RANGES = [
@@ -173,6 +174,11 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "folder of several": (_elements("folder", op=st.just("one_of"), value=st.lists(paths, max_size=3)), ("path",)),
     "folder": (_elements("folder", op=st.sampled_from(_TEXT), value=paths), ("path",)),
     "media": (_elements("media", op=st.just("is"), value=st.sampled_from(_MEDIA)), ("kind",)),
+    "content": (_elements("content", op=st.just("is"), value=st.sampled_from(_KINDS)), ("content",)),
+    "content of several": (
+        _elements("content", op=st.just("one_of"), value=st.lists(st.sampled_from(_KINDS), max_size=3)),
+        ("content",),
+    ),
     "missing": (_elements("missing", op=st.just("is"), value=st.booleans()), ("missing_since",)),
     "size": (_ordered("size", sizes, None, of=st.sampled_from(("bytes", "width", "height"))), _SIZES),
     "date_added": (_ordered("date_added", moments, moment_span), ("batch",)),
@@ -239,6 +245,7 @@ _CELLS = {
     "labels": _maybe(st.lists(names, max_size=3, unique=True)),
     "tags": _maybe(st.lists(st.integers(0, 3), max_size=3, unique=True)),
     "in_basket": st.sampled_from((None, True)),
+    "content": _maybe(st.sampled_from(_KINDS)),
     "missing_since": st.sampled_from((None, datetime(2026, 5, 17, tzinfo=UTC))),
     "uniqueness": _maybe_share,
     **dict.fromkeys(VALUES.values(), _maybe(st.one_of(stored_shares, st.floats(-2, 2, width=32)))),
@@ -300,6 +307,7 @@ SCHEMA = pa.schema(
         pa.field("batch", pa.int32()),
         pa.field("confidence", pa.float64()),
         pa.field("source", pa.string()),
+        pa.field("content", pa.string()),
         pa.field("media_id", pa.string()),
     ]
 )

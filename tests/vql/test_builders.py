@@ -59,6 +59,8 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
         {"objects": {"op": "has", "value": ["cat", "dog"], "min_count": 2, "confidence_min": 0.5}},
     ),
     (vql.confidence("between", (0.25, 0.5)), {"confidence": {"op": "between", "value": [0.25, 0.5]}}),
+    (vql.content("page"), {"content": {"op": "is", "value": "page"}}),
+    (vql.content(["photo", "mask"]), {"content": {"op": "one_of", "value": ["photo", "mask"]}}),
     (vql.source("coco"), {"source": {"op": "is", "value": "coco"}}),
     (vql.source(["coco", "voc"]), {"source": {"op": "one_of", "value": ["coco", "voc"]}}),
     (vql.ids("m"), {"ids": {"op": "is", "value": "m"}}),

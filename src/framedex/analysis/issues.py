@@ -5,6 +5,19 @@ import numpy as np
 from framedex.core.arrays import Floats
 from framedex.issue_types import IssueType
 
+_FEWEST, _OF_MEDIAN = 20, 0.6
+
+
+def limit_of_subjects(values: Floats, limit: float) -> float:
+    """Return the lower limit of a value of which subjects may have little by their nature: 0.6 of the median at most.
+
+    Args:
+        values: float32, shape (N,); NaN for missing values, 1 for those that were not judged. Few say nothing.
+        limit: the usual limit.
+    """
+    known = values[values < 1]
+    return limit if len(known) < _FEWEST else min(limit, _OF_MEDIAN * float(np.median(known)))
+
 
 def issue_confidence(values: Floats, issue: IssueType, threshold: float) -> Floats:
     """Return the confidence of each issue: 0.5 at the limit, 1 at the worst value; NaN without an issue.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.declared_sizes import placed
 from framedex.annotations.image_names import NO_SUFFIX, ImageNames, name_text, normal_name
-from framedex.annotations.problems import Problem, Problems
+from framedex.annotations.problems import AnnotationProblem, Problems
 from framedex.annotations.relative_boxes import DIGITS, RelativeBox
 from framedex.annotations.shapes import (
     NO_SHAPE,
@@ -185,7 +185,7 @@ class BoxIndex:
         if self._flags[number] & _RELATIVE:
             if size is None:
                 reason = "the size of the image is not known, of which the numbers are fractions"
-                self.problems.add(Problem(f"a box of {path!r}", label, reason))
+                self.problems.add(AnnotationProblem(f"a box of {path!r}", label, reason))
                 return None
             outline, keypoints = map(numbers_of_text, self._shape(number)[:2])
             box = RelativeBox(

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from framedex.annotations.labels import storable
-from framedex.annotations.problems import Problem
+from framedex.annotations.problems import AnnotationProblem
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape
 
 TOLERANCE = 1.0
@@ -62,7 +62,7 @@ class Fit(NamedTuple):
     """
 
     box: Box | None
-    problem: Problem | None
+    problem: AnnotationProblem | None
 
 
 def fit_box(box: Box, width: int, height: int) -> Fit:
@@ -99,9 +99,9 @@ def _clipped(start: float, length: float, limit: int) -> tuple[float, float, flo
     return max(start, 0.0), min(end, float(limit)) - max(start, 0.0), cut
 
 
-def _misfit(box: Box, reason: str) -> Problem:
+def _misfit(box: Box, reason: str) -> AnnotationProblem:
     value = f"x {box.x:g}, y {box.y:g}, width {box.width:g}, height {box.height:g}"
-    return Problem(box.location or f"a box of {box.name!r}", value, reason)
+    return AnnotationProblem(box.location or f"a box of {box.name!r}", value, reason)
 
 
 def finite_number(value: Any) -> float | None:

@@ -14,7 +14,7 @@ from framedex.annotations.boxes import Box
 from framedex.annotations.folders import is_folder, subfolders
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
-from framedex.annotations.problems import Problem, Problems, problem
+from framedex.annotations.problems import AnnotationProblem, Problems, problem
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import scan
 from framedex.errors import InvalidInput
@@ -67,13 +67,13 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the labels, captions and the part of each image; malformed files and items are problems."""
     for each in _files(folder):
         tags, path = part_tags(each.part), folder / each.path
         try:
             for row in coco_reader.read_labels(path, each.path, alone=each.kind == "captions"):
-                yield row if isinstance(row, Problem) else row._replace(name=each.home + row.name, tags=tags)
+                yield row if isinstance(row, AnnotationProblem) else row._replace(name=each.home + row.name, tags=tags)
         except InvalidInput as error:
             yield problem(each.path, each.path, str(error))
 

@@ -17,7 +17,7 @@ from framedex.annotations.declared_sizes import Size, size_of
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.shapes import ObjectShape, bounds_of_shape, keypoints_text, segmentation_text
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
@@ -42,7 +42,7 @@ class _Names:
     sizes: dict[str, Size] = field(default_factory=dict)
 
 
-def read_labels(path: Path, location: str = "", *, alone: bool = False) -> Iterator[ImageLabels | Problem]:
+def read_labels(path: Path, location: str = "", *, alone: bool = False) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield one row for each image, and one for each annotation that says something of its whole image.
 
     If an image has ``labels``, a list of names, they are its labels, and categories of its annotations do not count.
@@ -57,7 +57,7 @@ def read_labels(path: Path, location: str = "", *, alone: bool = False) -> Itera
     Raises:
         InvalidInput: the file is not in COCO format.
     """
-    location, found = location or path.name, list[Problem]()
+    location, found = location or path.name, list[AnnotationProblem]()
     names = _names_of(path, location, found.append)
     if alone:
         yield from found
@@ -71,7 +71,7 @@ def read_labels(path: Path, location: str = "", *, alone: bool = False) -> Itera
                 yield row
 
 
-def read_captions(path: Path) -> Iterator[ImageLabels | Problem]:
+def read_captions(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the captions of a COCO file, without labels: one row for each annotation with a caption.
 
     A file without an array ``images`` is of another kind, as some tools write captions under the same name. It has no
@@ -81,13 +81,13 @@ def read_captions(path: Path) -> Iterator[ImageLabels | Problem]:
         InvalidInput: the file cannot be read to its end.
     """
     for row in read_labels(path, alone=True) if _has_images(path) else ():
-        if isinstance(row, Problem):
+        if isinstance(row, AnnotationProblem):
             yield row
         elif row.caption is not None:
             yield row._replace(labels=(), complete=False)
 
 
-def _names_of(path: Path, location: str, report: Callable[[Problem], None]) -> _Names:
+def _names_of(path: Path, location: str, report: Callable[[AnnotationProblem], None]) -> _Names:
     """Return the names in a COCO file, and report the images and categories that cannot be used."""
     names = _Names()
     for array, position, item in images_and_categories(path):
@@ -114,7 +114,7 @@ def images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
         raise InvalidInput(f"{os.fspath(path)!r} is not in COCO format: an object with {', '.join(map(repr, _ARRAYS))}")
 
 
-def _label(location: str, item: Any, names: _Names) -> ImageLabels | Problem | None:
+def _label(location: str, item: Any, names: _Names) -> ImageLabels | AnnotationProblem | None:
     """Return the label or the caption of an annotation; None for one of an object alone."""
     if not isinstance(item, dict):
         return problem(location, item, "an annotation must be an object")
@@ -212,7 +212,7 @@ def _is_object(item: dict[str, Any]) -> bool:
     return any(item.get(key) for key in ("bbox", *_SHAPES)) or ("bbox" in item and item.get("caption") is None)
 
 
-def _add_name(names: _Names, location: str, array: str, item: Any) -> Problem | None:
+def _add_name(names: _Names, location: str, array: str, item: Any) -> AnnotationProblem | None:
     """Add an image or a category to the names; return the problem of one that cannot be used."""
     names_by_id, key = (names.images, "file_name") if array == "images" else (names.categories, "name")
     identifier, name = (_id(item.get("id")), item.get(key)) if isinstance(item, dict) else (None, None)
@@ -230,7 +230,7 @@ def _add_name(names: _Names, location: str, array: str, item: Any) -> Problem | 
     return None
 
 
-def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Problem]:
+def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | AnnotationProblem]:
     """Yield the box of an annotation with its shape, and a problem for each part that cannot be used."""
     if not isinstance(item, dict):
         yield problem(location, item, "an annotation must be an object")
@@ -275,7 +275,7 @@ def _sides(value: Any) -> tuple[float, float, float, float] | None:
     return None if x is None or y is None or width is None or height is None else (x, y, width, height)
 
 
-def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -> Problem:
+def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -> AnnotationProblem:
     several = "several have" if name == _AMBIGUOUS else "none has"
     return problem(location, item.get(key), f"{key!r} must be the id of one of {array!r}; {several} this one")
 

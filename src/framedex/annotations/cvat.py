@@ -19,7 +19,7 @@ from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.folders import image_finder
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape
 from framedex.core.regular_files import has_file, open_binary
 from framedex.errors import InvalidInput
@@ -133,7 +133,7 @@ def _parts(folder: Path) -> Iterator[_Part]:
         raise InvalidInput(f"{os.fspath(path)!r}: {error}") from error
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the tags of each image as labels, and its subset as the part."""
     if not is_cvat(folder):
         return
@@ -167,10 +167,10 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
                 yield replace(box, image_size=size)
         if part.further:
             place = f"{FILE}: {name or 'track ' + part.attributes.get('id', '')}"
-            problems.add(Problem(place, f"{part.further:,}", "objects have no attributes", _ATTRIBUTES))
+            problems.add(AnnotationProblem(place, f"{part.further:,}", "objects have no attributes", _ATTRIBUTES))
 
 
-def _track(track: _Part, images_in: Callable[[str], Mapping[str, list[str]]]) -> Iterator[Box | Problem]:
+def _track(track: _Part, images_in: Callable[[str], Mapping[str, list[str]]]) -> Iterator[Box | AnnotationProblem]:
     """Yield the boxes of the key frames of a track in the images of these frames."""
     location = f"{FILE}: track {track.attributes.get('id')}"
     yield problem(
@@ -198,7 +198,7 @@ def _path(folder: Path, name: str) -> str:
     return below if not has_file(folder / name) and has_file(folder / below) else name
 
 
-def _boxes(name: str, location: str, shapes: list[_Shape]) -> Iterator[Box | Problem]:
+def _boxes(name: str, location: str, shapes: list[_Shape]) -> Iterator[Box | AnnotationProblem]:
     for number, (kind, item) in enumerate(shapes):
         place = f"{location}: {kind} {number}"
         if kind in ("box", "polygon"):
@@ -207,7 +207,7 @@ def _boxes(name: str, location: str, shapes: list[_Shape]) -> Iterator[Box | Pro
             yield problem(place, item.get("label"), "only boxes, polygons and tags are read")
 
 
-def _box(name: str, location: str, item: dict[str, str]) -> Box | Problem:
+def _box(name: str, location: str, item: dict[str, str]) -> Box | AnnotationProblem:
     left, top, right, bottom = (finite_number(item.get(edge)) for edge in _EDGES)
     if left is None or top is None or right is None or bottom is None:
         return problem(location, item, f"needs {', '.join(_EDGES)}, finite numbers of pixels")
@@ -221,7 +221,7 @@ def _box(name: str, location: str, item: dict[str, str]) -> Box | Problem:
     return _made(name, location, item, (left, top, right, bottom), NO_SHAPE)
 
 
-def _polygon(name: str, location: str, item: dict[str, str]) -> Box | Problem:
+def _polygon(name: str, location: str, item: dict[str, str]) -> Box | AnnotationProblem:
     numbers = [finite_number(each) for pair in item.get("points", "").split(";") for each in pair.split(",")]
     found = [each for each in numbers if each is not None]
     if len(found) != len(numbers) or len(found) < 6 or len(found) % 2:
@@ -233,7 +233,7 @@ def _polygon(name: str, location: str, item: dict[str, str]) -> Box | Problem:
 
 def _made(
     name: str, location: str, item: dict[str, str], edges: tuple[float, float, float, float], shape: ObjectShape
-) -> Box | Problem:
+) -> Box | AnnotationProblem:
     if not (label := label_of(item.get("label"))):
         return problem(location, item.get("label"), "needs a 'label'")
     left, top, right, bottom = edges

@@ -12,7 +12,7 @@ import numpy as np
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.masks import mask_of_pixels, pixels_of
-from framedex.annotations.problems import Problem, problem
+from framedex.annotations.problems import AnnotationProblem, problem
 from framedex.annotations.shapes import ObjectShape
 
 TURNED = "boxes that are turned as their image is"
@@ -69,7 +69,7 @@ def _is_scaled(one: Size, other: Size) -> bool:
     )
 
 
-def placed(box: Box, size: Size, orientation: int) -> tuple[Box | None, list[Problem]]:
+def placed(box: Box, size: Size, orientation: int) -> tuple[Box | None, list[AnnotationProblem]]:
     """Return a box in the pixels of its image, and problems.
 
     Args:
@@ -101,7 +101,7 @@ def placed(box: Box, size: Size, orientation: int) -> tuple[Box | None, list[Pro
     return changed, problems
 
 
-def _other_size(box: Box, declared: Size, size: Size) -> Problem:
+def _other_size(box: Box, declared: Size, size: Size) -> AnnotationProblem:
     reason = f"the file declares {_text(declared)}, and the image has {_text(size)}, with other sides"
     return problem(box.location or box.name, box.label, reason, OTHER_SIZE)
 

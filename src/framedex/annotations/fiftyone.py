@@ -12,7 +12,7 @@ from framedex.annotations.boxes import finite_number, is_confidence, label_of
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_of
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
@@ -34,7 +34,7 @@ def find_files(folder: Path) -> list[str]:
     return [FILE] if is_fiftyone(folder) else []
 
 
-def _samples(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]] | Problem]:
+def _samples(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]] | AnnotationProblem]:
     """Yield (place, path of the image within the folder, sample)."""
     for key, position, item in read_items(folder / FILE):
         if key != "samples" or position is None:
@@ -47,13 +47,13 @@ def _samples(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]] | Problem
         yield location, path, item
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the labels, tags and further values of each sample."""
     if not is_fiftyone(folder):
         return
     try:
         for row in _samples(folder):
-            yield row if isinstance(row, Problem) else _labels(row[1], row[2])
+            yield row if isinstance(row, AnnotationProblem) else _labels(row[1], row[2])
     except InvalidInput as error:
         yield problem(FILE, FILE, str(error))
 
@@ -79,11 +79,11 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
         InvalidInput: the file cannot be read.
     """
     for row in _samples(folder):
-        if not isinstance(row, Problem):  # which is one of the labels
+        if not isinstance(row, AnnotationProblem):  # which is one of the labels
             yield from without_problems(_boxes(*row), problems)
 
 
-def _boxes(location: str, path: str, sample: dict[str, Any]) -> Iterator[RelativeBox | Problem]:
+def _boxes(location: str, path: str, sample: dict[str, Any]) -> Iterator[RelativeBox | AnnotationProblem]:
     for name, value in sample.items():
         key = _LISTS.get(value.get("_cls", "")) if isinstance(value, dict) else None
         items = value.get(key) if key is not None else None
@@ -91,7 +91,7 @@ def _boxes(location: str, path: str, sample: dict[str, Any]) -> Iterator[Relativ
             yield _box(f"{location}: {name}.{key}[{number}]", path, item)
 
 
-def _box(location: str, path: str, item: Any) -> RelativeBox | Problem:
+def _box(location: str, path: str, item: Any) -> RelativeBox | AnnotationProblem:
     if not isinstance(item, dict) or not (label := label_of(item.get("label"))):
         return problem(location, item, "needs a 'label'")
     confidence = finite_number(item.get("confidence"))

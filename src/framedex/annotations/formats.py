@@ -22,13 +22,13 @@ from framedex.annotations import (
 )
 from framedex.annotations.boxes import Box
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.problems import Problem, Problems
+from framedex.annotations.problems import AnnotationProblem, Problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
 from framedex.plugins import Contributions
 
-ReadLabels = Callable[[Path], Iterator[ImageLabels]] | Callable[[Path], Iterator[ImageLabels | Problem]]
+ReadLabels = Callable[[Path], Iterator[ImageLabels]] | Callable[[Path], Iterator[ImageLabels | AnnotationProblem]]
 """Yield the labels and captions of a file or folder, and problems of its parts; raise InvalidInput if all of it is
 malformed.
 """

@@ -17,7 +17,7 @@ from framedex.annotations.folders import subfolders
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.parts import part_tags
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.core.regular_files import has_file, open_text
 from framedex.core.table_rows import MAX_ROW, csv_rows, parquet_rows
 from framedex.errors import InvalidInput
@@ -26,7 +26,7 @@ NAMES = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 _FILE_NAME = "file_name"
 _LABELS, _CAPTIONS, _OBJECTS = ("label", "labels"), ("text", "caption"), "objects"
 _CATEGORIES = ("categories", "category", "labels", "label")
-_Row = tuple[str, Mapping[str, Any] | Problem]
+_Row = tuple[str, Mapping[str, Any] | AnnotationProblem]
 
 
 def find_files(folder: Path) -> list[str]:
@@ -51,22 +51,22 @@ def _first(path: Path) -> Iterator[Mapping[str, Any]]:
         row = next(_rows(path), None)
     except InvalidInput:
         return
-    if row is not None and not isinstance(row[1], Problem):
+    if row is not None and not isinstance(row[1], AnnotationProblem):
         yield row[1]
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the labels, caption, part and further values of each image."""
     for file in find_files(folder):
         home = os.path.dirname(file)  # noqa: PTH120
         try:
             for location, row in _rows(folder / file):
-                yield row if isinstance(row, Problem) else _labels(f"{file}: {location}", home, row)
+                yield row if isinstance(row, AnnotationProblem) else _labels(f"{file}: {location}", home, row)
         except InvalidInput as error:
             yield problem(file, file, str(error))
 
 
-def _labels(location: str, home: str, row: Mapping[str, Any]) -> ImageLabels | Problem:
+def _labels(location: str, home: str, row: Mapping[str, Any]) -> ImageLabels | AnnotationProblem:
     name = row.get(_FILE_NAME)
     if not isinstance(name, str) or not name:
         return problem(location, name, f"{_FILE_NAME!r} must be the path of an image, relative to the file")
@@ -84,13 +84,13 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
         home = os.path.dirname(file)  # noqa: PTH120
         try:
             for location, row in _rows(folder / file):
-                if not isinstance(row, Problem):  # which is one of the labels
+                if not isinstance(row, AnnotationProblem):  # which is one of the labels
                     yield from without_problems(_boxes(f"{file}: {location}", home, row), problems)
         except InvalidInput:
             continue
 
 
-def _boxes(location: str, home: str, row: Mapping[str, Any]) -> Iterator[Box | Problem]:
+def _boxes(location: str, home: str, row: Mapping[str, Any]) -> Iterator[Box | AnnotationProblem]:
     name, objects = row.get(_FILE_NAME), row.get(_OBJECTS)
     if not isinstance(name, str) or not name or objects is None or objects == "":
         return
@@ -107,7 +107,7 @@ def _boxes(location: str, home: str, row: Mapping[str, Any]) -> Iterator[Box | P
         yield _box(f"{location}: object {number}", os.path.join(home, name), box, label)  # noqa: PTH118
 
 
-def _box(location: str, name: str, box: Any, label: Any) -> Box | Problem:
+def _box(location: str, name: str, box: Any, label: Any) -> Box | AnnotationProblem:
     sides = [finite_number(each) for each in box] if isinstance(box, list) else []
     x, y, width, height = sides if len(sides) == 4 else (None,) * 4
     if x is None or y is None or width is None or height is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from framedex.annotations.problems import Problem, Problems
+from framedex.annotations.problems import AnnotationProblem, Problems
 
 SEVERAL_IMAGES = "names in annotations that mean several images"
 SEVERAL_NAMES = "names in annotations that mean the same image"
@@ -163,7 +163,7 @@ class ImageNames:
     ) -> None:
         self.ambiguous.add(name)
         shown = ", ".join(map(repr, paths)) + (", …" if count > len(paths) else "")
-        problems.add(Problem(name_text(name), shown, f"{reason}: give the path within the source", kind))
+        problems.add(AnnotationProblem(name_text(name), shown, f"{reason}: give the path within the source", kind))
 
 
 def _parts(name: str) -> list[str]:

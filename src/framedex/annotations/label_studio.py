@@ -16,7 +16,7 @@ from framedex.annotations.boxes import finite_number, is_confidence, label_of
 from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.json_items import read_array
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.core.regular_files import has_file, open_text, scan
 from framedex.core.suffixes import is_image
@@ -59,7 +59,7 @@ def _is_export(path: Path) -> bool:
     return head.startswith("[") and '"data"' in head and any(f'"{name}"' in head for name in _ANNOTATIONS)
 
 
-def _tasks(folder: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]] | Problem]:
+def _tasks(folder: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]] | AnnotationProblem]:
     """Yield (place, name of the image, task)."""
     for number, task in enumerate(read_array(folder / name)):
         location = f"{name}: task {number}"
@@ -107,12 +107,12 @@ def _annotations(task: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[
     return _list(chosen, "result"), [each for each in usable if each is not chosen and _list(each, "result")]
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the choices of each task as labels, and its texts as captions."""
     for name in find_files(folder):
         try:
             for row in _tasks(folder, name):
-                yield row if isinstance(row, Problem) else _labels(row[1], _annotations(row[2])[0])
+                yield row if isinstance(row, AnnotationProblem) else _labels(row[1], _annotations(row[2])[0])
         except InvalidInput as error:
             yield problem(name, name, str(error))
 
@@ -144,13 +144,13 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     for name in find_files(folder):
         try:
             for row in _tasks(folder, name):
-                if not isinstance(row, Problem):  # which is one of the labels
+                if not isinstance(row, AnnotationProblem):  # which is one of the labels
                     yield from without_problems(_boxes(*row), problems)
         except InvalidInput:
             continue
 
 
-def _boxes(location: str, path: str, task: dict[str, Any]) -> Iterator[RelativeBox | Problem]:
+def _boxes(location: str, path: str, task: dict[str, Any]) -> Iterator[RelativeBox | AnnotationProblem]:
     results, others = _annotations(task)
     for each in others:
         yield problem(location, each.get("completed_by", each.get("id")), "of a task one annotation is read", _FURTHER)
@@ -168,7 +168,7 @@ def _boxes(location: str, path: str, task: dict[str, Any]) -> Iterator[RelativeB
                 yield from _shapes(place, path, [scored])
 
 
-def _shapes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[RelativeBox | Problem]:
+def _shapes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[RelativeBox | AnnotationProblem]:
     labelled = {each["id"] for each in results if each.get("type") in _LABELLED and isinstance(each.get("id"), str)}
     for number, each in enumerate(results):
         kind, place = each.get("type"), f"{location}: result {number}"
@@ -180,7 +180,7 @@ def _shapes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator
             yield problem(place, kind, "only rectangles, polygons, and choices and texts of images are read")
 
 
-def _labelled(location: str, path: str, result: dict[str, Any], kind: str) -> Iterator[RelativeBox | Problem]:
+def _labelled(location: str, path: str, result: dict[str, Any], kind: str) -> Iterator[RelativeBox | AnnotationProblem]:
     """Yield a box for each label of a shape."""
     value = result.get("value")
     given = value.get(kind) if isinstance(value, dict) else None

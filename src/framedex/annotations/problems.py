@@ -14,7 +14,7 @@ _MAX_VALUE_LENGTH = 80  # maximum number of characters of an invalid value in a 
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class AnnotationProblem:
     """A part of an annotation file that cannot be used.
 
     Attributes:
@@ -33,7 +33,7 @@ class Problem:
         """Return the problem as a sentence."""
         return f"{self.location}: {self.value}: {self.reason}"
 
-    def within(self, folder: str) -> "Problem":
+    def within(self, folder: str) -> "AnnotationProblem":
         """Return the problem with a reason that leaves out a folder, which may be temporary."""
         reason = self.reason.replace(os.path.join(folder, ""), "")  # noqa: PTH118 - a path may be any bytes
         return replace(self, reason=reason.removeprefix(f"{self.location!r}").removeprefix(":").lstrip())
@@ -53,7 +53,7 @@ class Problems:
 
     def __init__(self, folder: str = "") -> None:
         self.counts = Counter[str]()
-        self.sample: list[Problem] = []
+        self.sample: list[AnnotationProblem] = []
         self.unread: set[str] = set()
         self.folder = folder
 
@@ -62,7 +62,7 @@ class Problems:
         """The number of problems."""
         return self.counts.total()
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: AnnotationProblem) -> None:
         """Count a problem, and keep it if it is among the first of its kind."""
         self.counts[problem.kind] += 1
         if self.counts[problem.kind] <= EXAMPLES:
@@ -71,21 +71,21 @@ class Problems:
             self.unread.add(problem.location)
 
 
-def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterator[T]:
+def without_problems(rows: Iterable[T | AnnotationProblem], problems: Problems) -> Iterator[T]:
     """Yield the valid rows in order, and add the others to *problems*."""
     for row in rows:
-        if isinstance(row, Problem):
+        if isinstance(row, AnnotationProblem):
             problems.add(row)
         else:
             yield row
 
 
-def problem(location: str, value: Any, reason: str, kind: str = UNUSABLE) -> Problem:
+def problem(location: str, value: Any, reason: str, kind: str = UNUSABLE) -> AnnotationProblem:
     """Return a problem with the ``repr`` of a value, cut to a maximum length.
 
     Of a file that cannot be read to its end, the location and the value are the file.
     """
-    return Problem(location, _shown(value), reason, kind)
+    return AnnotationProblem(location, _shown(value), reason, kind)
 
 
 def _shown(value: Any) -> str:

@@ -11,7 +11,7 @@ from framedex.annotations.boxes import Box
 from framedex.annotations.class_folders import find_class_folders
 from framedex.annotations.formats import AnnotationFormat, annotation_formats
 from framedex.annotations.label_index import Annotations
-from framedex.annotations.problems import Problem, Problems, problem
+from framedex.annotations.problems import AnnotationProblem, Problems, problem
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.voc_parts import XML_FILES
 from framedex.core.allowed_folders import OUTSIDE, AllowedFolders, each_within, within
@@ -83,7 +83,7 @@ def _read_annotations(folder: str) -> Annotations:
         annotations.begin_file()
         try:
             for row in each.read_labels(path):
-                if isinstance(row, Problem):
+                if isinstance(row, AnnotationProblem):
                     annotations.problems.add(row)
                 else:
                     annotations.add(row)
@@ -198,7 +198,7 @@ def _sentence(path: Path, error: Exception) -> str:
     return str(error) if isinstance(error, InvalidInput) else f"cannot read the annotations {path}: {reason}"
 
 
-def _unreadable(path: Path, format_: AnnotationFormat, sentence: str) -> Problem:
+def _unreadable(path: Path, format_: AnnotationFormat, sentence: str) -> AnnotationProblem:
     """Return an annotation file that cannot be read, or the file of a folder that a sentence names, as a problem."""
     files = format_.files_in(path) if path.is_dir() else ()
     name = next((each for each in files if each in sentence), path.name)

@@ -25,7 +25,7 @@ from framedex.annotations.boxes import Box, finite_number, is_confidence, label_
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.output import OBJECTS, AnnotatedImages, Files, column, file_names, omissions
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.core import forks
 from framedex.core.progress import ShareProgress
@@ -49,7 +49,7 @@ _csv_readers, _csv_lock = [0, 0], forks.Lock()  # the number of active readers, 
 # Reading labels and captions
 
 
-def read_csv_labels(path: Path) -> Iterator[ImageLabels | Problem]:
+def read_csv_labels(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the rows of a CSV file with labels and captions.
 
     Raises:
@@ -58,7 +58,7 @@ def read_csv_labels(path: Path) -> Iterator[ImageLabels | Problem]:
     yield from (_labels(*row) for row in _csv_rows(path, _check_label_columns))
 
 
-def read_parquet_labels(path: Path) -> Iterator[ImageLabels | Problem]:
+def read_parquet_labels(path: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the rows of a Parquet file with labels and captions.
 
     Raises:
@@ -74,7 +74,7 @@ def _check_label_columns(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _labels(location: str, row: Mapping[str, Any]) -> ImageLabels | Problem:
+def _labels(location: str, row: Mapping[str, Any]) -> ImageLabels | AnnotationProblem:
     label, caption = row.get("label"), row.get("caption")
     if not row["filename"]:
         return problem(location, row["filename"], "'filename' must be the name of an image")
@@ -123,7 +123,7 @@ def _check_box_columns(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _box(location: str, row: Mapping[str, Any], source: str) -> Box | Problem:
+def _box(location: str, row: Mapping[str, Any], source: str) -> Box | AnnotationProblem:
     name, label = row["filename"], label_of(row["label"])
     if not isinstance(name, str) or not name:
         return problem(location, name, "'filename' must be the name of an image")

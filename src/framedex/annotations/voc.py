@@ -32,7 +32,7 @@ from framedex.annotations.folders import (
 )
 from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
 from framedex.annotations.parts import part_of
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
 from framedex.core.counts import counted
@@ -161,7 +161,7 @@ def _read(path: Path) -> Element:
 
 def _name(
     path: str, root: Element, images_in: Callable[[str], Mapping[str, list[str]]]
-) -> tuple[str | None, Problem | None]:
+) -> tuple[str | None, AnnotationProblem | None]:
     """Return the name of the image of a file, and a problem if the file has another or could have several."""
     folder, base_name = os.path.split(path.removesuffix(_SUFFIX))
     image_folder = replace_folder(folder, _IMAGE_FOLDERS)
@@ -180,13 +180,13 @@ def _name(
     return os.path.join(image_folder, names[0]), misnamed  # noqa: PTH118
 
 
-def _boxes(root: Element, name: str, path: str) -> Iterator[Box | Problem]:
+def _boxes(root: Element, name: str, path: str) -> Iterator[Box | AnnotationProblem]:
     size = size_of(root.findtext("size/width"), root.findtext("size/height"))
     for position, item in enumerate(root.iter("object"), 1):
         yield _box(item, name, size, f"{path}: object {position}")
 
 
-def _box(item: Element, name: str, size: Size | None, location: str) -> Box | Problem:
+def _box(item: Element, name: str, size: Size | None, location: str) -> Box | AnnotationProblem:
     label = label_of(item.findtext("name"))
     if not label:
         return problem(location, item.findtext("name"), "needs a <name>")

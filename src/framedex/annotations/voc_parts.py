@@ -6,7 +6,7 @@ from pathlib import Path
 from framedex.annotations.folders import is_folder
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_of
-from framedex.annotations.problems import Problem, problem
+from framedex.annotations.problems import AnnotationProblem, problem
 from framedex.annotations.voc import homes_of, is_voc
 from framedex.core.regular_files import open_text, scan
 
@@ -39,7 +39,7 @@ def _lists(folder: Path) -> Iterator[tuple[Path, str, str]]:
                 yield home / _LISTS / name, part, images.relative_to(folder).as_posix()
 
 
-def read_parts(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_parts(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the part of each image that a list names. Lists of a class, as ``cat_train.txt``, are not read."""
     for path, part, images in _lists(folder):
         home = "" if images == "." else f"{images}/"

@@ -48,7 +48,7 @@ from framedex.annotations.output import (
     label_numbers,
     omissions,
 )
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.relative_boxes import RelativeBox, relative
 from framedex.annotations.source_lists import SourceClass
@@ -115,7 +115,7 @@ def read_lists(folder: Path) -> Iterator[SourceClass]:
         yield SourceClass(label_of(name), number, details=details_of_names(names_of_points, number))
 
 
-def read_labels(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the labels of whole images in one of our exports, by the image's path in the folder without its suffix.
 
     Label files in ``labels`` that nobody can use, because the folder has no names of classes, are problems.
@@ -203,7 +203,7 @@ def _boxes_below(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
 
 def _boxes(
     folder: Path, path: str, image: str, names: Mapping[int, str], shape: KeypointShape | None
-) -> Iterator[RelativeBox | Problem]:
+) -> Iterator[RelativeBox | AnnotationProblem]:
     name = os.path.basename(path)  # noqa: PTH119
     try:
         with open_text(folder / path) as file:
@@ -219,7 +219,7 @@ def _boxes(
 
 def _box(
     location: str, columns: list[str], image: str, names: Mapping[int, str], shape: KeypointShape | None
-) -> RelativeBox | Problem:
+) -> RelativeBox | AnnotationProblem:
     kind, parsed = columns[0], [finite_number(each) for each in columns[1:]]
     number = finite_number(kind) if kind.isascii() else None  # many tools write 1.0
     label = label_of(names.get(int(number))) if number is not None and number.is_integer() else ""

@@ -12,7 +12,7 @@ from framedex.annotations.class_names import names_file_of, yaml_files, yaml_val
 from framedex.annotations.folders import is_folder, list_files_below
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
-from framedex.annotations.problems import Problem, problem
+from framedex.annotations.problems import AnnotationProblem, problem
 from framedex.annotations.yolo import is_yolo
 from framedex.core.regular_files import has_file, open_text, read_text
 from framedex.core.suffixes import IMAGE_SUFFIXES
@@ -32,7 +32,7 @@ def find_files(folder: Path) -> list[str]:
     return [] if found is None else [found[0]]
 
 
-def read_parts(folder: Path) -> Iterator[ImageLabels | Problem]:
+def read_parts(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
     """Yield the part of each image. A place that several parts name says nothing."""
     try:
         base, given = _described(folder)
@@ -82,7 +82,7 @@ def _place(folder: Path, base: Any, place: str) -> str | None:
     return None
 
 
-def _images(folder: Path, place: str, tags: tuple[str, ...]) -> Iterator[ImageLabels | Problem]:
+def _images(folder: Path, place: str, tags: tuple[str, ...]) -> Iterator[ImageLabels | AnnotationProblem]:
     if is_folder(folder / place):
         for suffix in sorted({form for each in IMAGE_SUFFIXES for form in (each, each.upper())}):
             for name in list_files_below(os.fspath(folder / place), suffix):

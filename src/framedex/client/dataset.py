@@ -302,7 +302,7 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
 
     @property
     def problems(self) -> list[Problem]:
-        """What the last addition left out, or could not use as it is; see :attr:`framedex.Dataset.problems`."""
+        """The inputs that the last addition left out or could not use; see :attr:`framedex.Dataset.problems`."""
         body = self._connection.json(calls.PROBLEMS, dataset_id=self.id)
         return RecordList(Problem.model_validate(each) for each in body)
 

@@ -1,4 +1,4 @@
-"""What is left out of what is read: counted by reason, with examples."""
+"""Counts of inputs that are left out, by reason, with examples."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -20,7 +20,7 @@ from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media
-from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, MODEL_CAPTION, OF_VIDEOS
+from framedex.storage.media_rows import BOX, CLUSTERS, CONTENT, DUPLICATES, MODEL_CAPTION, OF_VIDEOS
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -52,8 +52,8 @@ EXPORTED = pa.schema(
     ]
 )
 """Columns of ``metadata.parquet``. ``cluster_id`` is that of the finest level; ``frame_timestamp`` is in seconds."""
-OF_PATHS = pa.schema([pa.field("file_name", pa.string()), pa.field("path", pa.string())])
-"""Columns on request, as in tables of issues: the path relative to the source, and the last part of that path."""
+ON_REQUEST = pa.schema([pa.field("file_name", pa.string()), pa.field("path", pa.string()), CONTENT])
+"""Columns on request: the last part of the path, the path relative to the source, and the kind of content."""
 OF_BOXES = pa.schema(
     [
         pa.field("parent_id", pa.string()),
@@ -69,7 +69,7 @@ URL = pa.field("url", pa.string())
 RESERVED = frozenset(
     {
         *EXPORTED.names,
-        *OF_PATHS.names,
+        *ON_REQUEST.names,
         URL.name,
         TAG_DATES.name,
         MODEL_CAPTION.name,
@@ -211,8 +211,8 @@ def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
             return _of_boxes(block, name)
         case "media_type" | "video_id" | "video_name" | "frame_number" | "frame_timestamp":
             return _of_videos(media, block, field)
-        case name:
-            return block[name]
+        case name:  # a table of an older version may lack it
+            return block[name] if name in block.column_names else pa.nulls(len(block), field.type)
 
 
 def _of_videos(media: Media, block: pa.Table, field: pa.Field) -> Any:

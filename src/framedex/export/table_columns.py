@@ -13,7 +13,7 @@ from framedex.errors import InvalidInput
 from framedex.export.columns import (
     EXPORTED,
     OF_BOXES,
-    OF_PATHS,
+    ON_REQUEST,
     RESERVED,
     column_of,
     group_ids,
@@ -81,12 +81,12 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
         return pa.schema(schema)
     if isinstance(columns, str):
         raise InvalidInput(f"columns must be a list of names, as [{columns!r}], not the text {columns!r}")
-    fields = {field.name: field for field in [*OF_PATHS, media.table.schema.field("embedding"), *schema]}
+    fields = {field.name: field for field in [*ON_REQUEST, media.table.schema.field("embedding"), *schema]}
     unknown = [name for name in columns if name not in fields]
     if unknown:
         raise InvalidInput(
             f"no columns {unknown!r}; there are: {', '.join(field.name for field in schema)}, "
-            f"{', '.join(OF_PATHS.names)}, embedding"
+            f"{', '.join(ON_REQUEST.names)}, embedding"
         )
     return pa.schema([fields[name] for name in columns])
 

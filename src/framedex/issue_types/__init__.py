@@ -1,6 +1,8 @@
 """Issue types: the quality problems of images that an index detects, one entry each."""
 
 from framedex.issue_types.base import Derived, ImageSample, IssueType, JudgedBy
+from framedex.issue_types.blur import BLUR
+from framedex.issue_types.content_kinds import Content, content_of
 from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS, LabelLimits
 from framedex.issue_types.limits import ValuedIssueName, check_issue_limit, find_valued_type, valued_types
 from framedex.issue_types.registry import (
@@ -18,12 +20,14 @@ from framedex.issue_types.registry import (
 )
 
 __all__ = [
+    "BLUR",
     "CORRUPTED",
     "DUPLICATES",
     "FAULTS",
     "LABEL_OUTLIER",
     "MISLABELS",
     "OUTLIERS",
+    "Content",
     "Derived",
     "ImageSample",
     "IssueType",
@@ -33,6 +37,7 @@ __all__ = [
     "built_in_types",
     "by_gravity",
     "check_issue_limit",
+    "content_of",
     "find_issue_type",
     "find_valued_type",
     "is_built_in",

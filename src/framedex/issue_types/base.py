@@ -1,10 +1,10 @@
 """Definition of an issue type, and the pixels for its measure."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import cv2
@@ -15,10 +15,12 @@ from framedex.core.arrays import Floats, Pixels
 from framedex.core.borders import BorderedImage
 from framedex.core.forks import cached_property
 from framedex.errors import InvalidInput
+from framedex.issue_types.steps import Grey, lost_by_direction
 
 Histogram = npt.NDArray[np.float32]
-Grey = npt.NDArray[np.uint8]
 _SIDE = 192  # pixels of the longer side of the small image
+_STRUCTURE_SIDE, _LOCAL_SIGMA, _REACH = 64, 3.0, 12
+_DARK, _BLACK = 0.32, 0.02  # brightness of the brightest pixels of an image that is dark, and of one that is black
 _SAME_SIZE, _HALF = 0.9, 0.5
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BINS = 4096  # of squared brightness: steps of 0.001 at 0.1, finer above
@@ -100,17 +102,60 @@ class ImageSample:
 
     @cached_property
     def brightness(self) -> tuple[float, float, float]:
-        """The 1st, the 50th and the 99th percentile of perceived brightness, in [0, 1].
+        """The 1st, the 50th and the 99th percentile of perceived brightness, in [0, 1]."""
+        return _brightness(self.channels)
 
-        It is √(0.241 R² + 0.691 G² + 0.068 B²) (the HSP model, alienryderflex.com/hsp.html). The root preserves the
-        order, so it is computed for the percentiles only.
+    @cached_property
+    def inner_brightness(self) -> tuple[float, float, float]:
+        """The same of the part within uniform borders."""
+        top, left, bottom, right = self._bordered.box
+        (height, width), (h, w) = self._bordered.grey.shape, self.sample.shape[:2]
+        rows = slice(top * h // height, max(bottom * h // height, top * h // height + 1))
+        columns = slice(left * w // width, max(right * w // width, left * w // width + 1))
+        return _brightness([np.ascontiguousarray(each[rows, columns]) for each in self.channels])
+
+    @cached_property
+    def structure(self) -> float:
+        """The standard deviation, in grey levels, of about 64 pixels a side minus their local mean.
+
+        Gradients are equal to their local mean, and the averages of 64 pixels have hardly any noise. The contrast of a
+        dark image is taken as if it were just bright enough: it is dark, not empty.
         """
-        red, green, blue = (cv2.LUT(channel, table) for channel, table in zip(self.channels, _squares(), strict=True))
-        squares = np.right_shift(cv2.add(cv2.add(red, green), blue), _DEPTH, dtype=np.uint16)
-        below = np.cumsum(np.bincount(squares.ravel(), minlength=_BINS))
-        bins = np.searchsorted(below, np.array([0.01, 0.5, 0.99]) * below[-1])
-        low, middle, high = np.minimum(1.0, np.sqrt(bins / (_BINS - 1))).tolist()
-        return low, middle, high
+        grey = self.whole_grey
+        height, width = grey.shape
+        factor = max(1, round(max(height, width) / _STRUCTURE_SIDE))
+        size = (max(1, width // factor), max(1, height // factor))
+        whole = grey[: size[1] * factor, : size[0] * factor]  # averages over whole pixels are fast
+        small = cv2.resize(whole, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+        small -= small[0, 0]  # so that rounding leaves nothing of one grey
+        means = _local_means(size[1]) @ small @ _local_means(size[0]).T
+        contrast = float(cv2.meanStdDev(small - means)[1][0, 0])
+        return contrast * max(1.0, _DARK / max(self.brightness[2], _BLACK))
+
+    @cached_property
+    def lost_steps(self) -> list[float]:
+        """The shares of the steps of :attr:`grey` that a blur takes away, by its direction."""
+        return lost_by_direction(self.grey)
+
+    @cached_property
+    def tones(self) -> Histogram:
+        """The share of each grey level among the pixels of the sample: float32, shape (256,)."""
+        counts = histogram(cv2.cvtColor(self.sample, cv2.COLOR_RGB2GRAY), 256, 256)
+        return np.asarray(counts / counts.sum(), dtype=np.float32)
+
+
+def _brightness(channels: Sequence[Any]) -> tuple[float, float, float]:
+    """Return percentiles of perceived brightness, which is √(0.241 R² + 0.691 G² + 0.068 B²).
+
+    This is the HSP model (alienryderflex.com/hsp.html). The root preserves the order, so it is computed for the
+    percentiles only.
+    """
+    red, green, blue = (cv2.LUT(channel, table) for channel, table in zip(channels, _squares(), strict=True))
+    squares = np.right_shift(cv2.add(cv2.add(red, green), blue), _DEPTH, dtype=np.uint16)
+    below = np.cumsum(np.bincount(squares.ravel(), minlength=_BINS))
+    bins = np.searchsorted(below, np.array([0.01, 0.5, 0.99]) * below[-1])
+    low, middle, high = np.minimum(1.0, np.sqrt(bins / (_BINS - 1))).tolist()
+    return low, middle, high
 
 
 @cache
@@ -118,6 +163,13 @@ def _squares() -> tuple[npt.NDArray[np.uint16], ...]:
     """Return the share of the squared brightness of each value of a channel, for each channel: uint16, shape (256,)."""
     squares = np.arange(256) ** 2 / 255**2
     return tuple(np.floor((_BINS - 1 << _DEPTH) * weight * squares + 0.5).astype(np.uint16) for weight in _HSP)
+
+
+@lru_cache(512)
+def _local_means(count: int) -> npt.NDArray[np.float32]:
+    """Return the matrix that blurs a row of pixels by a Gaussian, which is faster here than a filter."""
+    rows = cv2.GaussianBlur(np.eye(count, dtype=np.float32), (1, 2 * _REACH + 1), 1.0, sigmaY=_LOCAL_SIGMA)
+    return np.asarray(rows, dtype=np.float32)
 
 
 def histogram(values: Any, bins: int, limit: float) -> Histogram:

@@ -1,26 +1,30 @@
 """Blurred images."""
 
-from functools import cache
 from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from framedex.issue_types.base import Grey, ImageSample, IssueType, histogram
+from framedex.issue_types.base import ImageSample, IssueType, histogram
+from framedex.issue_types.content_kinds import has_few_tones, share_of_ground
+from framedex.issue_types.steps import FEWEST_STEPS, Grey, lost_by_direction
 
 _LIMIT = 0.37
 _TAPS = 5
 _NOISE = 3.0
-_FEWEST_STEPS = 0.005  # mean brightness step, in grey levels, of an image that is not empty
 _NOISE_KERNEL = np.array([1, -2, 1], dtype=np.float32)  # in both directions
 _OF_GAUSSIAN = 1 / (6 * 0.6745)  # from the median of the absolute responses to the standard deviation of the noise
 
-_LINE = 9  # pixels of the blur of the closer look
-_DIRECTIONS = 8
 _SOFT = 0.40  # at most this share of the steps of a blurred image is lost in the direction of its blur
+_CONTRAST, _SOFT_CONTRAST = 20.0, 0.45  # grey levels of structure; the same share of images with more
 _MOTION = 0.12  # difference between the directions of an image that was moved
 _GRAIN = 1.2  # grey levels of noise that hides the blur of a larger image
+
+_GROUND, _PLAIN = 0.30, 0.38  # share of one tone: of images whose edges may be lines on a ground, and mostly are
+_LINES = 0.66  # acutance below which these may be blurred
+# Shares of steps that are lost of such images where they are blurred, and of those that were moved; the ratio of the
+# least to the largest share of the latter.
+_SOFT_PLAIN, _SOFT_LINES, _SOFT_LINE, _MOVED = 0.56, 0.53, 0.74, 0.82
 
 
 def _acutance(image: ImageSample) -> float:
@@ -36,17 +40,29 @@ def _acutance(image: ImageSample) -> float:
     Subjects that are soft by nature, such as cells under a microscope, have as few steps at that size. They have fine
     detail in the larger image, in all directions alike. So the few images below the limit get a closer look there,
     unless noise hides it.
+
+    Text, lines and edges of windows on a ground of one tone are sharper than a photo: blurred, they are as sharp as
+    one. So images with such a ground are looked at in the larger image, too. Those of few tones, such as masks, have no
+    soft edges.
     """
     grey = image.small
-    if min(grey.shape) < _TAPS:
+    if min(grey.shape) < _TAPS or has_few_tones(image):
         return 1.0
     noise = _NOISE * _noise(grey)
     acutance = min(_lost_steps(grey, noise, axis) for axis in (0, 1))
-    if acutance >= _LIMIT or _noise(image.grey) > _GRAIN:
+    ground = share_of_ground(image)
+    if acutance >= (_LINES if ground >= _GROUND else _LIMIT):
         return acutance
-    lost = _lost_by_direction(image.large)
-    is_blurred = min(lost) < _SOFT or max(lost) - min(lost) > _MOTION
-    return acutance if is_blurred else max(acutance, min(lost))
+    if acutance < _LIMIT and _noise(image.grey) > _GRAIN:
+        return acutance
+    lost = lost_by_direction(image.large)
+    least, most = min(lost), max(lost)
+    if acutance < _LIMIT:
+        soft = _SOFT_CONTRAST if image.structure >= _CONTRAST else _SOFT
+        is_blurred = least < (_SOFT_PLAIN if ground >= _PLAIN else soft) or most - least > _MOTION
+        return acutance if is_blurred else max(acutance, least)
+    is_blurred = least < _SOFT_LINES or (least < _SOFT_LINE and least < _MOVED * most)
+    return acutance * _LIMIT / _LINES if is_blurred else acutance
 
 
 def _noise(grey: Grey) -> float:
@@ -85,7 +101,7 @@ def _lost_steps(grey: Grey, noise: float, axis: int) -> float:
     subtrahend: Any = float(level)  # values below it become 0
     above: Any = cv2.subtract(steps, subtrahend)
     whole = _sum_above(above, noise - level)
-    if whole < _FEWEST_STEPS * max(1, steps.size):
+    if whole < FEWEST_STEPS * max(1, steps.size):
         return 1.0
     remaining = np.add(blurred, fifths, dtype=np.uint16)
     lost: Any = cv2.subtract(np.multiply(above, _TAPS, dtype=np.uint16), remaining)
@@ -95,45 +111,6 @@ def _lost_steps(grey: Grey, noise: float, axis: int) -> float:
 def _sum_above(values: Any, least: float) -> float:
     """Return the sum of what integers have above a number in [0, 1)."""
     return float(cv2.sumElems(values)[0]) - least * cv2.countNonZero(values)
-
-
-def _lost_by_direction(grey: Grey) -> list[float]:
-    """Return the shares of steps that a blur of nine pixels takes away, by its direction; 1 without steps.
-
-    An image without steps is empty rather than blurred. The blur is a sum, so that integers are exact.
-    """
-    height, width = grey.shape
-    if min(grey.shape) < 3:
-        return [1.0]
-    shares = []
-    for (x, y), line in _lines():
-        sums = cv2.filter2D(grey, cv2.CV_16S, line, borderType=cv2.BORDER_REFLECT).view(np.uint16)
-        here = slice(max(0, -y), height - max(0, y)), slice(max(0, -x), width - max(0, x))
-        there = slice(max(0, y), height - max(0, -y)), slice(max(0, x), width - max(0, -x))
-        steps, remaining = (np.asarray(cv2.absdiff(each[there], each[here])) for each in (grey, sums))
-        whole = float(cv2.sumElems(steps)[0])
-        if whole < _FEWEST_STEPS * max(1, steps.size):
-            shares.append(1.0)
-            continue
-        count = int(line.sum())
-        lost: Any = cv2.subtract(np.multiply(steps, count, dtype=np.uint16), remaining)
-        shares.append(min(1.0, float(cv2.sumElems(lost)[0]) / (count * whole)))
-    return shares
-
-
-@cache
-def _lines() -> tuple[tuple[tuple[int, int], npt.NDArray[np.float32]], ...]:
-    """Return, for each direction, the neighbouring pixel in it and the pixels of a blur along it, which are 1."""
-    lines = []
-    middle = _LINE // 2
-    for angle in np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS:
-        step = np.array([np.cos(angle), np.sin(angle)])
-        start, end = (np.rint(middle + sign * middle * step).astype(int).tolist() for sign in (-1, 1))
-        kernel = np.zeros((_LINE, _LINE), np.float32)
-        cv2.line(kernel, start, end, 1.0, 1)
-        x, y = np.rint(step).astype(int).tolist()
-        lines.append(((x, y), kernel))
-    return tuple(lines)
 
 
 BLUR = IssueType(

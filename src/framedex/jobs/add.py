@@ -30,6 +30,7 @@ from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.ingest.reading import (
     declared_classes,
     layout_lines,
+    left_out_words,
     lists_of,
     read_content,
     read_content_boxes,
@@ -138,10 +139,14 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         roots=roots,
     )
     summary = summary.with_(layout=[*layout_lines(content, boxes), *facts.notes])
-    progress.outcome = "; ".join(
-        [_outcome(indexed), *_news(content, ingested, n_replaced), *known.words(), *summary.layout]
-    )
     others = job.kept | _settled_videos(job.table, ingested) | dict(facts.others)
+    of_annotations = with_problems(Summary(), boxes, unmatched=False, content=content)
+    progress.outcome = "; ".join(
+        [
+            _outcome(indexed), *_news(content, ingested, n_replaced), *known.words(), *summary.layout,
+            *left_out_words(of_annotations),
+        ]
+    )  # fmt: skip
     summary = with_problems(summary, boxes, unmatched=False, content=content)
     if objects is not None:
         others, summary = objects.apply(others, summary)

@@ -21,6 +21,7 @@ from framedex.jobs.ingest.reading import (
     checkpoint_saver,
     declared_classes,
     layout_lines,
+    left_out_words,
     lists_of,
     new_copy_columns,
     read_content,
@@ -135,7 +136,7 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         summary.with_(folders=[], layout=[*layout_lines(content, boxes), *facts.notes]), content
     )
     chosen = [job.config.reason] if job.config.reason.startswith(FETCHED) else []  # without paths: others see it
-    progress.outcome = "; ".join([progress.outcome, *chosen, *summary.layout])
+    progress.outcome = "; ".join([progress.outcome, *chosen, *summary.layout, *left_out_words(summary)])
     others = {**({VIDEOS: ingested.videos} if ingested.videos else {}), **facts.others}
     if objects is not None:
         others, summary = objects.apply(others, summary)

@@ -30,7 +30,7 @@ _MOST_NAMES = 100_000  # of which the nearest is looked for
 
 
 class _Asked(NamedTuple):
-    """What a test asks for.
+    """Names that a test asks for.
 
     Attributes:
         noun: a word for it.

@@ -9,7 +9,7 @@ import pyarrow as pa
 from framedex.core.arrays import RowIds
 from framedex.core.checks import suggestion
 from framedex.errors import InvalidInput
-from framedex.export.columns import OF_PATHS
+from framedex.export.columns import ON_REQUEST
 from framedex.export.table_columns import KEEP, all_fields, columns_to_read, table_column
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
@@ -32,12 +32,12 @@ def sort_field(media: Media, column: Any) -> pa.Field:
     """
     fields = {
         field.name: field
-        for field in [*media.table.schema, *OF_PATHS, *all_fields(media)]
+        for field in [*media.table.schema, *ON_REQUEST, *all_fields(media)]
         if _has_order(field.type) and not field.equals(KEEP, check_metadata=True)
     }
     if isinstance(column, str) and column in fields:
         return fields[column]
-    shown = [field.name for field in [*OF_PATHS, *all_fields(media)] if field.name in fields]
+    shown = [field.name for field in [*ON_REQUEST, *all_fields(media)] if field.name in fields]
     raise InvalidInput(f"cannot sort by {column!r}; there are: {', '.join(shown)}{suggestion(column, list(fields))}")
 
 

@@ -18,7 +18,7 @@ class SourceState(Record):
 
 
 class Problem(Record):
-    """What the last addition to a dataset left out for one reason: files, annotations, rows.
+    """The files, annotations or rows that the last addition to a dataset left out for one reason.
 
     ``reason`` is a plural noun such as "other files", ``count`` their number. ``examples`` has the first twenty, each a
     path or a sentence with the place, the value and what would be right; for some reasons there are none.

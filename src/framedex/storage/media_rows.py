@@ -41,6 +41,10 @@ OF_FAULTS = pa.schema([pa.field("fault", pa.string()), pa.field("gaps", pa.strin
 ``fault`` is the kind of the reason, a :data:`framedex.errors.Fault`; null for a sound file. ``gaps`` is the description
 of damage of a file that was decoded nevertheless; of others, ``error`` has the reason.
 """
+CONTENT = pa.field("content", pa.string())
+"""The kind of content of an image, a :class:`framedex.issue_types.Content`; null for what was not measured, as in
+tables of older versions.
+"""
 MODEL_CAPTION = pa.field("model_caption", pa.string())
 """The caption written by a model, null for none; only captioned tables have the column.
 
@@ -136,6 +140,7 @@ def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema
             pa.field("caption", pa.string()),
             pa.field("error", pa.string()),
             *OF_FAULTS,
+            CONTENT,
             *(pa.field(name, pa.float32()) for name in measure_columns()),
             *(OF_VIDEOS if of_videos else ()),
             *(of_copies or ()),

@@ -4,6 +4,7 @@ from framedex.vql.key_test import KeyTest
 from framedex.vql.keys.batch import BatchTest, batch
 from framedex.vql.keys.cluster import ClusterTest, cluster
 from framedex.vql.keys.confidence import ConfidenceTest, confidence
+from framedex.vql.keys.content import ContentTest, content
 from framedex.vql.keys.date_added import DateAddedTest, date_added
 from framedex.vql.keys.duplicates import DuplicatesTest, duplicates
 from framedex.vql.keys.field import FieldTest, field
@@ -28,6 +29,7 @@ __all__ = [
     "batch",
     "cluster",
     "confidence",
+    "content",
     "date_added",
     "duplicates",
     "field",
@@ -55,6 +57,7 @@ TESTS: tuple[type[KeyTest], ...] = (
     TagsTest,
     IssuesTest,
     QualityTest,
+    ContentTest,
     DuplicatesTest,
     ClusterTest,
     UniquenessTest,

@@ -163,7 +163,7 @@ class Dataset(
 
     @property
     def problems(self) -> list[Problem]:
-        """What the last addition left out, or could not use as it is: counts by reason, with the first examples.
+        """The inputs that the last addition left out or could not use as they are: counts by reason, with examples.
 
         Examples:
             >>> task = ds.add_objects("bad_boxes.csv")

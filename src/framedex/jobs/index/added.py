@@ -20,7 +20,6 @@ from framedex.analysis.vector_sources import ConcatenatedVectors
 from framedex.core.arrays import Vectors
 from framedex.core.masks import true_places
 from framedex.core.progress import Progress
-from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
     NO_LIMITS,
     Columns,
@@ -28,6 +27,7 @@ from framedex.jobs.index.columns import (
     Positions,
     graph_columns,
     issue_columns,
+    kept_defaults,
     label_columns,
     label_limits,
     read_indexed_rows,
@@ -114,8 +114,7 @@ def index_added(
         progress=stage_progress(progress, "checking labels", 0.8, 0.9),
     )
     columns |= label_columns(quality, codes, positions, count)
-    limit = summary.issue_thresholds[OUTLIERS.name]
-    defaults = {OUTLIERS.name: np.inf if limit is None else limit}
+    defaults = kept_defaults(summary.issue_thresholds)
     columns |= issue_columns(table, columns, defaults, limits)
     columns |= no_standings(count)
     if comparison is not None:

@@ -13,16 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.analysis.cells import Cells
-from framedex.analysis.issues import issue_confidence
+from framedex.analysis.issues import issue_confidence, limit_of_subjects
 from framedex.analysis.label_entries import Labels
 from framedex.analysis.labels import LabelQuality
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.core.arrays import Floats, Mask, Vectors
 from framedex.issue_types import (
+    BLUR,
     CORRUPTED,
     FAULTS,
     LABEL_OUTLIER,
     MISLABELS,
+    OUTLIERS,
     IssueType,
     JudgedBy,
     LabelLimits,
@@ -41,6 +43,7 @@ from framedex.storage.media_rows import (
     index_schema,
     judged_columns,
 )
+from framedex.storage.objects import OBJECTS
 from framedex.storage.row_numbers import RowNumbers
 from framedex.storage.table_versions import Table
 
@@ -93,6 +96,22 @@ def issue_columns(
                 limit = limits.get(issue.name, default)
                 results[issue.confidence_column] = limited_confidence(issue, values, limit, missing)
     return results | _faults(rows_read, values.get(str(CORRUPTED.column), missing))
+
+
+def kept_defaults(thresholds: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the default limits that the last index computed from the dataset, which additions and removals keep."""
+    found = {name: thresholds[name] for name in (OUTLIERS.name, BLUR.name) if name in thresholds}
+    return {name: np.inf if limit is None else limit for name, limit in found.items()}
+
+
+def own_defaults(table: Table) -> dict[str, float]:
+    """Return the default limits that a table of objects has by what its crops show: that of blur."""
+    if table.path.stem != OBJECTS:
+        return {}
+    assert BLUR.column is not None, "it has a measure"
+    assert BLUR.threshold is not None, "it has a limit"
+    values = table.scan([BLUR.column]).read_all().column(0).to_numpy().astype(np.float32)
+    return {BLUR.name: limit_of_subjects(values, BLUR.threshold)}
 
 
 def _faults(rows_read: pa.Table, damage: Floats) -> Columns:

@@ -24,6 +24,7 @@ from framedex.jobs.index.columns import (
     issue_columns,
     label_columns,
     label_limits,
+    own_defaults,
     read_label_codes,
     scatter,
     to_batches,
@@ -162,6 +163,7 @@ def index(
         progress("writing", 0.9)
         columns |= graph_columns(graph, first, inverse, positions, count)
         columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
+        defaults |= own_defaults(table)
         columns |= issue_columns(table, columns, defaults, limits)
         progress("writing", 0.92)
         unindexed = Table(table.path, tables.compact(table, without=index_columns_of(table.schema.names)))

@@ -18,7 +18,6 @@ from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import SelectedVectors, VectorsInMemory
 from framedex.core.arrays import Vectors
 from framedex.core.progress import Progress
-from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
     NO_LIMITS,
     Columns,
@@ -26,6 +25,7 @@ from framedex.jobs.index.columns import (
     Positions,
     graph_columns,
     issue_columns,
+    kept_defaults,
     label_columns,
     label_limits,
     read_indexed_rows,
@@ -110,8 +110,7 @@ def index_removed(
         progress=stage_progress(progress, "checking labels", 0.7, 0.8),
     )
     columns |= label_columns(quality, codes, positions, count)
-    limit = summary.issue_thresholds[OUTLIERS.name]
-    defaults = {OUTLIERS.name: np.inf if limit is None else limit}
+    defaults = kept_defaults(summary.issue_thresholds)
     columns |= issue_columns(after, columns, defaults, limits)
     columns |= {name: np.append(values, np.full(len(unindexed), np.nan, np.float32))
                 for name, values in kept_standings(before, ~deleted).items()}  # fmt: skip

@@ -18,7 +18,7 @@ from framedex.encoders import Preparation
 from framedex.encoders.copy_descriptor import describe, is_copy_descriptor, prepare_panels, prepare_whole
 from framedex.errors import CannotDecode, Fault
 from framedex.issue_types import is_built_in, measured_types
-from framedex.jobs.ingest.measuring import SHORT_CALLS, measure_images
+from framedex.jobs.ingest.measuring import SHORT_CALLS, Measures, measure_images
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.budget import Budget, PixelBudget, reserve_pixels
 from framedex.media.decode import DecodedImage, decode, decoded
@@ -60,7 +60,7 @@ class DecodedFile:
     width: int | None = None
     height: int | None = None
     format: str | None = None
-    measures: dict[str, float | None] | None = None
+    measures: Measures | None = None
     prepared: npt.NDArray[Any] | None = None
     vector: Vectors | None = None
     of_copies: Mapping[str, Vectors | None] = field(default_factory=dict)

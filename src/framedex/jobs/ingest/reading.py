@@ -218,6 +218,12 @@ def with_skipped(summary: Summary, skipped: Skipped) -> Summary:
     return summary.with_(skipped={**summary.skipped, **+skipped}, examples={**summary.examples, **skipped.examples})
 
 
+def left_out_words(summary: Summary) -> list[str]:
+    """Return what a summary counts as left out, in a line for the message of a task; an empty list for nothing."""
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in summary.skipped.items())
+    return [f"left out: {counts}"] if counts else []
+
+
 def layout_lines(content: Content, boxes: BoxIndex | None) -> list[str]:
     """Return what was recognised of a source, and what was not, in a line each."""
     return content.lines(_problems_of(boxes)) if isinstance(content, FilesInput) else []

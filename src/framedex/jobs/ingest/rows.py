@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.core.arrays import Vectors
-from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.decoding import DecodedFile, DecodedVideo, is_video_item
+from framedex.jobs.ingest.measuring import no_measures
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.sources import Item
 from framedex.storage.media_rows import (
@@ -61,7 +61,7 @@ class IngestedRows:
             "error": decoded.error,
             "fault": decoded.fault if decoded.gaps is None else DAMAGED,
             "gaps": decoded.gaps,
-            **(decoded.measures or dict.fromkeys(measure_columns())),
+            **(decoded.measures or no_measures()),
             "kind": kind,
             "video_id": None if kind is None else self.id_of(item),
             "frame_number": decoded.frame_number,

@@ -14,11 +14,11 @@ from framedex.annotations.boxes import Box
 from framedex.core.ids import object_id
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
-from framedex.issue_types import measure_columns
+from framedex.issue_types import BLUR
 from framedex.jobs.ingest.encoding import check_encoding
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of
-from framedex.jobs.ingest.measuring import measure_image
+from framedex.jobs.ingest.measuring import Measures, measure_image, no_measures
 from framedex.jobs.ingest.rows import rows_to_batch
 from framedex.media.decode import DecodedImage
 from framedex.media.row_images import crop_image
@@ -29,6 +29,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, DAMAGED, LOCATION_OF_OBJECTS, object_schema
 
 _COMMITTED = 8192  # rows per table version
+_LEAST_SHARP_PX = 48  # of the shorter side of a crop: the blur of smaller ones is that of their size
 
 _CHANGED = "the file has changed since it was added: add it again"
 
@@ -55,7 +56,7 @@ class Crop:
     source: str
     width: int | None = None
     height: int | None = None
-    measures: dict[str, float | None] | None = None
+    measures: Measures | None = None
     prepared: npt.NDArray[Any] | None = None
     error: str | None = None
 
@@ -151,7 +152,10 @@ class ObjectRows:
         except CannotDecode as error:
             return Crop(name, box, self._source_of(box), error=str(error))
         prepared = self.encoder.prepare(part.pixels)
-        return Crop(name, box, self._source_of(box), part.width, part.height, measure_image(part), prepared)
+        measures = measure_image(part)
+        if min(part.width, part.height) < _LEAST_SHARP_PX:
+            measures[str(BLUR.column)] = 1.0
+        return Crop(name, box, self._source_of(box), part.width, part.height, measures, prepared)
 
     def _encoded(self, crops_of_rows: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
         prepared = [crop.prepared for _, crops in crops_of_rows for crop in crops if crop.prepared is not None]
@@ -179,7 +183,7 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
         "error": crop.error,
         "fault": None if crop.error is None else row.get("fault") or DAMAGED,
         "gaps": None,
-        **(crop.measures or dict.fromkeys(measure_columns())),
+        **(crop.measures or no_measures()),
         "embedding": vector,
         "parent_id": row["media_id"],
         **dict(zip(BOX, (box.x, box.y, box.width, box.height), strict=True)),

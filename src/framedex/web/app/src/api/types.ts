@@ -20,6 +20,7 @@ export type SuggestedLabel = Schemas["SuggestedLabel"];
 export type ValueHistogram = Schemas["ValueHistogram"];
 export type CleanupPlanInfo = Schemas["CleanupPlanInfo"];
 export type SourceState = Schemas["SourceState"];
+export type Problem = Schemas["Problem"];
 export type SyncResult = Schemas["SyncResult"];
 export type Relocation = Schemas["Relocation"];
 export type Snapshot = Schemas["Snapshot"];

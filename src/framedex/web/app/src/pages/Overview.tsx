@@ -3,6 +3,7 @@ import type { DatasetStatus, IssueSummary, ResultsInfo, Row, VqlElement } from "
 import { count } from "../lib/format";
 import { filterText } from "../lib/vql";
 import { Button } from "../parts/Button";
+import { LeftOut } from "../parts/LeftOut";
 import { Pending, useResource } from "../parts/Resource";
 import { openSharing } from "../parts/Sharing";
 import { Skeleton } from "../parts/Skeleton";
@@ -68,6 +69,7 @@ export default function Overview() {
           <Sources dataset={found} />
         </section>
       )}
+      {found.updated_at !== null && <LeftOut dataset={found} />}
       <section aria-labelledby="labels">
         <h2 id="labels">{t.overview.labels}</h2>
         {counts && <Labels dataset={found} labels={counts.labels} />}

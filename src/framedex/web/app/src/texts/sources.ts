@@ -36,3 +36,10 @@ export const sources = {
   force: "Relocate nevertheless",
   relocated: (after: string) => `The folder is ${after} now`,
 } as const;
+
+/** The words of what an addition left out. */
+export const leftOut = {
+  title: "Left out",
+  line: (n: number, reason: string) => `${reason}: ${n.toLocaleString()}`,
+  more: (n: number) => `and ${n.toLocaleString()} more`,
+};
