@@ -144,6 +144,14 @@ def test_read__images_that_share_an_id(tmp_path: Path) -> None:
     assert "several have this one" in problems.sample[1].reason
 
 
+def test_read__an_image_that_is_listed_twice(tmp_path: Path) -> None:
+    """Two entries with one name are one image, with the annotations of both; it is a problem, as both may be meant."""
+    images = [*IMAGES, {"id": 7, "file_name": "a.jpg"}]
+    found, problems = read(tmp_path, coco(note(), note(image_id=7), images=images))
+    assert [each.name for each in found] == ["a.jpg", "a.jpg"]
+    assert problems.counts == {"images that a file lists several times": 1}
+
+
 @pytest.mark.parametrize(
     ("annotation", "told"),
     [

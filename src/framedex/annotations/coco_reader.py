@@ -6,6 +6,7 @@ Image and category names are held in memory by id. Annotations are not, so memor
 import json as plain_json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from framedex.errors import InvalidInput
 _ARRAYS = ("images", "categories", "annotations")
 _SHAPES = {"segmentation": segmentation_text, "keypoints": keypoints_text}
 """Keys of the shape of an object, and their readers."""
+_TWICE = "images that a file lists several times"
 _AMBIGUOUS = ""  # replaces the name of images that share an id; no file has this name
 
 
@@ -93,6 +95,13 @@ def _names_of(path: Path, location: str, report: Callable[[AnnotationProblem], N
     for array, position, item in images_and_categories(path):
         if (found := _add_name(names, f"{location}: {array}[{position}]", array, item)) is not None:
             report(found)
+    several = Counter(name for name in names.images.values() if name != _AMBIGUOUS)
+    for name in (name for name, count in several.items() if count > 1):
+        report(
+            problem(
+                location, name, f"{several[name]} of 'images' have this name; it gets all their annotations", _TWICE
+            )
+        )
     return names
 
 

@@ -2,7 +2,8 @@
 
 A name is a path within the source, a file name alone, or a path or an address on another machine. The path of an image
 counts before all others. A name that is no path means the only image whose path ends as the name does: with all of a
-path within the source, with as much as possible of one of another machine. Where several images remain, or several
+path within the source, with as much as possible of one of another machine; a name without the suffix of an image means
+one of any suffix. Where several images remain, or several
 names of a file for one image, nothing is chosen: that is a problem.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from framedex.annotations.problems import AnnotationProblem, Problems
+from framedex.core.suffixes import is_image
 
 SEVERAL_IMAGES = "names in annotations that mean several images"
 SEVERAL_NAMES = "names in annotations that mean the same image"
@@ -117,10 +119,14 @@ class ImageNames:
         """Return the images that names may mean, by name."""
         wanted: dict[str, list[tuple[str, list[str], bool]]] = {}
         for name in pending:
-            parts = _parts(name)
-            if parts:
-                is_any = bool(names[name] & loose) or _FOREIGN.match(name) is not None
-                wanted.setdefault(parts[-1], []).append((name, parts, is_any))
+            if not (parts := _parts(name)):
+                continue
+            is_any = bool(names[name] & loose) or _FOREIGN.match(name) is not None
+            forms = [parts]
+            if not name.endswith(NO_SUFFIX) and not is_image(parts[-1]):  # some tools leave the suffix away
+                forms.append([*parts[:-1], parts[-1] + NO_SUFFIX])
+            for form in forms:
+                wanted.setdefault(form[-1], []).append((name, form, is_any))
         found: dict[str, _Candidates] = {}
         for path in paths:
             plain = _composed(path.replace("\\", "/"))
