@@ -2,20 +2,22 @@
 
 import posixpath
 import re
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from framedex.annotations.formats import label_files
+from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
-from framedex.annotations.sources import read_annotations
+from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
@@ -38,6 +40,7 @@ class RemoteSource(Source):
         root: the URI of the folder to which the paths are relative.
         table: a row for each object, with ``path`` and other available fields of :class:`Item`; about 60 bytes a row.
         annotations: the contents of the annotation files in the folder.
+        boxes: copies of the annotation files in the folder with bounding boxes, which last as long as the source.
         role: the role to assume for reading.
     """
 
@@ -47,6 +50,7 @@ class RemoteSource(Source):
     skipped: Counter[str]
     annotations: Annotations = field(default_factory=Annotations)
     role: AssumedRole | None = None
+    boxes: tuple[BoxSource, ...] = ()
 
     def items(self) -> Iterator[Item]:
         """Yield the objects."""
@@ -98,24 +102,23 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
 
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
     take(_HIDDEN)  # not counted, as in a local folder
-    annotation_files = take(f"^({'|'.join(map(re.escape, label_files()))})$")["path"].to_pylist()
+    names = dict.fromkeys((*label_files(), *box_files()))
+    annotation_files = take(f"^({'|'.join(map(re.escape, names))})$")["path"].to_pylist()
     images = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
     skipped["other files"] = len(objects)
-    annotations = _read_annotations(uri, annotation_files, store, max_bytes)
-    return RemoteSource(uri, uri, images, +skipped, annotations)
+    if not annotation_files:
+        return RemoteSource(uri, uri, images, +skipped)
+    copies = mkdtemp(prefix="framedex-")
+    source = RemoteSource(uri, uri, images, +skipped)
+    weakref.finalize(source, rmtree, copies, ignore_errors=True)
+    for name in annotation_files:
+        (Path(copies) / name).write_bytes(_read(f"{uri}/{name}", store, max_bytes))
+    source.annotations, source.boxes = read_annotations(copies), tuple(find_box_sources(copies))
+    return source
 
 
 def _with_suffix(suffixes: frozenset[str]) -> str:
     return rf"(?i)[^/]({'|'.join(map(re.escape, sorted(suffixes)))})$"
-
-
-def _read_annotations(uri: str, names: list[str], store: ObjectStore, max_bytes: int) -> Annotations:
-    if not names:
-        return Annotations()
-    with TemporaryDirectory(prefix="framedex-") as folder:
-        for name in names:
-            (Path(folder) / name).write_bytes(_read(f"{uri}/{name}", store, max_bytes))
-        return read_annotations(folder)
 
 
 def _read(uri: str, store: ObjectStore, max_bytes: int) -> bytes:

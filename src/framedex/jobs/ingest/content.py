@@ -73,7 +73,8 @@ class FilesInput:
         Args:
             of_boxes: the problems of its boxes.
         """
-        boxes = {os.path.relpath(each.path, self.source.root): None for each in self.boxes if not each.loose}
+        home = self.annotations.problems.folder or self.source.root  # copies of the files may lie elsewhere
+        boxes = {os.path.relpath(each.path, home): None for each in self.boxes if not each.loose}
         known = [*self.annotations.sources, *(name for name in boxes if name not in (".", *self.annotations.sources))]
         unread = self.annotations.problems.unread | of_boxes.unread
         ignored = [name for name in self.annotations.ignored if name not in boxes]
@@ -276,7 +277,8 @@ def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role: Assume
     store = object_store(settings, role)
     source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role=role)
     config = {"kind": "s3", "uri": uri, "role_arn": role and role.arn, "external_id": role and role.external_id}
-    return FilesInput(source, source.annotations, encoder_object, reason, _portable_config(config, encoder))
+    portable = _portable_config(config, encoder)
+    return FilesInput(source, source.annotations, encoder_object, reason, portable, source.boxes)
 
 
 def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Encoder, settings: Settings) -> FilesInput:
