@@ -14,7 +14,8 @@ import numpy.typing as npt
 from halves import FOLDERS, HALVES, SEED, half, photos_of
 
 from framedex.encoders import Encoder, decode_side_px
-from framedex.media.decode import decode, reduced
+from framedex.media.decode import decode
+from framedex.media.decoded_image import reduced
 
 Vectors = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]

@@ -26,7 +26,7 @@ def files_of(workspace: Workspace, name: str) -> list[str]:
 def test_create_dataset__folder(gallery: Gallery) -> None:
     """Each image of a folder, and nothing else, becomes a media item, in the order of the names."""
     assert files_of(gallery.workspace, "gallery") == NAMES
-    assert gallery.dataset.skipped == {"other files": 1}
+    assert gallery.dataset.skipped == {"other files (.txt)": 1, "hidden files": 1}
 
 
 def test_create_dataset__record(gallery: Gallery) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from framedex.media.budget import HeldOn, PixelBudget
-from framedex.media.decode import DecodedImage, decode
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage
 from tests.image_files import encode, photo
 from tests.pauses import wait_until
 

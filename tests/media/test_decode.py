@@ -2,6 +2,7 @@
 
 import io
 import struct
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from PIL import Image
 
 from framedex.core.suffixes import is_image
 from framedex.errors import CannotDecode
-from framedex.media.decode import DecodedImage, decode
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage
+from tests.extras import missing
 from tests.image_files import (
     BLUE,
     GREEN,
@@ -137,6 +140,12 @@ def test_orientation__that_does_not_exist_is_ignored(orientation: int) -> None:
         assert_close(image.pixels, quadrants(), within=4)
 
 
+def test_decode__dicom_without_its_extra() -> None:
+    """Where pydicom is missing, the reason names the extra."""
+    with missing("pydicom"):
+        assert reason(bytes(128) + b"DICM") == "DICOM needs the extra: pip install 'framedex[dicom]'"
+
+
 def test_exif__broken_is_ignored() -> None:
     """Exif data that is cut off or nonsense does not keep an image from being shown."""
     for exif in (
@@ -160,16 +169,6 @@ def test_sixteen_bits__are_scaled(suffix: str, channels: int) -> None:
     expected = (np.stack([ramp] * 3, axis=-1) if channels == 1 else colours) / 257
     found = shown(data.tobytes()).pixels
     assert np.abs(found - expected).max() <= 1
-
-
-def test_float_tiff__is_scaled_by_its_range() -> None:
-    """Float images within 0 to 1 are taken for shares, others by their own range; NaN is black."""
-    ramp = np.linspace(0, 0.5, 48 * 64, dtype=np.float32).reshape(48, 64)
-    assert shown(encode(ramp, "TIFF")).pixels.max() == 128
-    wide = shown(encode(ramp * 4000 - 1000, "TIFF")).pixels
-    assert (wide.min(), wide.max()) == (0, 255)
-    ramp[0, 0] = np.nan
-    assert shown(encode(ramp, "TIFF")).pixels[0, 0].tolist() == [0, 0, 0]
 
 
 def test_one_bit__is_black_and_white() -> None:
@@ -234,6 +233,36 @@ def test_alpha__of_grey_images() -> None:
     assert shown(encode(grey, "PNG")).pixels[..., 0].ravel().tolist() == [255 - 17 * n for n in range(16)]
     ramp = Image.fromarray(np.arange(16, dtype=np.uint8).reshape(4, 4))
     assert shown(encode(ramp, "PNG", transparency=3)).pixels[0, :, 0].tolist() == [0, 1, 2, 255]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])
+def test_alpha__one_transparent_grey_value_of_each_depth(depth: int) -> None:
+    """A PNG's transparent grey value is one of the stored values, whatever their number of bits."""
+    row = sum(value << depth * (3 - place) for place, value in enumerate((0, 1, 0, 1))).to_bytes(-(-depth * 4 // 8))
+    if depth == 1:
+        row = b"\x50"
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", 4, 1, depth, 0, 0, 0, 0)), (b"tRNS", struct.pack(">H", 1)),
+        (b"IDAT", zlib.compress(b"\0" + row)), (b"IEND", b""),
+    ]  # fmt: skip
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in parts
+    )
+    assert shown(data).pixels[0, :, 0].tolist() == [0, 255, 0, 255]
+
+
+@pytest.mark.parametrize(("alpha", "is_shown"), [((0, 0), True), ((0, 255), False), ((255, 255), True)])
+def test_alpha__of_bmp_that_is_empty(alpha: tuple[int, int], is_shown: bool) -> None:
+    """A BMP whose alpha is 0 everywhere is opaque, as browsers show it; one with any alpha is not."""
+    bands = np.dstack([flat(RED)[..., ::-1], np.full((48, 64), alpha[0], np.uint8)])
+    bands[0, 0, 3] = alpha[1]
+    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + b"sRGB" + bytes(48)
+    header = struct.pack("<IiiHHIIiiII", 108, 64, 48, 1, 32, 3, bands.nbytes, 2835, 2835, 0, 0) + masks
+    data = b"BM" + struct.pack("<IHHI", 122 + bands.nbytes, 0, 0, 122) + header + bands[::-1].tobytes()
+    found = shown(data).pixels
+    assert found[0, 0].tolist() == list(RED)
+    assert found[-1, -1].tolist() == list(RED if is_shown else WHITE)
 
 
 @pytest.mark.parametrize("file_format", ["GIF", "WEBP", "PNG", "TIFF"])
@@ -319,9 +348,12 @@ def test_truncated__other_formats(file_format: str) -> None:
     [
         (b"", "the file is empty"),
         (bytes(1000), "only zero bytes"),
-        (b"These are words, not an image.", "not an image of a supported format"),
+        (b"These are words, not an image.", "it is a text file"),
+        ("Größe und Gewicht\n".encode("utf-16"), "it is a text file"),
+        (b"../.git/annex/objects/3f/SHA256E-s1--a.jpg", "a git-annex pointer: run `git annex get`"),
+        (b"\0\0\1\xba" + bytes(99), "it is a video (MPEG)"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "it is an SVG drawing"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "not an image of a supported format"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "it is a PostScript document"),
         (b"\xff\xd8", "beginning is damaged"),
         (b"\xff\xd8\xff", "beginning is damaged"),
         (b"\xff" * 500, "not an image of a supported format"),

@@ -52,7 +52,7 @@ def test_folder__images_below(service: Service) -> None:
     """Images and videos below a folder come in the order of keys; what else is there is left out as on a disk."""
     for key in (
         "f/b.JPG", "f/a/x.webp", "f/.hidden.jpg", "f/.git/a.jpg", "f/notes.txt", "f/film.mp4", "f/noext", "f/.jpg",
-        "fx/not-below.jpg", "f/odd//x.jpg", "f/a b#?.tif",
+        "fx/not-below.jpg", "f/odd//x.jpg", "f/a b#?.tif", "f/@eaDir/a.jpg",
     ):  # fmt: skip
         service.put(f"folder/{key}", b"x")
     for uri in ("s3://folder/f", "s3://folder/f/"):
@@ -60,7 +60,10 @@ def test_folder__images_below(service: Service) -> None:
         source = opened(service, uri, role=role)
         assert (source.uri, source.root, source.role) == (uri, "s3://folder/f", role)
         assert located(source) == [f"s3://folder/f/{path}" for path in ("a b#?.tif", "a/x.webp", "b.JPG", "film.mp4")]
-        assert source.skipped == {"other files": 2, "objects with keys that are no paths": 1}
+        assert source.skipped == {
+            "other files (.txt)": 1, "other files (no suffix)": 1, "objects with keys that are no paths": 1,
+            "hidden files": 3, "files in system folders such as @eaDir": 1,
+        }  # fmt: skip
 
 
 def test_folder__a_whole_bucket(service: Service) -> None:
@@ -103,7 +106,7 @@ def test_nothing__at_the_uri(service: Service) -> None:
     """An empty folder, one without images, and missing objects have the interface's message and a note."""
     service.put("nothing/f/notes.txt", b"x")
     assert detail(service, "s3://nothing/none") == "no images in 's3://nothing/none'; it is empty"
-    assert detail(service, "s3://nothing/f") == "no images in 's3://nothing/f'; it holds 1 other files"
+    assert detail(service, "s3://nothing/f") == "no images in 's3://nothing/f'; it holds 1 other files (.txt)"
     assert detail(service, "s3://nothing/a.jpg").startswith("no images in 's3://nothing/a.jpg'")
     assert detail(service, "s3://nothing/list.csv") == (
         "'s3://nothing/list.csv' cannot be read: there is no such object"

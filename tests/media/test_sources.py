@@ -13,6 +13,7 @@ import pytest
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
 from framedex.errors import InvalidInput
 from framedex.media.sources import FolderSource, Item, ListSource, open_source, read_list
+from tests.image_files import encode, photo
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take any bytes for a name")
 
@@ -56,12 +57,60 @@ def test_folder__finds_images_below_in_order_of_names(tmp_path: Path) -> None:
 
 
 def test_folder__counts_what_is_left_out(tmp_path: Path) -> None:
-    """Hidden files are left out silently; other files are counted, anew in each walk."""
-    touch(tmp_path, "a.jpg", ".hidden.jpg", ".git/b.jpg", "c/.d/e.jpg", "notes.txt", "film.mp4", "noext")
+    """Hidden files, folders of systems, and files of other kinds by suffix are counted, anew in each walk."""
+    touch(tmp_path, "a.jpg", "._a.jpg", ".Trash-1000/b.jpg", "c/.d/e.jpg", "notes.txt", "b.TXT", "film.mp4", "noext")
+    touch(tmp_path, "@eaDir/a.jpg/SYNOPHOTO_THUMB_M.jpg", "c/#recycle/a.jpg", "$RECYCLE.BIN/x.jpg", "__MACOSX/a.jpg")
     source = open_source(tmp_path)
     for _ in range(2):
         assert paths(source) == ["a.jpg", "film.mp4"]
-        assert source.skipped == {"other files": 2}
+        assert source.skipped == {
+            "other files (.txt)": 2, "other files (no suffix)": 1, "hidden files": 1, "hidden folders": 2,
+            "system folders such as @eaDir": 4,
+        }  # fmt: skip
+
+
+def test_folder__names_up_to_twenty_suffixes_of_other_files(tmp_path: Path) -> None:
+    """Numbers as suffixes do not make a list without an end."""
+    touch(tmp_path, *(f"a.{number:03d}" for number in range(30)))
+    source = open_source(tmp_path)
+    assert paths(source) == []
+    assert len(source.skipped) == 21
+    assert (source.skipped["other files"], source.skipped.total()) == (10, 30)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "is_item"),
+    [
+        ("scan", encode(photo(1), "JPEG"), True),
+        ("frame.0001", encode(photo(1), "PNG"), True),
+        ("grey.tmp", encode(photo(1), "PPM"), True),
+        ("README", b"Python needs BMP files\n" * 9, False),
+        ("BMW", b"BMW and others\n" * 9, False),
+        ("labels.txt", encode(photo(1), "JPEG"), False),
+        ("raw.NEF", encode(photo(1), "TIFF"), False),
+        ("short", b"BM", False),
+        ("IM000001", bytes(128) + b"DICM", True),
+        ("DICOMDIR", bytes(128) + b"DICM", False),
+    ],
+)
+def test_folder__suffixes_that_say_nothing(tmp_path: Path, name: str, data: bytes, is_item: bool) -> None:
+    """Files without a known suffix are images if they begin like one; others are counted by suffix."""
+    (tmp_path / name).write_bytes(data)
+    source = open_source(tmp_path)
+    assert paths(source) == [name] * is_item
+    assert source.skipped.total() == (not is_item)
+    if is_item:
+        assert paths(open_source(tmp_path / name)) == [name]
+
+
+def test_folder__videos_without_a_suffix_are_counted(tmp_path: Path) -> None:
+    """Frames are read of files with the suffix of a video alone, so that others are counted with a reason."""
+    (tmp_path / "clip").write_bytes(b"\0\0\0\x18ftypisom" + bytes(16))
+    (tmp_path / "record.rec").write_bytes((b"G" + bytes(187)) * 3)
+    (tmp_path / "camcorder").write_bytes((bytes(4) + b"G" + bytes(187)) * 3)
+    source = open_source(tmp_path)
+    assert paths(source) == []
+    assert source.skipped == {"videos without the suffix of a video": 3}
 
 
 def test_folder__without_images(tmp_path: Path) -> None:
@@ -90,6 +139,15 @@ class TestLinks:
         (tmp_path / "in/l2").symlink_to(tmp_path / "outside")
         (tmp_path / "in/z.jpg").symlink_to(tmp_path / "outside/x.jpg")
         assert paths(open_source(tmp_path / "in")) == ["a.jpg", "z.jpg", "l1/x.jpg"]
+
+    def test_folder__real_path_owns_the_files(self, tmp_path: Path) -> None:
+        """A link that sorts before its target within the source does not take the files of the target."""
+        touch(tmp_path, "z/photos/x.jpg", "m/y.jpg")
+        (tmp_path / "a").symlink_to(tmp_path / "z")
+        (tmp_path / "m/b").symlink_to(tmp_path / "z/photos")
+        source = open_source(tmp_path)
+        assert paths(source) == ["m/y.jpg", "z/photos/x.jpg"]
+        assert source.skipped == {"folders that a link leads back to": 2}
 
     def test_folder__dangling_links_are_items(self, tmp_path: Path) -> None:
         """A link that leads nowhere is named, so that it can be shown as broken."""

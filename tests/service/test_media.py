@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -33,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         options = {"exif": exif.tobytes()} if file_format in ("JPEG", "PNG", "WEBP", "TIFF") else {}
         (folder / "source" / name).write_bytes(encode(photo(seed, width=1400, height=900), file_format, **options))
     (folder / "source/copy of a.png").write_bytes((folder / "source/a.png").read_bytes())
+    (folder / "source/values.png").write_bytes(encode(photo(9)[..., 0].astype("u2") * 16, "PNG"))
     write_video(folder / "source/clips/clip.mp4", numbered(20))
     (folder / "source/clips/broken.mp4").write_bytes((folder / "source/clips/clip.mp4").read_bytes()[:500])
     (folder / "source/broken.html.jpg").write_text("<script>alert(1)</script>")
@@ -173,6 +175,17 @@ def test_file__of_each_format(served: Serving, dataset: Dataset, folder: Path, n
     assert served.vic.get(url(dataset, name, "/file?format=svg")).status_code == 422
 
 
+@pytest.mark.slow
+def test_file__of_values(served: Serving, dataset: Dataset) -> None:
+    """Values that browsers would show otherwise than Framedex are sent as a JPEG, with their range in the details."""
+    answer = served.vic.get(url(dataset, "values.png", "/file"))
+    assert answer.headers["content-type"] == "image/jpeg"
+    found = np.asarray(Image.open(io.BytesIO(answer.content)).convert("L"))
+    assert np.abs(found.astype(float) - dataset.read(dataset.media_id("values.png"))[..., 0]).mean() < 3
+    item = served.vic.get(url(dataset, "values.png")).json()
+    assert 0 < item["shown_from"] < item["shown_to"] < 4096
+
+
 @pytest.mark.parametrize(("name", "file_format"), FORMATS.items())
 def test_file__without_metadata(served: Serving, dataset: Dataset, name: str, file_format: str) -> None:
     """Exif goes, except for the orientation; a format that cannot be stripped becomes a JPEG."""
@@ -252,7 +265,7 @@ def test_file__of_broken_media(served: Serving, dataset: Dataset) -> None:
     for rest in ("/file", "/file?format=original", "/file?format=jpeg", "/thumbnail"):
         answer = served.vic.get(url(dataset, "broken.html.jpg", rest))
         assert (answer.status_code, answer.json()["detail"]) == (415, "The media file cannot be shown as an image")
-        assert answer.json()["fault"] == "damaged"
+        assert answer.json()["fault"] == "not_supported"
     for rest in ("/file", "/video"):
         answer = served.vic.get(url(dataset, "clips/broken.mp4", rest))
         assert (answer.status_code, answer.json()["fault"]) == (415, "damaged")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.parts import part_of, part_tags
 from framedex.core.counts import counted
+from framedex.core.left_out import is_left_out
 from framedex.core.regular_files import scan
 from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
@@ -91,7 +92,7 @@ def _entries(folder: str) -> tuple[list[str], bool]:
     try:
         with scan(folder) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
+                if is_left_out(entry.name):
                     continue
                 if entry.is_dir():
                     names.append(entry.name)
@@ -105,7 +106,7 @@ def _entries(folder: str) -> tuple[list[str], bool]:
 def _has_images_alone(folder: str) -> bool:
     try:
         with scan(folder) as entries:
-            visible = [entry for entry in entries if not entry.name.startswith(".")]
+            visible = [entry for entry in entries if not is_left_out(entry.name)]
             return bool(visible) and all(is_image(entry.name) and not entry.is_dir() for entry in visible)
     except OSError:
         return False

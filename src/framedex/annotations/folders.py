@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.core.left_out import is_left_out
 from framedex.core.regular_files import may_read, scan
 from framedex.core.suffixes import IMAGE_SUFFIXES, is_image
 
@@ -39,7 +40,7 @@ def subfolders(root: Path) -> list[Path]:
     """Return the visible folders in a folder, sorted; an empty list if the folder cannot be read."""
     try:
         with scan(root) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+            names = sorted(entry.name for entry in entries if entry.is_dir() and not is_left_out(entry.name))
     except OSError:  # the walk over the images raises this error
         return []
     return [root / name for name in names if may_read(root / name)]

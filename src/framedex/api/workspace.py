@@ -221,6 +221,7 @@ class Workspace(WorkspaceUpkeep):
         thresholds: Sequence[float] | None = None,
         frames_per_second: float = 1.0,
         scene_changes: bool = False,
+        display_range: tuple[float, float] | None = None,
         boxes: Any = None,
         class_folders: bool | None = None,
         force: bool = False,
@@ -243,6 +244,8 @@ class Workspace(WorkspaceUpkeep):
             frames_per_second: the number of frames to sample for each second of presentation time, above 0, up to 1000;
                 the first frame is always sampled. Also applies to videos that are added later.
             scene_changes: also sample the first frame of each scene. Detecting scenes takes longer.
+            display_range: the values that are shown black and white in images of more than 8 bits, as ``(0, 4095)``;
+                by default those of each image, see docs/sources.md. Also applies to images that are added later.
             boxes: annotation files with bounding boxes, in addition to those in the folder: a COCO file, a table, a
                 folder of Pascal VOC or YOLO files, or a list of these; see docs/objects.md.
             class_folders: whether the names of the folders in a folder are the labels of the images in them, and names
@@ -270,7 +273,7 @@ class Workspace(WorkspaceUpkeep):
         check_flag("force", force)
         content = open_content(source, encoder, self._context.settings, class_folders=class_folders)
         content = content if boxes is None else with_boxes(content, boxes, self._context.settings)
-        config = new_embedding_config(content, thresholds, sampling)
+        config = new_embedding_config(content, thresholds, sampling, display_range)
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(
                 connection,

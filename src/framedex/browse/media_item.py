@@ -42,6 +42,8 @@ def media_item(media: Media, media_id: str, *, field_values: Sequence[FieldValue
         error=row["error"],
         fault=row.get("fault"),
         gaps=row.get("gaps"),
+        shown_from=row.get("shown_from"),
+        shown_to=row.get("shown_to"),
     )
 
 

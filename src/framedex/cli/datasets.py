@@ -56,6 +56,10 @@ def create(
     scene_changes: Annotated[
         bool, typer.Option("--scene-changes", help="Also keep the first frame of each scene.")
     ] = False,
+    display_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Values shown black and white in images of more than 8 bits; by default those of each."),
+    ] = None,
     boxes: BoxesOption = None,
     class_folders: ClassFoldersOption = None,
     force: ForceOption = False,
@@ -71,6 +75,7 @@ def create(
             encoder=encoder,
             frames_per_second=frames_per_second,
             scene_changes=scene_changes,
+            display_range=display_range,
             boxes=boxes or None,
             class_folders=class_folders,
             force=force,

@@ -24,6 +24,7 @@ from framedex.client.suggestions import ClientSuggestions
 from framedex.client.view import ClientReading, ClientView
 from framedex.client.work import ClientTask
 from framedex.core.counts import counted
+from framedex.core.left_out import file_reason
 from framedex.core.naming import name_key
 from framedex.core.suffixes import is_media
 from framedex.errors import Error, InvalidInput, NotFound
@@ -445,8 +446,8 @@ def send_files(connection: Connection, dataset_id: str, files: Sequence[Any]) ->
 
 
 def _is_sent(path: Path, source: Path) -> bool:
-    is_hidden = any(part.startswith(".") for part in path.relative_to(source).parts)
-    return not is_hidden and path.is_file() and (is_media(path.name) or path.name in _ANNOTATIONS)
+    is_visible = file_reason(path.relative_to(source).as_posix()) is None
+    return is_visible and path.is_file() and (is_media(path.name) or path.name in _ANNOTATIONS)
 
 
 def _batches(files: Sequence[Any]) -> Iterator[list[Any]]:

@@ -2,10 +2,15 @@
 
 import os
 
-IMAGE_SUFFIXES = frozenset(
-    [".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif", ".avif"]
-)
-VIDEO_SUFFIXES = frozenset([".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".flv", ".webm"])
+IMAGE_SUFFIXES = frozenset((
+    ".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif", ".avif",
+    ".jpe", ".apng", ".j2k", ".hif", ".pbm", ".pgm", ".ppm", ".pnm", ".dcm", ".dicom",
+))  # fmt: skip
+VIDEO_SUFFIXES = frozenset((
+    ".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".flv", ".webm",
+    ".3g2", ".3gp", ".asf", ".m2ts", ".m2v", ".mpe", ".mpeg", ".mpg", ".mts", ".ogv", ".vob",
+))  # fmt: skip
+"""Without ``.ts``, which is also the suffix of programs."""
 
 
 def is_image(name: str) -> bool:

@@ -4,7 +4,7 @@ from math import isfinite, isnan
 
 from framedex.annotations.boxes import Box, fit_box
 from framedex.enrichers.detector import Detector
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 
 
 def detected_boxes(detector: Detector, image: DecodedImage, name: str) -> list[Box]:

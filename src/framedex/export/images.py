@@ -29,7 +29,7 @@ from framedex.media.decode import decode_pixels
 from framedex.media.files import Reader
 from framedex.media.metadata_removal import without_metadata
 from framedex.media.remote import is_remote
-from framedex.media.row_images import cut_out, png
+from framedex.media.row_images import cut_out, png, range_of
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX
@@ -244,6 +244,7 @@ class _Sources:
                     data,
                     max_pixels=self._settings.max_pixels,
                     budget=shared_budget(self._settings.pixels_in_flight),
+                    display_range=range_of(image.row),
                 )
             self._kept = key, pixels
         assert self._kept[1] is not None, "pixels were read"

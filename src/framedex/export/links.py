@@ -18,7 +18,7 @@ from framedex.errors import CannotDecode
 from framedex.media.decode import begins_like_image, decode
 from framedex.settings import Settings
 
-_HEAD_BYTES, _PART = 64, 2**20
+_HEAD_BYTES, _PART = 132, 2**20
 
 
 class LeftOut(CannotDecode):

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from framedex.core.ids import is_id
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.budget import Budget, shared_budget
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.media.files import Reader
 from framedex.media.row_images import read_row
 from framedex.settings import Settings

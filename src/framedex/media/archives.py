@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from framedex.annotations.formats import box_files, label_files
 from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.counts import counted
+from framedex.core.left_out import count_others, file_reason
 from framedex.core.regular_files import open_binary
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
@@ -73,7 +74,8 @@ def open_archive(
 ) -> Iterator[ArchiveMember]:
     """Yield the images of an archive, and the annotation files in its root, without writing to the disk.
 
-    Links, devices, hidden files and other files are skipped. If several members have the same name, all are yielded.
+    Links, devices, hidden files, files in system folders and other files are skipped. If several members have the same
+    name, all are yielded.
 
     Args:
         path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
@@ -177,12 +179,12 @@ def _is_readable(name: str, skipped: Counter[str]) -> bool:
     """Return whether a member is an image, a video or an annotation file; else count it as skipped."""
     if name in (*label_files(), *box_files()):
         return True
-    if any(part.startswith(".") for part in name.split("/")):
-        skipped["hidden files"] += 1
+    if (reason := file_reason(name)) is not None:
+        skipped[reason] += 1
     elif is_media(name):
         return True
     else:
-        skipped["other files"] += 1
+        count_others(skipped, [name])
     return False
 
 

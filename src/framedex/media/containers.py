@@ -22,7 +22,7 @@ _FIRST_BOXES = frozenset(
      b"sidx", b"moof")
 )  # fmt: skip
 _FIRST_BOX_BYTES = 2**27  # the first bytes of images are larger sizes
-_PACKET, _PACKETS = 188, 3  # of an MPEG transport stream
+_PACKET, _TIMED_PACKET, _PACKETS = 188, 192, 3  # of an MPEG transport stream; with a time before each, in camcorders
 
 
 def container_of(head: bytes) -> str | None:
@@ -51,6 +51,8 @@ def _stream_of(head: bytes) -> str | None:
     if head[:4] == b"OggS":
         return "ogg"
     if head[: _PACKET * _PACKETS : _PACKET] == b"G" * _PACKETS and head[:3] != b"GIF":
+        return "ts"
+    if head[4 : _TIMED_PACKET * _PACKETS : _TIMED_PACKET] == b"G" * _PACKETS:
         return "ts"
     if head[:4] == b"\0\0\1\xba":  # a pack header, ISO/IEC 13818-1
         return "mpg"

@@ -1,10 +1,10 @@
 """Decoding of images: bytes to upright RGB pixels, with limits."""
 
 import io
+import logging
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -14,19 +14,20 @@ import numpy.typing as npt
 import simplejpeg
 
 from framedex.core.arrays import Pixels
-from framedex.core.borders import BorderedImage
 from framedex.core.counts import counted
-from framedex.core.forks import cached_property
 from framedex.errors import CannotDecode
-from framedex.media import jpeg, jpeg_ends, png, tiff
+from framedex.media import dicom, jpeg, jpeg_ends, png, tiff
 from framedex.media.budget import Budget, reserve_pixels
+from framedex.media.decoded_image import DecodedImage, check_size, reduced, subsample, subsample_size, upright
+from framedex.media.display_range import Range, scaled, shown_range
 from framedex.media.file_ends import check_end, check_strips
 from framedex.media.file_kinds import UNIDENTIFIED, file_kind
+from framedex.media.value_images import check_values, decode_dicom, decode_tiff
 
 _GIF_PIXELS_PER_BYTE = 2731
-_SAMPLE = 100
 _BITS = {"RGB": 24, "L": 8}  # of a pixel, by the order of bands; all others have at least one
-_GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
+_MODES_OF_VALUES = frozenset(("I", "I;16", "I;16L", "I;16B", "F"))
+_GREY_MODES = frozenset(("1", "L", "LA", "La", *_MODES_OF_VALUES))
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
 _DECODED_BY_LIBRARY = frozenset(("AVIF", "HEIF", "WEBP"))
@@ -34,48 +35,19 @@ _LOSSY = frozenset(("AVIF", "HEIF", "JPEG2000", "WEBP"))
 _LARGE, _BAND = 16_000_000, 2_000_000  # pixels of an image that is reduced in bands, and of a band
 _ORIENTATION_TAG, _TRANSPOSED = 0x0112, 5  # orientations from 5 on exchange width and height
 _NEAREST = 0  # Pillow's number of a method
-Span = tuple[float, float]
 _NOT_SUPPORTED = re.compile(r"unsupported|not supported|not implemented|unknown|no codec|unable to determine", re.I)
 """Words of decoders about a content that they do not know, whether it is in order or not."""
 _METADATA = frozenset(("exif", "xmp", "icc_profile"))
 
 
-@dataclass(frozen=True)
-class DecodedImage:
-    """A decoded image.
-
-    Attributes:
-        pixels: uint8, shape (H, W, 3), RGB, upright, on white where transparent. Smaller than the image if a reduced
-            size was requested.
-        sample: at most 100 × 100 of the decoded pixels, evenly spread over the image, not averaged.
-        bands: the number of colour channels in the file: 1 for greyscale, else 3.
-        width: the displayed width of the whole image in pixels.
-        height: its displayed height.
-        format: the file format in lower case, for example ``jpeg``.
-        damage: the decoder's description of damaged data that it decoded nevertheless, with gaps; None if intact.
-        traits: what the header of a JPEG, or the metadata of another format, say of its making.
-        larger: returns the pixels at twice the requested detail; None if *pixels* are those of the whole image.
-        orientation: the Exif orientation that was applied, 1 to 8.
-    """
-
-    pixels: Pixels
-    sample: Pixels
-    bands: int
-    width: int
-    height: int
-    format: str
-    damage: str | None = None
-    traits: jpeg.Traits = field(default_factory=jpeg.Traits)
-    larger: Callable[[], Pixels] | None = field(default=None, compare=False, repr=False)
-    orientation: int = 1
-
-    @cached_property
-    def bordered(self) -> BorderedImage:
-        """The pixels, with their part within uniform borders."""
-        return BorderedImage(self.pixels)
-
-
-def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: Budget | None = None) -> DecodedImage:
+def decode(
+    data: bytes,
+    *,
+    max_pixels: int,
+    detail: int | None = None,
+    budget: Budget | None = None,
+    display_range: Range | None = None,
+) -> DecodedImage:
     """Return the image in *data*; the first frame of an animation.
 
     Args:
@@ -84,10 +56,13 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
         detail: the minimum number of pixels of the shorter side. Pixels are averaged by the largest possible whole
             factor. A JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which saves libjpeg work. None for the full size.
         budget: a limit to wait for before decoding.
+        display_range: the values that are black and white in images of more than 8 bits; None to take them from each.
 
     Raises:
         CannotDecode: the data is empty, truncated, too large, or not an image of a supported format.
     """
+    if dicom.is_dicom(data):
+        return decode_dicom(data, max_pixels, detail, budget, display_range)
     header = _plain_jpeg(data, max_pixels)
     if header is not None:
         width, height = header.displayed_size
@@ -99,13 +74,13 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
                 larger = None if detail is None else partial(_larger_jpeg, data, header, detail, small)
                 return DecodedImage(
                     small, sample, header.components, width, height, "jpeg", damage, header.traits, larger,
-                    header.orientation,
+                    orientation=header.orientation,
                 )  # fmt: skip
     try:
-        return _decode_other(*_slimmed(data), max_pixels, detail, budget)
+        return _decode_other(*_slimmed(data), max_pixels, detail, budget, display_range)
     except CannotDecode as error:
         if error.fault == "not_supported" and data.startswith(tiff.SIGNATURES):
-            return _decode_tiff(data, max_pixels, detail, budget)
+            return decode_tiff(data, max_pixels, detail, budget, display_range)
         if error.fault == "damaged" and (header := jpeg.read_header(data)) is not None and header.is_rare:
             raise CannotDecode(f"{header.words} is not supported", "not_supported") from None
         raise
@@ -131,13 +106,16 @@ def _slimmed(data: bytes) -> tuple[bytes, str | None]:
     return data, None
 
 
-def decode_pixels(data: bytes, *, max_pixels: int, budget: Budget | None = None) -> Pixels:
+def decode_pixels(
+    data: bytes, *, max_pixels: int, budget: Budget | None = None, display_range: Range | None = None
+) -> Pixels:
     """Return the pixels of the image in *data* as :func:`decode` does, without what measuring needs beside them.
 
     Args:
         data: the content of the file.
         max_pixels: the maximum number of pixels; larger images are refused before decoding.
         budget: a limit to wait for before decoding.
+        display_range: as of :func:`decode`.
 
     Raises:
         CannotDecode: as :func:`decode` raises it.
@@ -147,7 +125,7 @@ def decode_pixels(data: bytes, *, max_pixels: int, budget: Budget | None = None)
         with reserve_pixels(budget, header.width * header.height):
             if (image := _decode_jpeg(data, header, 1)) is not None:
                 return image[0]
-    return decode(data, max_pixels=max_pixels, budget=budget).pixels
+    return decode(data, max_pixels=max_pixels, budget=budget, display_range=display_range).pixels
 
 
 def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
@@ -159,8 +137,14 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
     header = _plain_jpeg(data, max_pixels)
     if header is not None:
         return header.displayed_size
+    if dicom.is_dicom(data):
+        description = dicom.read_description(data)
+        check_size(description.width, description.height, max_pixels)
+        return description.width, description.height
     try:
         with _open(_slimmed(data)[0]) as image:
+            if image.format == "TIFF":
+                tiff.seek_whole(image)
             check_size(image.width, image.height, max_pixels)
             is_turned = image.format != "TIFF" and _orientation(image) >= _TRANSPOSED  # Pillow has turned those
             return (image.height, image.width) if is_turned else (image.width, image.height)
@@ -170,7 +154,7 @@ def read_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
         directory = tiff.read_directory(data)
     except Exception as error:  # readers raise errors of every kind on damaged data
         raise _error_of(error) from None
-    check_size(directory.width, directory.height, max_pixels)
+    check_values(directory, max_pixels)
     return directory.displayed_size
 
 
@@ -192,35 +176,10 @@ def _plain_jpeg(data: bytes, max_pixels: int) -> jpeg.Header | None:
     return header
 
 
-def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> DecodedImage:
-    """Return decoded pixels, such as a video frame, in the form of the results of :func:`decode`."""
-    height, width = pixels.shape[:2]
-    larger = None if detail is None else partial(reduced, pixels, 2 * detail)
-    return DecodedImage(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format, larger=larger)
-
-
 def _reduction(shorter_side: int, detail: int | None) -> int:
     if detail is None:
         return 1
     return next((factor for factor in (8, 4, 2) if shorter_side // factor >= detail), 1)
-
-
-def subsample(pixels: Pixels) -> Pixels:
-    """Return every n-th pixel of every m-th row, at most 100 × 100."""
-    height, width = pixels.shape[:2]
-    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
-
-
-def reduced(pixels: Pixels, detail: int | None) -> Pixels:
-    """Return pixels averaged by the largest whole factor that keeps *detail* pixels on the shorter side; None: all."""
-    height, width = pixels.shape[:2]
-    factor = 1 if detail is None else max(1, min(height, width) // detail)
-    if factor == 1:
-        return pixels
-    # If the sides are multiples of the factor, OpenCV averages blocks of whole pixels, which is fast.
-    size = (-(-width // factor), -(-height // factor))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _decode_jpeg(data: bytes, header: jpeg.Header, reduction: int) -> tuple[Pixels, str | None] | None:
@@ -234,11 +193,11 @@ def _decode_jpeg(data: bytes, header: jpeg.Header, reduction: int) -> tuple[Pixe
     """
     size = {"min_height": -(-header.height // reduction), "min_width": -(-header.width // reduction)}
     try:
-        return _upright(simplejpeg.decode_jpeg(data, "RGB", **size), header.orientation), None
+        return upright(simplejpeg.decode_jpeg(data, "RGB", **size), header.orientation), None
     except ValueError:
         end = _checked_end(data, header)
     try:
-        pixels = _upright(simplejpeg.decode_jpeg(data + end, "RGB", strict=False, **size), header.orientation)
+        pixels = upright(simplejpeg.decode_jpeg(data + end, "RGB", strict=False, **size), header.orientation)
     except ValueError:
         return None
     return pixels, jpeg_ends.warning_of(data, header)
@@ -263,37 +222,12 @@ def _larger_jpeg(data: bytes, header: jpeg.Header, detail: int, small: Pixels) -
     return small if image is None else reduced(image[0], 2 * detail)
 
 
-def _upright(pixels: Pixels, orientation: int) -> Pixels:
-    """Return pixels turned as their Exif orientation says (Exif 2.3, tag 0x0112)."""
-    upright: Any = cv2.transpose(pixels) if orientation >= 5 else pixels
-    is_mirrored = orientation in (2, 3, 6, 7)
-    is_flipped = orientation in (3, 4, 7, 8)
-    if is_mirrored or is_flipped:
-        upright = cv2.flip(upright, -1 if is_mirrored and is_flipped else int(is_mirrored))
-    return np.asarray(upright, dtype=np.uint8)
-
-
-def check_size(width: int, height: int, max_pixels: int) -> None:
-    """Check the size of an image before decoding.
-
-    Raises:
-        CannotDecode: the image has no pixels, or more than *max_pixels*.
-    """
-    if width * height > max_pixels:
-        raise CannotDecode(
-            f"{width}×{height} is more than {max_pixels:,} pixels: possibly a decompression bomb "
-            "(FRAMEDEX_MAX_PIXELS raises the limit)",
-            "over_limit",
-        )
-    if width < 1 or height < 1:
-        raise CannotDecode(f"the size {width}×{height} has no pixels")
-
-
 @cache
 def _register_readers() -> None:
     from PIL import Image
 
     Image.init()
+    logging.getLogger("PIL.TiffImagePlugin").setLevel(logging.CRITICAL)  # what it cannot read, another library reads
     try:
         import pillow_heif
     except ImportError:
@@ -302,23 +236,30 @@ def _register_readers() -> None:
 
 
 def begins_like_image(head: bytes) -> bool:
-    """Return whether a file that begins with some bytes, 16 or more, may be an image of a known format."""
+    """Return whether a file that begins with some bytes, 132 or more, may be an image of a known format."""
     from PIL import Image
 
     _register_readers()
-    return any(
+    return dicom.is_dicom(head) or any(
         accept is not None and accept(head) is True
         for _, accept in (Image.OPEN[name] for name in _FORMATS if name in Image.OPEN)
     )
 
 
 def _decode_other(
-    data: bytes, damage: str | None, max_pixels: int, detail: int | None, budget: Budget | None
+    data: bytes,
+    damage: str | None,
+    max_pixels: int,
+    detail: int | None,
+    budget: Budget | None,
+    display_range: Range | None,
 ) -> DecodedImage:
     from PIL import Image
 
     try:
         with _open(data) as image:
+            if image.format == "TIFF":
+                tiff.seek_whole(image)
             check_size(image.width, image.height, max_pixels)
             if image.format == "TIFF":
                 check_strips(image.tag_v2, data)
@@ -329,13 +270,14 @@ def _decode_other(
                 image.draft(None, (width // factor, height // factor))  # JPEGs only
             with reserve_pixels(budget, image.width * image.height):
                 image.load()
-                orientation = _orientation(image)
+                _make_opaque(image)
+                orientation, shown = _orientation(image), _shown_range(image, display_range)
                 if width * height >= _LARGE:
-                    small = _upright(_reduced_rgb(image, detail), orientation)
-                    large = small if detail is None else _upright(_reduced_rgb(image, 2 * detail), orientation)
-                    sample = _sampled(image)
+                    small = upright(_reduced_rgb(image, detail, shown), orientation)
+                    large = small if detail is None else upright(_reduced_rgb(image, 2 * detail, shown), orientation)
+                    sample = _sampled(image, shown)
                 else:
-                    pixels = _upright(_to_rgb(image), orientation)
+                    pixels = upright(_to_rgb(image, shown), orientation)
                     small, sample, large = reduced(pixels, detail), subsample(pixels), reduced(pixels, _double(detail))
                 image.close()  # its memory, which is reserved
             larger = None if detail is None else partial(_same, large)
@@ -351,29 +293,13 @@ def _decode_other(
         raise CannotDecode("there is not enough memory to decode it", "over_limit") from None
     except Exception as error:  # decoders raise errors of every kind on damaged data
         raise _error_of(error) from None
-    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger, orientation)
+    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger, shown, orientation)
 
 
-def _decode_tiff(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> DecodedImage:
-    """Return the image in a TIFF file that Pillow does not read."""
-    directory = tiff.read_directory(data)
-    check_size(directory.width, directory.height, max_pixels)
-    with reserve_pixels(budget, directory.width * directory.height):
-        values = tiff.decode_values(data, directory)
-        pixels = _upright(_scaled(values), directory.orientation)
-        small, sample = reduced(pixels, detail), subsample(pixels)
-        larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
-    height, width = pixels.shape[:2]
-    return DecodedImage(
-        small,
-        sample,
-        1 if values.ndim == 2 else 3,
-        width,
-        height,
-        "tiff",
-        larger=larger,
-        orientation=directory.orientation,
-    )
+def _make_opaque(image: Any) -> None:
+    """Make a BMP image opaque if all of its alpha is 0: programs that know no alpha leave its bytes empty."""
+    if image.format == "BMP" and image.mode == "RGBA" and image.getextrema()[3] == (0, 0):
+        image.putalpha(255)
 
 
 def _error_of(error: Exception) -> CannotDecode:
@@ -468,6 +394,8 @@ def _unidentified(data: bytes, refusal: Exception | None) -> CannotDecode:
         if "HEIF" in Image.OPEN:
             return CannotDecode("its beginning is damaged")
         return CannotDecode("HEIC needs the extra: pip install 'framedex[heif]'", "not_supported")
+    if data.startswith(tiff.SIGNATURES):
+        return tiff.no_reader()
     if not data.strip(b"\0"):
         return CannotDecode("the file holds only zero bytes")
     if (name := file_kind(data)) is not None:
@@ -492,14 +420,13 @@ def _bands(image: Any, rows: int) -> Iterator[Any]:
         yield image.crop((0, top, image.width, min(top + rows, image.height)))
 
 
-def _reduced_rgb(image: Any, detail: int | None) -> Pixels:
+def _reduced_rgb(image: Any, detail: int | None, shown: Range | None) -> Pixels:
     """Return RGB pixels as :func:`reduced` does, without a further copy of the whole image."""
     factor = 1 if detail is None else max(1, min(image.size) // detail)
-    rows = factor * max(1, _BAND // (image.width * factor))
-    span, done = _span(image), 0
+    rows, done = factor * max(1, _BAND // (image.width * factor)), 0
     pixels = np.empty((-(-image.height // factor), -(-image.width // factor), 3), dtype=np.uint8)
     for band in _bands(image, rows):
-        part = _to_rgb(band, span)
+        part = _to_rgb(band, shown)
         if factor > 1:
             size = (pixels.shape[1], -(-band.height // factor))
             part = np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
@@ -508,55 +435,45 @@ def _reduced_rgb(image: Any, detail: int | None) -> Pixels:
     return pixels
 
 
-def _sampled(image: Any) -> Pixels:
+def _sampled(image: Any, shown: Range | None) -> Pixels:
     """Return pixels as :func:`subsample` does, without a copy of the whole image."""
-    width, height = image.size
-    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
-    return _to_rgb(image.resize(size, _NEAREST), _span(image))
+    return _to_rgb(image.resize(subsample_size(*image.size), _NEAREST), shown)
 
 
-def _span(image: Any) -> Span | None:
-    """Return the range of floats that is shown; None for an image of integers."""
-    if image.mode != "F":
+def _shown_range(image: Any, display_range: Range | None) -> Range | None:
+    """Return the range of values of a loaded Pillow image that is shown; None for values that are shown as they are."""
+    if image.mode not in _MODES_OF_VALUES:
         return None
-    return _joined(_span_of(np.asarray(band)) for band in _bands(image, max(1, _BAND // image.width)))
+    if display_range is not None:
+        return display_range
+    factor = max(1, round((image.width * image.height / _BAND) ** 0.5))
+    size = (-(-image.width // factor), -(-image.height // factor))
+    return shown_range(_values(image.resize(size, _NEAREST) if factor > 1 else image), bits=16)
 
 
-def _span_of(values: npt.NDArray[Any]) -> Span:
-    finite = np.nan_to_num(values, posinf=0.0, neginf=0.0)
-    return float(finite.min()), float(finite.max())
+def _values(image: Any) -> npt.NDArray[Any]:
+    """Return the values of a Pillow image in one of the modes of values; those of integers have 16 bits."""
+    values = np.asarray(image)
+    return values if values.dtype.kind == "f" else np.clip(values, 0, 65535).astype(np.uint16)
 
 
-def _joined(spans: Iterable[Span]) -> Span:
-    low, high = zip(*spans, strict=True)
-    return (0.0, 1.0) if min(low) >= 0 and max(high) <= 1 else (min(low), max(high))
-
-
-def _to_rgb(image: Any, span: Span | None = None) -> Pixels:
+def _to_rgb(image: Any, shown: Range | None) -> Pixels:
     """Return the RGB pixels of a loaded Pillow image of any mode.
 
     Args:
         image: the image.
-        span: the range of floats that is shown; by default from those of the image.
+        shown: the range of values that is shown; None for values as they are.
     """
     from PIL import Image
 
-    if image.mode.startswith("I") or image.mode == "F":
-        return _scaled(np.asarray(image), span)
+    if image.mode in _MODES_OF_VALUES:
+        values = _values(image)
+        pixels = np.repeat(scaled(values, shown, bits=16)[..., None], 3, axis=2)
+        if isinstance(transparent := image.info.get("transparency"), int):  # a value of a 16-bit grey PNG
+            pixels[values == transparent] = 255
+        return pixels
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         rgba = image if image.mode == "RGBA" else image.convert("RGBA")
         image = Image.new("RGB", rgba.size, "white")
         image.paste(rgba, mask=rgba)
     return np.array(image if image.mode == "RGB" else image.convert("RGB"))
-
-
-def _scaled(values: npt.NDArray[Any], span: Span | None = None) -> Pixels:
-    """Return RGB from grey or RGB values: 16 bits and more scaled to 0–255, floats from their own range."""
-    if values.dtype.kind == "f":
-        low, high = span or _joined([_span_of(values)])
-        finite = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
-        scaled = (finite - low) * (255 / max(high - low, 1e-12))
-    else:
-        scaled = np.clip(values, 0, 65535) / (1 if values.dtype == np.uint8 else 257)
-    grey = np.rint(scaled).astype(np.uint8)
-    return np.repeat(grey[..., None], 3, axis=2) if grey.ndim == 2 else np.ascontiguousarray(grey)

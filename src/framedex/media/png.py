@@ -15,7 +15,8 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _BANDS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 """First column, first row, and steps in both directions of the passes of an interlaced image."""
-_LOSSY_TEXTS = frozenset((b"tEXt", b"zTXt"))
+_TRANSPARENT_BYTES = {0: (2,), 2: (6,), 3: range(1, 257)}  # of tRNS, by colour type; the others have none
+_INFORMATION = frozenset((b"tRNS", b"iCCP", b"iTXt", b"eXIf"))  # what is read beside pixels
 _XMP = b"XML:com.adobe.xmp\0\0"  # not compressed
 _MOST_INFORMATION = 2**20  # the limit of Pillow
 _ANCILLARY = 0x20  # the bit that makes the first letter of a name small
@@ -58,13 +59,14 @@ def readable(data: bytes) -> bytes:
         raise CannotDecode("its beginning is damaged: it has no valid header (IHDR)")
     if any(each.name == b"CgBI" for each in chunks):
         raise CannotDecode("PNG files that Xcode changed for iOS (CgBI) are not supported", "not_supported")
-    kept = [each for each in chunks if _is_kept(each)]
+    depth, colour_type = header.content[8:10]
+    kept = [_scaled(each, depth, colour_type) for each in chunks if _is_kept(each, colour_type)]
     pixels = [each for each in kept if each.name == b"IDAT"]
     has_end = kept[-1].name == b"IEND"
     if not pixels or not all(each.is_right for each in pixels) or not has_end:
         _check_rows(pixels, header.content)
         kept = [each for each in kept if each.name == b"IDAT" or each.is_right]
-    elif len(kept) == len(chunks):
+    elif kept == chunks:
         return data
     parts = [data[each.start : each.end] if each.is_right else _chunk(each.name, each.content) for each in kept]
     return b"".join([SIGNATURE, *parts, b"" if has_end else _chunk(b"IEND", b"")])
@@ -84,22 +86,32 @@ def _chunks(data: bytes) -> Iterator[_Chunk]:
         at = end
 
 
-def _is_kept(chunk: _Chunk) -> bool:
+def _is_kept(chunk: _Chunk, colour_type: int) -> bool:
     """Return whether a chunk is needed, or says something of the image that can be read."""
     if not chunk.name[0] & _ANCILLARY:
         return True
-    if not chunk.is_right or chunk.name in _LOSSY_TEXTS:
+    if chunk.name not in _INFORMATION or not chunk.is_right:
         return False
+    if chunk.name == b"tRNS":
+        return len(chunk.content) in _TRANSPARENT_BYTES.get(colour_type, ())
     if chunk.name == b"iTXt":
         return bytes(chunk.content[: len(_XMP)]) == _XMP and len(chunk.content) < _MOST_INFORMATION
     return chunk.name != b"iCCP" or _is_small_profile(bytes(chunk.content))
+
+
+def _scaled(chunk: _Chunk, depth: int, colour_type: int) -> _Chunk:
+    """Return the chunk with the transparent grey value in 8 bits, as Pillow takes it, of an image of 2 or 4 bits."""
+    if chunk.name != b"tRNS" or colour_type != 0 or depth not in (2, 4):
+        return chunk
+    value = int.from_bytes(chunk.content, "big") * 255 // (2**depth - 1)
+    return replace(chunk, content=memoryview(value.to_bytes(2, "big")) if value <= 255 else chunk.content)
 
 
 def _is_small_profile(content: bytes) -> bool:
     _, _, packed = content.partition(b"\0")
     unpacked = zlib.decompressobj()
     try:
-        return len(unpacked.decompress(packed[1:], _MOST_INFORMATION + 1)) <= _MOST_INFORMATION
+        return packed[:1] == b"\0" and len(unpacked.decompress(packed[1:], _MOST_INFORMATION + 1)) <= _MOST_INFORMATION
     except zlib.error:
         return False
 

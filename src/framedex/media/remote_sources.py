@@ -19,6 +19,7 @@ from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
@@ -101,11 +102,11 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
         return taken
 
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
-    take(_HIDDEN)  # not counted, as in a local folder
+    skipped[SYSTEM_FILES], skipped[HIDDEN_FILES] = len(take(SYSTEM_PATTERN)), len(take(_HIDDEN))
     names = dict.fromkeys((*label_files(), *box_files()))
     annotation_files = take(f"^({'|'.join(map(re.escape, names))})$")["path"].to_pylist()
     images = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
-    skipped["other files"] = len(objects)
+    count_others(skipped, objects["path"].to_pylist())
     if not annotation_files:
         return RemoteSource(uri, uri, images, +skipped)
     copies = mkdtemp(prefix="framedex-")

@@ -12,7 +12,9 @@ import numpy as np
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.budget import Budget, reserve_pixels
-from framedex.media.decode import DecodedImage, decode, decoded, subsample
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage, decoded, subsample
+from framedex.media.display_range import Range
 from framedex.media.files import Reader
 from framedex.media.video import Video
 from framedex.settings import Settings
@@ -54,7 +56,13 @@ def read_row(
         _, data = reader.read(location)
     except CannotDecode as error:
         raise NotFound(f"the file {location!r}: {error}") from error
-    return decode(data, max_pixels=settings.max_pixels, detail=detail, budget=budget)
+    shown = range_of(row)
+    return decode(data, max_pixels=settings.max_pixels, detail=detail, budget=budget, display_range=shown)
+
+
+def range_of(row: Mapping[str, Any]) -> Range | None:
+    """Return the values that are shown black and white in the image of a row, as stored; None for none."""
+    return None if row.get("shown_from") is None else (row["shown_from"], row["shown_to"])
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,10 +15,13 @@ from framedex.annotations.formats import label_files
 from framedex.annotations.labels import parse_labels, storable
 from framedex.core.allowed_folders import AllowedFolders, each_within, within
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.left_out import HIDDEN_FILES, count_others, folder_reason, is_left_out, says_kind
 from framedex.core.regular_files import open_binary, open_text, scan
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.core.table_rows import csv_rows, parquet_rows
 from framedex.errors import InvalidInput
+from framedex.media.containers import HEAD, container_of
+from framedex.media.decode import begins_like_image
 from framedex.settings import user_path
 
 PATH_COLUMNS = (
@@ -75,14 +78,17 @@ class Source(Protocol):
 
 
 _LEADS_OUT = "links that lead out of the folders that may be read"
+_LEAST = 16  # bytes that tell the formats of images
+_UNNAMED_VIDEOS = "videos without the suffix of a video"
 
 
 @dataclass
 class FolderSource(Source):
-    """The images and videos below a folder, folder by folder, sorted by name.
+    """The images and videos below a folder, folder by folder, sorted by name; linked folders come last.
 
-    Hidden files and folders are skipped. Links are followed; each folder is entered once, so that loops end. Folders
-    outside of the allowed ones are not entered.
+    Hidden files and folders are skipped, and folders that systems make. Links are followed; each folder is entered
+    once, so that loops end, and by its own path where it has one below the root. Folders outside of the allowed ones
+    are not entered. Files whose suffix names no other kind of file are images if they begin like one.
     """
 
     root: str
@@ -95,46 +101,61 @@ class FolderSource(Source):
         yield from self._walk("", seen=set())
 
     def _walk(self, folder: str, seen: set[tuple[int, int]]) -> Iterator[Item]:
-        pending = [folder]
-        while pending:
-            current = pending.pop()
-            files, folders = self._list(current, seen)
+        pending, linked = [folder], deque[str]()
+        while pending or linked:
+            current = pending.pop() if pending else linked.popleft()
+            files, folders, links = self._list(current, seen)
             prefix = f"{current}/" if current else ""
             yield from (Item(prefix + name) for name in files)
             pending.extend(prefix + name for name in reversed(folders))
+            linked.extend(prefix + name for name in links)
 
-    def _list(self, folder: str, seen: set[tuple[int, int]]) -> tuple[list[str], list[str]]:
-        """Return the sorted names of the images and videos, and of the subfolders, of one folder."""
+    def _list(self, folder: str, seen: set[tuple[int, int]]) -> tuple[list[str], list[str], list[str]]:
+        """Return the sorted names of the images and videos, of the subfolders, and of the linked ones of one folder."""
         path = os.path.join(self.root, folder)  # noqa: PTH118 - names may be any bytes
         files: list[str] = []
         folders: list[str] = []
+        links: list[str] = []
+        others: list[str] = []
         try:
             if not self._is_allowed(path) and folder:
                 self.skipped[_LEADS_OUT] += 1
-                return [], []
+                return [], [], []
             status = os.stat(path)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in seen:
                 self.skipped["folders that a link leads back to"] += 1
-                return [], []
+                return [], [], []
             seen.add((status.st_dev, status.st_ino))
             with within(self.allowed), scan(path) as entries:
                 for entry in entries:
-                    self._sort_in(entry, path, files, folders, top=not folder)
+                    self._sort_in(entry, path, files, folders, links, others, top=not folder)
+                self._sort_others(path, files, others)
         except OSError as error:
             if not folder:
                 raise InvalidInput(f"cannot read the folder {self.root!r}: {error.strerror}") from error
             self.skipped["folders that cannot be read"] += 1
-            return [], []
+            return [], [], []
         # Lists of names, not of entries, because a single folder may have millions of files.
-        return sorted(files), sorted(folders)
+        return sorted(files), sorted(folders), sorted(links)
 
     def _is_allowed(self, path: str) -> bool:
         return self.allowed is None or self.allowed.contains(path)
 
     def _sort_in(
-        self, entry: os.DirEntry[str], folder: str, files: list[str], folders: list[str], *, top: bool
+        self,
+        entry: os.DirEntry[str],
+        folder: str,
+        files: list[str],
+        folders: list[str],
+        links: list[str],
+        others: list[str],
+        *,
+        top: bool,
     ) -> None:
-        if entry.name.startswith(".") or (top and entry.name in label_files()):
+        if is_left_out(entry.name):
+            self.skipped[folder_reason(entry.name) if _is_folder(entry) else HIDDEN_FILES] += 1
+            return
+        if top and entry.name in label_files():
             return
         if self.allowed is not None and entry.is_symlink():
             path = os.path.join(folder, entry.name)  # noqa: PTH118
@@ -145,11 +166,37 @@ class FolderSource(Source):
                     self.skipped[_LEADS_OUT] += 1
                 return
         if _is_folder(entry):
-            folders.append(entry.name)
+            (links if entry.is_symlink() else folders).append(entry.name)
         elif is_media(entry.name):
             files.append(entry.name)
         else:
-            self.skipped["other files"] += 1
+            others.append(entry.name)
+
+    def _sort_others(self, folder: str, files: list[str], others: list[str]) -> None:
+        """Sort files without the suffix of an image or a video by their content, where the suffix says nothing."""
+        for name in sorted(others):
+            head = b"" if says_kind(name) else _head(os.path.join(folder, name))  # noqa: PTH118
+            if _is_image(head):
+                files.append(name)
+            elif container_of(head) is not None:
+                self.skipped[_UNNAMED_VIDEOS] += 1
+            else:
+                count_others(self.skipped, [name])
+
+
+def _head(path: str) -> bytes:
+    """Return the first bytes of a regular file; nothing if it cannot be read."""
+    try:
+        with open_binary(path) as file:
+            return file.read(HEAD)
+    except OSError:
+        return b""
+
+
+def _is_image(head: bytes) -> bool:
+    """Return whether a file that begins with some bytes is an image, and no text that begins like one: "Python …"."""
+    is_binary = head[2:3].isspace() if head[:1] == b"P" else b"\0" in head
+    return is_binary and len(head) >= _LEAST and begins_like_image(head)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -369,6 +416,9 @@ def open_source(source: str | os.PathLike[str], allowed: AllowedFolders | None =
             if is_media(path.name):
                 return FileSource(os.fspath(path.parent), path.name, allowed=allowed)
             return ListSource(path, allowed=allowed)
+        with within(allowed):
+            if path.is_file() and not says_kind(path.name) and _is_image(_head(os.fspath(path))):
+                return FileSource(os.fspath(path.parent), path.name, allowed=allowed)
         exists = path.exists()
     except OSError as error:
         raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error

@@ -11,7 +11,7 @@ from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import ffmpeg
 from framedex.media.containers import HEAD, container_of, is_short, not_opened
-from framedex.media.decode import check_size
+from framedex.media.decoded_image import check_size
 from framedex.media.video_damage import VideoDamage
 from framedex.media.video_stream import Matrix, NoDecoder, VideoStream
 

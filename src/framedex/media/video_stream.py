@@ -15,7 +15,7 @@ from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import ffmpeg
 from framedex.media.containers import codec_name, not_opened
-from framedex.media.decode import check_size
+from framedex.media.decoded_image import check_size
 
 _BUFFER = 1 << 16
 _MICROSECONDS = 1e6

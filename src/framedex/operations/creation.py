@@ -8,6 +8,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds
 from framedex.jobs.ingest.vectors import THRESHOLDS
+from framedex.media.display_range import checked_range
 from framedex.media.frame_sampling import Sampling
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
@@ -15,16 +16,22 @@ from framedex.records import EmbeddingConfig
 from framedex.tasks import Job
 
 
-def new_embedding_config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:
+def new_embedding_config(
+    content: Content,
+    thresholds: Sequence[float] | None,
+    sampling: Sampling,
+    display_range: Sequence[float] | None = None,
+) -> EmbeddingConfig:
     """Return the embedding config of a new dataset.
 
     Args:
         content: the media.
         thresholds: five ascending cosine distances; None for those of the encoder.
         sampling: of frames of videos.
+        display_range: the values that are shown black and white in images of more than 8 bits; None for those of each.
 
     Raises:
-        InvalidInput: the thresholds cannot be used.
+        InvalidInput: the thresholds or the range cannot be used.
     """
     if isinstance(content, FilesInput):
         encoder = content.encoder
@@ -42,6 +49,7 @@ def new_embedding_config(content: Content, thresholds: Sequence[float] | None, s
         weights=weights,
         frames_per_second=sampling.frames_per_second,
         scene_changes=sampling.scene_changes,
+        display_range=checked_range(display_range),
         copy_descriptor="gist" if isinstance(content, FilesInput) else None,
     )
 

@@ -11,6 +11,7 @@ from framedex.core.lru_cache import LruCache
 from framedex.errors import CannotDecode, Fault, NotFound
 from framedex.export.links import check_inside
 from framedex.media.files import Reader
+from framedex.media.row_images import range_of
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DAMAGED
@@ -29,6 +30,7 @@ class MediaFile:
         format: the format of the image, such as ``jpeg``; of a video, the container or the codec; None if unknown.
         is_video: whether it is a video.
         is_part: whether the item is only a part of it: a frame, or an object.
+        has_range: whether its values are not shown as they are, but by a range.
         error: the reason why it could not be decoded; None if it could.
         fault: the kind of that reason.
         content_hash: BLAKE2b of the content that was indexed, 16 bytes; None if that is unknown.
@@ -41,6 +43,7 @@ class MediaFile:
     format: str | None
     is_video: bool
     is_part: bool
+    has_range: bool
     error: str | None
     fault: Fault | None
     content_hash: bytes | None
@@ -94,6 +97,7 @@ def open_original(media: Media, media_id: str, settings: Settings) -> MediaFile:
             format=row["format"],
             is_video=row.get("kind") is not None,
             is_part=media.parents is not None or row.get("frame_number") is not None,
+            has_range=range_of(row) is not None,
             error=row["error"],
             fault=None if row["error"] is None else row.get("fault") or DAMAGED,
             content_hash=row["content_hash"],

@@ -43,12 +43,13 @@ class CreationOptions:
     thresholds: Sequence[float] | None = None
     frames_per_second: float = 1.0
     scene_changes: bool = False
+    display_range: Sequence[float] | None = None
 
     @property
     def are_default(self) -> bool:
         """True if no option was given."""
         given = (self.encoder, self.frames_per_second, self.scene_changes)
-        return self.thresholds is None and given == ("auto", 1.0, False)
+        return self.thresholds is None and self.display_range is None and given == ("auto", 1.0, False)
 
 
 def open_upload(context: Context, dataset_id: str) -> int:
@@ -179,12 +180,12 @@ def _request(
     if config is None:
         content = open_stored_upload(source, dataset_id, options.encoder, context.settings)
         sampling = Sampling(options.frames_per_second, options.scene_changes)
-        embedding = new_embedding_config(content, options.thresholds, sampling)
+        embedding = new_embedding_config(content, options.thresholds, sampling, options.display_range)
         job = creation_job(context, dataset_id, content, embedding)
         return _Request(True, TaskType.DATASET_CREATION, creation_config(content, embedding), job)
     check_allowed(context)
     if not options.are_default:
-        raise InvalidInput("the encoder, thresholds and sampling are those of the dataset; they are for drafts only")
+        raise InvalidInput("encoder, thresholds, sampling and range are those of the dataset; they are for drafts only")
     encoder_for_images(config, context.settings)
     content = open_stored_upload(source, dataset_id, config.encoder, context.settings)
     task_config = {"operation": Operation.ADD_MEDIA, "content": content.config, "auto_reindex": auto_reindex}

@@ -81,6 +81,8 @@ class EmbeddingConfig(Record):
 
     ``weights`` is the identity of an encoder's files, and None for an encoder without files. ``frames_per_second`` and
     ``scene_changes`` say which frames of videos become media: that many a second, and the first frame of each scene.
+    ``display_range`` has the values that are shown black and white in images of more than 8 bits; None where each image
+    has its own.
 
     ``copy_descriptor`` names the descriptor whose cosine similarity the eight levels of near-duplicates are limits of,
     as listed in ``duplicate_thresholds``; None for the embeddings themselves. It is the same for every encoder of
@@ -94,6 +96,7 @@ class EmbeddingConfig(Record):
     weights: Weights | None = None
     frames_per_second: float = 1.0
     scene_changes: bool = False
+    display_range: tuple[float, float] | None = None
     copy_descriptor: str | None = None
     duplicate_thresholds: tuple[float, ...] = DUPLICATE_LEVELS
 

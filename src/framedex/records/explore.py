@@ -58,7 +58,9 @@ class MediaItem(Preview):
     ``cluster_ids`` are those of the levels, the finest first; empty before the first index. ``error`` says why the file
     could not be decoded, and ``gaps`` what is damaged if it was decoded nevertheless. ``fault`` is the kind of these
     reasons: ``damaged``, ``not_supported``, ``over_limit`` or ``unreadable``; None for a sound file, and for one that
-    an older version could not decode. ``file_size`` is in bytes, that of the video for a frame.
+    an older version could not decode. ``file_size`` is in bytes, that of the video for a frame. ``shown_from`` and
+    ``shown_to`` are the values that are shown black and white, of an image of more than 8 bits; None where values are
+    shown as they are.
     """
 
     issues: list[MediaIssue]
@@ -68,6 +70,8 @@ class MediaItem(Preview):
     error: str | None
     fault: str | None = None
     gaps: str | None = None
+    shown_from: float | None = None
+    shown_to: float | None = None
 
 
 class Cluster(Record):

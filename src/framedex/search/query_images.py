@@ -12,7 +12,8 @@ from framedex.core.checks import is_number
 from framedex.encoders import Encoder, check_weights, choose_encoder, decode_side_px
 from framedex.errors import CannotDecode, InvalidInput, NotIndexed
 from framedex.media.budget import Budget
-from framedex.media.decode import decode, reduced
+from framedex.media.decode import decode
+from framedex.media.decoded_image import reduced
 from framedex.media.files import Reader
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path

@@ -50,6 +50,17 @@ _OF_VIDEOS: Mapping[str, str] = {
     ".avi": "video/x-msvideo",
     ".wmv": "video/x-ms-wmv",
     ".flv": "video/x-flv",
+    ".3g2": "video/3gpp2",
+    ".3gp": "video/3gpp",
+    ".asf": "video/x-ms-asf",
+    ".m2ts": "video/mp2t",
+    ".m2v": "video/mpeg",
+    ".mpe": "video/mpeg",
+    ".mpeg": "video/mpeg",
+    ".mpg": "video/mpeg",
+    ".mts": "video/mp2t",
+    ".ogv": "video/ogg",
+    ".vob": "video/mpeg",
 }
 _BYTES = "application/octet-stream"
 _MISSING = "Media file not found"
@@ -157,7 +168,7 @@ def _is_sent_as_it_is(file: MediaFile, file_format: FileFormat | None, *, strip_
     can_strip = file.format in _STRIPPED or not strip_metadata
     if file_format == "original" and not can_strip:
         raise Refusal(415, _NOT_REMOVED.format("format"), fault="not_supported")
-    return can_strip and (file_format == "original" or file.format in _SHOWN)
+    return can_strip and (file_format == "original" or (file.format in _SHOWN and not file.has_range))
 
 
 def _original(request: Request, file: MediaFile, *, strip_metadata: bool) -> Response:

@@ -23,7 +23,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Generation
 from framedex.storage.id_index import ENTRY_BYTES, PREFIX_BYTES, IdPrefixes, RowsOfIds
-from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
+from framedex.storage.media_rows import BOX, OF_RANGE, OF_VIDEOS, path_of_text
 from framedex.storage.row_positions import positions_of
 from framedex.storage.schema import BLOBS_ROOT
 from framedex.storage.sql import Sql
@@ -305,9 +305,10 @@ class Media:
 
     @property
     def location(self) -> tuple[str, ...]:
-        """The columns for the location of media: ``LOCATION``, and those of frames and boxes if the table has them."""
+        """The columns for the pixels of media: ``LOCATION``, and those of frames, values and boxes if any."""
         of_frames = tuple(name for name in OF_VIDEOS.names if self.has_videos)
-        return LOCATION + of_frames + (() if self.parents is None else BOX)
+        of_range = tuple(name for name in OF_RANGE.names if name in self.table.schema.names)
+        return LOCATION + of_frames + of_range + (() if self.parents is None else BOX)
 
     @property
     def has_videos(self) -> bool:

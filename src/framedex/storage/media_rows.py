@@ -45,6 +45,11 @@ CONTENT = pa.field("content", pa.string())
 """The kind of content of an image, a :class:`framedex.issue_types.Content`; null for what was not measured, as in
 tables of older versions.
 """
+OF_RANGE = pa.schema([pa.field("shown_from", pa.float64()), pa.field("shown_to", pa.float64())])
+"""The values that are shown black and white, of images of more than 8 bits; null where values are shown as they are.
+
+Tables of older versions lack them.
+"""
 MODEL_CAPTION = pa.field("model_caption", pa.string())
 """The caption written by a model, null for none; only captioned tables have the column.
 
@@ -91,7 +96,8 @@ frame of a video are copied from the media item.
 """
 
 LOCATION_OF_OBJECTS = (
-    "path", "path_raw", "root", "batch", "size_bytes", "modified_at", "content_hash", "format", *OF_VIDEOS.names
+    "path", "path_raw", "root", "batch", "size_bytes", "modified_at", "content_hash", "format", *OF_VIDEOS.names,
+    *OF_RANGE.names,
 )  # fmt: skip
 """The columns that an object copies from its media item: the location of the pixels."""
 
@@ -141,6 +147,7 @@ def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema
             pa.field("error", pa.string()),
             *OF_FAULTS,
             CONTENT,
+            *OF_RANGE,
             *(pa.field(name, pa.float32()) for name in measure_columns()),
             *(OF_VIDEOS if of_videos else ()),
             *(of_copies or ()),

@@ -20,6 +20,7 @@ from framedex.core.assumed_roles import AssumedRole
 from framedex.core.forks import abandon
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.decode import decode_pixels
+from framedex.media.display_range import Range
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
 from framedex.media.row_images import cut_out, open_video
@@ -37,12 +38,14 @@ class Location:
         role: the role to assume for reading it.
         frame: number and time in seconds of a frame of the video at the path; None for an image file.
         box: x, y, width and height in pixels of an object in the image; None for the whole image.
+        shown: the values that are black and white; None for values as they are.
     """
 
     path: str
     role: AssumedRole | None = None
     frame: tuple[int, float] | None = None
     box: tuple[float, float, float, float] | None = None
+    shown: Range | None = None
 
 
 class Images(Protocol):
@@ -90,6 +93,9 @@ class StoredImages:
         self._boxes: npt.NDArray[np.float64] | None = None
         if any(each.box is not None for each in locations):
             self._boxes = np.array([each.box for each in locations], np.float64)
+        self._shown: npt.NDArray[np.float64] | None = None
+        if any(each.shown is not None for each in locations):
+            self._shown = np.array([each.shown or (np.nan, np.nan) for each in locations])
         self._process: _Process | None = None
 
     def __len__(self) -> int:
@@ -146,7 +152,9 @@ class StoredImages:
             raise NotFound(f"the file {path!r}: {error}") from error
 
     def _image(self, index: int, path: str) -> Pixels:
-        return decode_pixels(self.data(index), max_pixels=self._settings.max_pixels)
+        low, high = (np.nan, np.nan) if self._shown is None else self._shown[index].tolist()
+        shown = None if np.isnan(low) else (low, high)
+        return decode_pixels(self.data(index), max_pixels=self._settings.max_pixels, display_range=shown)
 
     def _is_frame(self, index: int) -> bool:
         return self._frames is not None and self._frames[index, 0] >= 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from framedex import Unavailable, Workspace
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.image_runs import Row
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.media.files import Reader
 from framedex.media.row_images import read_row
 from framedex.media.video import Video

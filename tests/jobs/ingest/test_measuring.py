@@ -9,7 +9,8 @@ import pytest
 from framedex import Workspace
 from framedex.issue_types import find_valued_type, measure_columns
 from framedex.jobs.ingest.measuring import measure_image
-from framedex.media.decode import DecodedImage, decode
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage
 from framedex.media.row_images import crop_image
 from tests.image_files import Pixels, encode, photo, write
 from tests.inside import stored_media

@@ -102,6 +102,7 @@ class UploadTransaction:
         thresholds: Sequence[float] | None = None,
         frames_per_second: float = 1.0,
         scene_changes: bool = False,
+        display_range: tuple[float, float] | None = None,
         wait: bool = True,
     ) -> Task:
         """Start the task that makes the files part of the dataset; call it after all calls of :meth:`add`.
@@ -112,10 +113,11 @@ class UploadTransaction:
 
         Args:
             auto_reindex: rebuild the whole index after an addition.
-            encoder: as in :meth:`Workspace.create_dataset`; like the next three, for drafts only.
+            encoder: as in :meth:`Workspace.create_dataset`; like the next four, for drafts only.
             thresholds: cluster thresholds, as there.
             frames_per_second: sampling of videos, as there.
             scene_changes: sampling of videos, as there.
+            display_range: of images of more than 8 bits, as there.
             wait: return when the task is done, showing progress; else at once.
 
         Raises:
@@ -132,7 +134,7 @@ class UploadTransaction:
             >>> transaction
             <framedex.UploadTransaction 1: 1 file, done>
         """
-        options = CreationOptions(encoder, thresholds, frames_per_second, scene_changes)
+        options = CreationOptions(encoder, thresholds, frames_per_second, scene_changes, display_range)
         self.task = uploads.process_upload(self._context, self._dataset_id, self.id, options, auto_reindex=auto_reindex)
         if wait:
             wait_for(self.task, f"Processing transaction {self.id}")

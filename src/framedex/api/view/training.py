@@ -13,6 +13,7 @@ from framedex.errors import InvalidInput
 from framedex.export.object_columns import BBOX, FLAGS, LABEL
 from framedex.export.objects import ObjectsByMedia, objects_field, objects_in
 from framedex.export.user_edits import custom_fields
+from framedex.media.row_images import range_of
 from framedex.operations.steps import SelectedRows
 from framedex.storage.classes import classes_of
 from framedex.storage.media import Media
@@ -224,7 +225,7 @@ def _locations(selection: SelectedRows) -> list[Location]:
                 continue
             frame = None if row.get("frame_number") is None else (row["frame_number"], row["frame_time_s"])
             box = None if row.get(BOX[0]) is None else (row[BOX[0]], row[BOX[1]], row[BOX[2]], row[BOX[3]])
-            found.append(Location(path, media.role_of(row), frame, box))
+            found.append(Location(path, media.role_of(row), frame, box, range_of(row)))
     if elsewhere:
         raise InvalidInput(
             f"{counted(len(elsewhere), 'images', 'are')} neither files of this machine nor objects in a bucket, the "

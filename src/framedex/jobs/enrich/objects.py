@@ -19,7 +19,7 @@ from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.objects.objects import ObjectChange, finish_objects, object_ids, roll_back_objects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.storage import tables
 from framedex.storage.generation import ObjectSummary
 from framedex.storage.media import Media

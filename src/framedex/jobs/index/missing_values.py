@@ -23,7 +23,7 @@ from framedex.jobs.index.old_faults import name_faults
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.measuring import measure_image
 from framedex.jobs.ingest.rows import lists_to_arrow, vectors_to_arrow
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.media_rows import CONTENT, COPY_DESCRIPTOR, OF_FAULTS, PANEL_DESCRIPTORS, copy_schema

@@ -20,7 +20,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.columns import Columns, read_columns
 from framedex.jobs.index.copies import LITTLE
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES, STANDING

@@ -25,7 +25,7 @@ from framedex.errors import Unavailable
 from framedex.executors import Executor
 from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.records import DUPLICATE_LEVELS
 from framedex.settings import Settings
 from framedex.storage.copy_pairs import CROPPED, NO_PAIRS, CopyPairs

@@ -21,7 +21,9 @@ from framedex.issue_types import is_built_in, measured_types
 from framedex.jobs.ingest.measuring import SHORT_CALLS, Measures, measure_images
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.budget import Budget, PixelBudget, reserve_pixels
-from framedex.media.decode import DecodedImage, decode, decoded
+from framedex.media.decode import decode
+from framedex.media.decoded_image import DecodedImage, decoded
+from framedex.media.display_range import Range
 from framedex.media.files import Reader, locate
 from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source
@@ -41,6 +43,7 @@ class DecodedFile:
         item: the file.
         size_bytes, modified_ns, digest: size, modification time and content hash; None if the file cannot be read.
         width, height, format: of the image, whose pixels are not stored; None if it cannot be decoded.
+        shown: the values that are black and white; None for values as they are.
         measures: quality measures.
         prepared: the input of an encoder with a model.
         vector: the embedding of the built-in encoder, which has none.
@@ -60,6 +63,7 @@ class DecodedFile:
     width: int | None = None
     height: int | None = None
     format: str | None = None
+    shown: Range | None = None
     measures: Measures | None = None
     prepared: npt.NDArray[Any] | None = None
     vector: Vectors | None = None
@@ -137,6 +141,7 @@ class FileDecoder:
         has_frame: returns whether a frame is in the table already; such frames are skipped.
         columns: names of the columns for finding copies that are written.
         budget: the limit of decoded pixels; by default that of the settings.
+        display_range: the values that are shown black and white in images of more than 8 bits; None for those of each.
     """
 
     def __init__(
@@ -148,8 +153,9 @@ class FileDecoder:
         has_frame: HasFrame,
         columns: Collection[str] = (),
         budget: Budget | None = None,
+        display_range: Range | None = None,
     ) -> None:
-        self.columns = columns
+        self.columns, self.display_range = columns, display_range
         self.places, self.preparation, self.settings = places, preparation, settings
         self.sampling, self.has_frame = sampling, has_frame
         self.reader = Reader(settings, places.role)
@@ -178,7 +184,13 @@ class FileDecoder:
         if data is None:
             return file, None
         try:
-            return file, decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
+            return file, decode(
+                data,
+                max_pixels=self.settings.max_pixels,
+                detail=self.detail,
+                budget=self.budget,
+                display_range=self.display_range,
+            )
         except CannotDecode as error:
             return _refused(file, error), None
 
@@ -280,8 +292,8 @@ class FileDecoder:
             {COPY_DESCRIPTOR: a if is_column else None, PANEL_DESCRIPTORS: b}
             for a, b in zip(whole, panels, strict=True)
         ]
-        names = "width", "height", "format", "measures", "prepared", "vector", "of_copies"
-        identity = ((image.width, image.height, image.format) for image in images)
+        names = "width", "height", "format", "shown", "measures", "prepared", "vector", "of_copies"
+        identity = ((image.width, image.height, image.format, image.shown) for image in images)
         computed = zip(measures, prepared, whole if is_embedding else nothing, of_copies, strict=True)
         return [dict(zip(names, a + b, strict=True)) for a, b in zip(identity, computed, strict=True)]
 

@@ -23,7 +23,7 @@ from framedex.jobs.ingest.image_runs import RUN_LENGTH, ImageLocation, Row, Run,
 from framedex.jobs.ingest.pixel_shares import PixelShare, shared_pixels
 from framedex.jobs.ingest.read_ahead import Stream, run_ahead
 from framedex.media.budget import Budget, HeldOn, PixelBudget
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
 from framedex.media.row_images import crop_image, open_video, read_frame, read_row

@@ -22,6 +22,7 @@ from framedex.executors import Executor, ProcessExecutor, open_executor
 from framedex.jobs.ingest.decoding import Decoded, FileDecoder, Places
 from framedex.jobs.ingest.guarded_calls import GuardedCalls
 from framedex.jobs.ingest.pixel_shares import PixelShare, shared_pixels
+from framedex.media.display_range import Range
 from framedex.media.frame_sampling import EVERY_SECOND
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item
@@ -39,7 +40,7 @@ class RemoteDecoder:
     """A decoder of images in another process, which is pickled without what it opens there.
 
     Attributes:
-        places, preparation, settings, columns: see :class:`FileDecoder`.
+        places, preparation, settings, columns, display_range: see :class:`FileDecoder`.
         share: the process's share of the limit of decoded pixels.
     """
 
@@ -47,12 +48,14 @@ class RemoteDecoder:
     preparation: Preparation
     settings: Settings
     columns: tuple[str, ...]
+    display_range: Range | None
     share: PixelShare
 
     @classmethod
     def of(cls, decoder: FileDecoder, share: PixelShare) -> "RemoteDecoder":
         """Return what decodes in other processes as a decoder does in this one."""
-        return cls(decoder.places, decoder.preparation, decoder.settings, tuple(decoder.columns), share)
+        columns = tuple(decoder.columns)
+        return cls(decoder.places, decoder.preparation, decoder.settings, columns, decoder.display_range, share)
 
     def __call__(self, items: list[Item]) -> list[Decoded]:
         """Return the results of images."""
@@ -62,7 +65,14 @@ class RemoteDecoder:
     def _decoder(self) -> FileDecoder:
         cv2.setNumThreads(1)
         return FileDecoder(
-            self.places, self.preparation, self.settings, EVERY_SECOND, _has_no_frame, self.columns, self.share.budget()
+            self.places,
+            self.preparation,
+            self.settings,
+            EVERY_SECOND,
+            _has_no_frame,
+            self.columns,
+            self.share.budget(),
+            self.display_range,
         )
 
 

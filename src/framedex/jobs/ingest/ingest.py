@@ -20,6 +20,7 @@ from framedex.jobs.ingest.parts import RowTarget, part_writing
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import in_chunks, run_ahead
 from framedex.jobs.ingest.rows import IngestedRows, rows_to_batch
+from framedex.media.display_range import Range
 from framedex.media.files import allowed_folders
 from framedex.media.frame_sampling import EVERY_SECOND, Sampling
 from framedex.media.remote import is_remote
@@ -101,6 +102,7 @@ def ingest(
     checkpoint: Checkpoint = NO_CHECKPOINT,
     save_checkpoint: SaveCheckpoint = discard_checkpoint,
     sampling: Sampling = EVERY_SECOND,
+    display_range: Range | None = None,
     of_videos: bool = True,
     of_copies: pa.Schema | None = None,
 ) -> Ingested:
@@ -123,6 +125,7 @@ def ingest(
         checkpoint: rows that an earlier run of the task wrote.
         save_checkpoint: called every few thousand rows, or every few seconds.
         sampling: selection of video frames.
+        display_range: the values that are shown black and white in images of more than 8 bits; None for those of each.
         of_videos: whether the media table has the columns about frames.
         of_copies: its columns for finding copies; None if it has none.
     """
@@ -138,6 +141,7 @@ def ingest(
         sampling,
         lambda item, number: existing_rows.is_resumed_frame(rows.id_of(item, number)),
         of_copies.names if of_copies is not None else (),
+        display_range=display_range,
     )
     meter = _Meter(source, files, progress)
     with ExitStack() as stack:

@@ -9,7 +9,7 @@ from framedex.core.borders import BorderedImage
 from framedex.encoders import MEASURED_SIDE_PX
 from framedex.issue_types import content_of, measure_columns
 from framedex.issue_types.base import ImageSample
-from framedex.media.decode import DecodedImage, reduced
+from framedex.media.decoded_image import DecodedImage, reduced
 from framedex.storage.media_rows import CONTENT
 
 SHORT_CALLS = forks.Lock()

@@ -141,7 +141,7 @@ def read_content(
         settings: limits.
         progress: of the task.
         end: share of the task that is done after reading.
-        config: embedding config of the dataset, with the sampling of video frames.
+        config: embedding config of the dataset, with the sampling of video frames and the range of values.
         placement: source root and batch of the media.
         existing: media that the dataset has already.
         existing_videos: videos that the dataset has already.
@@ -167,6 +167,7 @@ def read_content(
             checkpoint=checkpoint,
             save_checkpoint=save_checkpoint,
             sampling=Sampling(config.frames_per_second, config.scene_changes),
+            display_range=config.display_range,
             of_videos=of_videos,
             of_copies=of_copies,
         )

@@ -15,6 +15,7 @@ from framedex.media.sources import Item
 from framedex.storage.media_rows import (
     COPY_DESCRIPTOR,
     DAMAGED,
+    OF_RANGE,
     PANEL_DESCRIPTORS,
     VIDEO,
     VIDEO_FRAME,
@@ -56,6 +57,7 @@ class IngestedRows:
             "format": decoded.format,
             "width": decoded.width,
             "height": decoded.height,
+            **dict(zip(OF_RANGE.names, decoded.shown or (None, None), strict=True)),
             "labels": list(dict.fromkeys(item.labels)) or None,
             "caption": item.caption or None,
             "error": decoded.error,

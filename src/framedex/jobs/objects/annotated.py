@@ -12,7 +12,7 @@ from framedex.jobs.ingest.image_ids import media_paths
 from framedex.jobs.ingest.placement import SourcePlacement, path_in_source
 from framedex.jobs.objects.objects import WriteObjects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media

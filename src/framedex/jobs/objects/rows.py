@@ -20,7 +20,7 @@ from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of
 from framedex.jobs.ingest.measuring import Measures, measure_image, no_measures
 from framedex.jobs.ingest.rows import rows_to_batch
-from framedex.media.decode import DecodedImage
+from framedex.media.decoded_image import DecodedImage
 from framedex.media.row_images import crop_image
 from framedex.settings import Settings
 from framedex.storage import tables

@@ -11,7 +11,8 @@ import { t } from "../texts";
 /** How many files, and how many bytes, a request takes along. */
 const MOST_FILES = 100;
 const MOST_BYTES = 32 * 2 ** 20;
-const MEDIA = /\.(png|jpe?g|gif|tiff?|bmp|webp|jp2|jfif|avif|heic|heif|mp4|mov|m4v|avi|mkv|wmv|flv|webm)$/i;
+const IMAGES = /\.(a?png|jpe?g|jpe|jfif|gif|tiff?|bmp|webp|jp2|j2k|avif|hei[cf]|hif|p[bgnp]m|dcm|dicom)$/i;
+const VIDEOS = /\.(mp4|mov|m4v|avi|mkv|wmv|asf|flv|webm|3g[2p]|m2?ts|m2v|mpe?g|mpe|ogv|vob)$/i;
 
 /** A new dataset: of files that are uploaded, or of a folder of the server. */
 export default function Import() {
@@ -40,7 +41,7 @@ export default function Import() {
     }
   };
   const take = (found: readonly File[]): void => {
-    const media = found.filter((file) => MEDIA.test(file.name));
+    const media = found.filter((file) => IMAGES.test(file.name) || VIDEOS.test(file.name));
     files.value = media;
     if (media.length < found.length) say(t.import.leftOut(found.length - media.length));
   };

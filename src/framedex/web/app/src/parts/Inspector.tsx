@@ -21,6 +21,9 @@ export interface MediaItem {
   error: string | null;
   fault: string | null;
   gaps: string | null;
+  /** The values that are shown black and white; null where values are shown as they are. */
+  shown_from: number | null;
+  shown_to: number | null;
   /** The time within the video in seconds; null for an image. */
   frame_timestamp: number | null;
 }
@@ -55,6 +58,8 @@ export function Inspector({ datasetId, mediaId }: { datasetId: string; mediaId: 
   );
 }
 
+const value = (of: number): string => of.toLocaleString(undefined, { maximumSignificantDigits: 6 });
+
 /** The facts about a media item, as a list of terms. */
 export function Details({ item }: { item: MediaItem }) {
   const list = (values: string[] | null): string => (values?.length ? values.join(", ") : t.inspector.none);
@@ -72,6 +77,9 @@ export function Details({ item }: { item: MediaItem }) {
         {[
           item.width !== null && item.height !== null && `${item.width} × ${item.height}`,
           item.file_size !== null && size(item.file_size),
+          item.shown_from !== null &&
+            item.shown_to !== null &&
+            t.inspector.shown(value(item.shown_from), value(item.shown_to)),
         ]
           .filter(Boolean)
           .join(", ")}

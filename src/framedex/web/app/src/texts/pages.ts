@@ -190,6 +190,7 @@ export const pages = {
     nothing: "Move to an image to see its details.",
     file: "File",
     pixels: "Size",
+    shown: (from: string, to: string) => `shown from ${from} to ${to}`,
     labels: "Labels",
     tags: "Tags",
     caption: "Caption",
