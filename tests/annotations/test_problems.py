@@ -2,7 +2,7 @@
 
 import pytest
 
-from framedex.annotations.problems import Problems, joined, problem
+from framedex.annotations.problems import Problems, joined_problems, problem
 
 
 def problems(*values: int) -> Problems:
@@ -25,8 +25,8 @@ def problems(*values: int) -> Problems:
         (range(50), range(100, 130), 80),
     ],
 )
-def test_joined__counts_each_once(of_labels: list[int], of_boxes: list[int], count: int) -> None:
+def test_joined_problems__counts_each_once(of_labels: list[int], of_boxes: list[int], count: int) -> None:
     """The number is that of different parts, also beyond those that are kept as examples."""
-    found = joined(problems(*of_labels), problems(*of_boxes))
+    found = joined_problems(problems(*of_labels), problems(*of_boxes))
     assert found == {"wrong parts": count}
     assert len(found.examples["wrong parts"]) == min(count, 20)

@@ -71,7 +71,7 @@ class Problems:
             self.unread.add(problem.location)
 
 
-def joined(of_labels: Problems, of_boxes: Problems) -> Skipped:
+def joined_problems(of_labels: Problems, of_boxes: Problems) -> Skipped:
     """Return the counts and first examples of problems of the labels and of the boxes in the same files.
 
     A part that is a problem of both counts once. As only the first of a kind are known, all of a kind are taken for
