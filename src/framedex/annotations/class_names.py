@@ -60,9 +60,11 @@ def class_names_of(folder: Path) -> dict[int, str] | None:
 
 def names_file_of(folder: Path) -> tuple[str, dict[int, str]] | None:
     """Return the path within a folder of the file with its class names, and these; see :func:`class_names_of`."""
-    others = [path.name for path in yaml_files(folder) if path.name not in _YAML_NAMES]
+    top = _files_with(folder, (*_YAML_SUFFIXES, _DARKNET))
+    others = [name for name in top if not name.lower().endswith(_DARKNET) and name not in _YAML_NAMES]
     beside_images = [f"{each.name}/{_LIST}" for each in subfolders(folder)]
-    of_darknet = _files_with(folder, _DARKNET) or [f"data/{name}" for name in _files_with(folder / "data", _DARKNET)]
+    of_darknet = [name for name in top if name.lower().endswith(_DARKNET)]
+    of_darknet = of_darknet or [f"data/{name}" for name in _files_with(folder / "data", _DARKNET)]
     first = None
     for names in ([DATA_YAML], [_YAML_NAMES[1]], others, [_LIST], [f"labels/{_LIST}"], beside_images, of_darknet):
         found = [(name, read_class_names(folder / name)) for name in names if has_file(folder / name)]

@@ -118,7 +118,7 @@ def test_layout__file_that_cannot_be_read(workspace: Workspace, tmp_path: Path, 
 
 
 def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None:
-    """A file beside the images of each part is read, too, as Roboflow writes them."""
+    """A file beside the images of each part is read, too, as Roboflow writes them, with ids that repeat."""
     folder = images(tmp_path / "coco", "train/1.jpg", "valid/1.jpg")
     box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 30, 40]}
     put(folder / "train/_annotations.coco.json", coco(["1.jpg"], [box]))
@@ -126,6 +126,11 @@ def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None
     dataset = made(workspace, folder)
     assert facts(dataset) == {"train/1.jpg": ([], ["train"], None), "valid/1.jpg": ([], ["val"], None)}
     assert [each[:2] for each in boxes(dataset)] == [("train/1.jpg", "person"), ("valid/1.jpg", "car")]
+    assert (
+        "1 annotation has a new id, because others have theirs" in dataset.export(tmp_path / "a.json", "coco").message
+    )
+    exported = json.loads((tmp_path / "a.json").read_text())["annotations"]
+    assert [(each["id"], each["image_id"], each["category_id"]) for each in exported] == [(1, 1, 1), (2, 2, 3)]
 
 
 @pytest.mark.parametrize(
