@@ -282,7 +282,7 @@ def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> 
         ]  # fmt: skip
     if format_ == "coco":
         annotations = json.loads(files["annotations.json"])["annotations"]
-        assert [each["id"] for each in annotations] == [7, 12, 12]
+        assert [each["id"] for each in annotations] == [7, 12, 13]
 
 
 @pytest.mark.slow
