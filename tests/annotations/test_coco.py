@@ -19,7 +19,7 @@ from framedex.annotations.boxes import Box
 from framedex.annotations.coco import FILE
 from framedex.annotations.coco_reader import read_boxes
 from framedex.annotations.coco_writer import write
-from framedex.annotations.masks import bounds_of_mask, mask_of, pixels_of, runs_of
+from framedex.annotations.masks import bounds_of_mask, mask_of_pixels, pixels_of, runs_of
 from framedex.annotations.problems import Problems
 from framedex.annotations.sources import read_annotations
 from framedex.errors import InvalidInput
@@ -111,7 +111,7 @@ def test_masks__as_pycocotools_has_them(rows: list[list[bool]]) -> None:
     pixels = np.asfortranarray(rows, np.uint8)
     packed = masks.encode(pixels)
     text = {"size": list(packed["size"]), "counts": packed["counts"].decode()}
-    plain = mask_of(pixels.astype(bool))
+    plain = mask_of_pixels(pixels.astype(bool))
     assert masks.frPyObjects(plain, *plain["size"]) == packed
     assert runs_of(text["counts"]) == plain["counts"]
     assert (pixels_of(text) == pixels).all()
@@ -142,6 +142,14 @@ def test_read__images_that_share_an_id(tmp_path: Path) -> None:
     assert [each.name for each in found] == ["x/b.jpg"]
     assert problems.count == 2
     assert "several have this one" in problems.sample[1].reason
+
+
+def test_read__an_image_that_is_listed_twice(tmp_path: Path) -> None:
+    """Two entries with one name are one image, with the annotations of both; it is a problem, as both may be meant."""
+    images = [*IMAGES, {"id": 7, "file_name": "a.jpg"}]
+    found, problems = read(tmp_path, coco(note(), note(image_id=7), images=images))
+    assert [each.name for each in found] == ["a.jpg", "a.jpg"]
+    assert problems.counts == {"images that a file lists several times": 1}
 
 
 @pytest.mark.parametrize(

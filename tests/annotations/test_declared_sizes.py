@@ -13,7 +13,7 @@ from pycocotools import mask as masks
 from framedex import Workspace
 from framedex.annotations.boxes import Box
 from framedex.annotations.declared_sizes import OTHER_SIZE, SCALED, TURNED, placed, size_of
-from framedex.annotations.masks import mask_of, pixels_of
+from framedex.annotations.masks import mask_of_pixels, pixels_of
 from framedex.annotations.shapes import ObjectShape
 from tests.gallery import Averages
 from tests.image_files import photo
@@ -64,7 +64,7 @@ def test_placed__turned_as_pillow_turns_the_image(orientation: int, scale: int) 
     assert y in (expected[1], expected[1] + expected[3])
     assert found.shape.area == WIDTH * HEIGHT * scale**2
     assert [each.kind for each in problems] == [TURNED]
-    of_mask, _ = placed(box(shape=ObjectShape(json.dumps(mask_of(pixels())))), size, orientation)
+    of_mask, _ = placed(box(shape=ObjectShape(json.dumps(mask_of_pixels(pixels())))), size, orientation)
     assert of_mask is not None
     assert (pixels_of(json.loads(of_mask.shape.segmentation or "")) == upright).all()
 
@@ -99,7 +99,7 @@ def test_placed__in_the_size_that_is_declared(
 
 def test_placed__masks_have_a_size_of_their_own() -> None:
     """A mask is scaled by its own size; one of other sides is left out, and its box stays."""
-    shape = ObjectShape(json.dumps(mask_of(pixels((16, 12)))), None, 20)
+    shape = ObjectShape(json.dumps(mask_of_pixels(pixels((16, 12)))), None, 20)
     found, problems = placed(box(shape=shape, image_size=None), (32, 24), 1)
     assert found is not None
     assert sides(found) == [X, Y, WIDTH, HEIGHT]

@@ -13,7 +13,7 @@ from PIL import Image
 from framedex import Dataset, Workspace
 from framedex.annotations.boxes import Box
 from framedex.annotations.labelme import find_files, read_boxes, read_labels, write
-from framedex.annotations.masks import mask_of, pixels_of
+from framedex.annotations.masks import mask_of_pixels, pixels_of
 from framedex.annotations.problems import Problems
 from framedex.annotations.shapes import ObjectShape
 from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
@@ -133,7 +133,7 @@ def test_flags__are_labels(tmp_path: Path) -> None:
 
 def test_write__is_read_again(tmp_path: Path) -> None:
     """Rectangles, polygons, several polygons and masks are read as they were written; what has no place is counted."""
-    mask = json.dumps(mask_of(np.pad(BLOB, ((3, 10), (5, 20)))), separators=(",", ":"))
+    mask = json.dumps(mask_of_pixels(np.pad(BLOB, ((3, 10), (5, 20)))), separators=(",", ":"))
     boxes = [
         Box("a.png", 1.5, 2, 10, 8.25, "cat", 0.5, "7"),
         Box("a.png", 0, 0, 20.5, 20.5, "cat", shape=ObjectShape("[[0,0,20.5,0,10,20.5]]")),

@@ -12,7 +12,7 @@ from PIL import Image
 from framedex import Workspace
 from framedex.annotations.boxes import Box
 from framedex.annotations.mask_images import has_masks, read_boxes, write
-from framedex.annotations.masks import mask_of, pixels_of
+from framedex.annotations.masks import mask_of_pixels, pixels_of
 from framedex.annotations.problems import Problems
 from framedex.annotations.shapes import ObjectShape
 from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
@@ -112,7 +112,7 @@ def test_write__is_read_again(tmp_path: Path) -> None:
     """Masks come back to the pixel; outlines are filled; what has no place, or is covered, is counted."""
     square = np.zeros((30, 40), bool)
     square[5:15, 8:20] = True
-    masked = ObjectShape(json.dumps(mask_of(square)))
+    masked = ObjectShape(json.dumps(mask_of_pixels(square)))
     boxes = [
         Box("a.png", 8, 5, 12, 10, "cat", 0.5, shape=masked),
         Box("a.png", 25, 2, 10, 20, "dog", shape=ObjectShape("[[25,2,35,2,35,22,25,22]]")),

@@ -81,6 +81,8 @@ def test_labels__beside_a_table_of_lists(tmp_path: Path) -> None:
         {"classes.txt": "cat\ndog\n", "a.png": "", "a.txt": WHOLE},
         {"x/classes.txt": "cat\ndog\n", "x/a.png": "", "x/a.txt": WHOLE},
         {"obj.names": "cat\ndog\n", "obj_train_data/a.png": "", "obj_train_data/a.txt": WHOLE},
+        {"coco.names": "cat\ndog\n", "a.png": "", "a.txt": WHOLE},
+        {"data/obj.names": "cat\ndog\n", "data/obj/a.png": "", "labels/a.txt": WHOLE},
         {"classes.txt": "\ndog\n", "labels/a.txt": WHOLE},
     ],
     ids=lambda files: "-".join(list(files)[:-1]),

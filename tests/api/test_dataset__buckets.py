@@ -113,10 +113,16 @@ def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
     """Images in a bucket are added, shown and exported, and stay there."""
     put(service, "a-folder", 3)
     service.put("a-folder/f/image_annotations.csv", b"filename,label,caption\n001.png,dog,\n")
+    service.put(
+        "a-folder/f/object_annotations.csv", b"filename,col_x,row_y,width,height,label\n002.png,1,2,30,40,ear\n"
+    )
     dataset = far()
     dataset.add_media(s3_uri="s3://a-folder/f")
     assert added(dataset)["path"] == ["000.png", "001.png", "002.png"]
     assert added(dataset)["labels"] == [None, ["dog"], None]
+    assert dataset.objects.to_arrow(["label", "image_filename"]).to_pylist() == [
+        {"label": "ear", "image_filename": "source-1/002.png"}
+    ]
     ids = ids_of(dataset)
     np.testing.assert_array_equal(dataset.read(columns_of(dataset, ["media_id"])["media_id"][7]), photo(201))
     assert dataset.thumbnail(ids["001.png"])

@@ -73,6 +73,7 @@ def make(folder: Path, workspace: Workspace) -> Two:
     left.add_field("stars", "float", values={named["0.png"]: 4.0})
     right.tag([named["10.png"], ids(right, "shared.png")], "seen")
     right.tag([named["10.png"]], "other")
+    left.set_labels([ids(left, "shared.png")], ["cat"])
     right.set_labels([ids(right, "shared.png")], ["late"])
     right.set_captions({named["10.png"]: "a caption", ids(right, "shared.png"): "of both"})
     right.add_field("kind", "enum", enum_options=["x", "y"], values={named["11.png"]: "y"})

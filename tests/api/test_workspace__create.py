@@ -155,12 +155,13 @@ def test_create_dataset__annotations(gallery: Gallery) -> None:
 
 @pytest.mark.slow
 def test_create_dataset__coco(workspace: Workspace, folder: Path) -> None:
-    """COCO annotations give labels and captions; those of files that are not there are counted."""
+    """COCO annotations give objects, labels and captions; those of files that are not there are counted."""
     content = {
         "images": [{"id": 1, "file_name": "000.png"}, {"id": 2, "file_name": "gone.png"}],
-        "categories": [{"id": 7, "name": "boat"}],
+        "categories": [{"id": 7, "name": "boat"}, {"id": 8, "name": "sail"}],
         "annotations": [
-            {"image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]},
+            {"image_id": 1, "category_id": 7},
+            {"image_id": 1, "category_id": 8, "bbox": [1, 2, 3, 4]},
             {"image_id": 1, "caption": "at sea"},
             {"image_id": 2, "category_id": 7},
         ],
@@ -169,6 +170,7 @@ def test_create_dataset__coco(workspace: Workspace, folder: Path) -> None:
     dataset = workspace.create_dataset("coco", folder)
     row = dataset.to_arrow(["labels", "caption"]).to_pylist()[0]
     assert row == {"labels": ["boat"], "caption": "at sea"}
+    assert dataset.objects.to_arrow(["label"])["label"].to_pylist() == ["sail"]
     assert dataset.skipped["annotations without an image"] == 1
 
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,11 +175,15 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
     after = content(again)
     wanted = as_held(before, format_)
     assert {data: each.labels for data, each in after.items()} == {data: each.labels for data, each in wanted.items()}
+    ids = Counter(box.original_id for each in wanted.values() for box in each.boxes)
     for data, each in wanted.items():
         for box, again_ in zip(each.boxes, after[data].boxes, strict=True):
-            has_id = format_ != "coco" or box.original_id is not None
-            same = again_ if has_id else replace(again_, original_id=None)
+            is_new = format_ == "coco" and (box.original_id is None or ids[box.original_id] > 1)
+            same = replace(again_, original_id=box.original_id) if is_new else again_
             assert near(box, same) if format_ in ("yolo", "labelme") else box == same
+    if format_ == "coco":
+        new = [box.original_id for each in after.values() for box in each.boxes]
+        assert len(set(new)) == len(new)
     shutil.rmtree(folder)
     for dataset in (original, again):
         workspace.delete_dataset(dataset.id)

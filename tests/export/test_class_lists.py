@@ -74,6 +74,22 @@ def yolo_names(view: Any, path: Path) -> dict[int, str] | None:
     return read_class_names(path / "data.yaml")
 
 
+@pytest.mark.slow
+def test_coco__ids_of_any_length(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
+    """Ids of categories, images and boxes stay numbers as long as they are; new ones do not follow the longest."""
+    content = {
+        "images": [{"id": 2**63 - 1, "file_name": "a.png"}, {"id": 4, "file_name": "b.png"}],
+        "annotations": [{"id": 2**64, "image_id": 2**63 - 1, "category_id": 2**60, "bbox": [10, 10, 40, 30]}],
+        "categories": [{"id": 2**60, "name": "dog"}, {"id": 7, "name": "cat"}],
+    }
+    (folder / "annotations.json").write_text(json.dumps(content))
+    (folder / "object_annotations.csv").write_text("filename,col_x,row_y,width,height,label\nb.png,1,2,30,40,cow\n")
+    found = coco_of(workspace.create_dataset("pets", folder, Averages()), tmp_path)
+    assert {each["name"]: each["id"] for each in found["categories"]} == {"dog": 2**60, "cat": 7, "cow": 8}
+    assert [each["id"] for each in found["images"]] == [2**63 - 1, 4, 5]
+    assert [each["id"] for each in found["annotations"]] == [2**64, 1]
+
+
 OF_SOURCE = {"dog": 18, "person": 1, "cat": 17, "zebra": 90}
 
 

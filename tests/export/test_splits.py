@@ -179,5 +179,5 @@ def test_split__that_cannot_be_used(dataset: Dataset, tmp_path: Path, split: Any
 @pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
 def test_split__of_formats_without_parts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
     """Other formats refuse a split."""
-    with pytest.raises(InvalidInput, match=f"the format '{format_}' has no split; coco, yolo, voc, image"):
+    with pytest.raises(InvalidInput, match=f"the format '{format_}' has no split; coco, yolo, voc, labelme"):
         dataset.export(tmp_path / "out.zip", format_, split=SHARES)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from framedex.annotations.sources import read_box_index
 from framedex.core.assumed_roles import AssumedRole
 from framedex.errors import InvalidInput, Unavailable
 from framedex.media.files import locate
@@ -73,7 +74,7 @@ def test_folder__a_whole_bucket(service: Service) -> None:
 
 
 def test_folder__with_annotations(service: Service) -> None:
-    """Annotation files in the folder itself give labels and captions."""
+    """Annotation files in the folder itself give labels, captions and boxes."""
     service.put("annotated/f/a.jpg", b"x")
     service.put("annotated/f/image_annotations.csv", b"filename,label,caption\na.jpg,dog,a dog\n")
     service.put("annotated/f/deeper/annotations.json", b"not looked at")
@@ -85,6 +86,10 @@ def test_folder__with_annotations(service: Service) -> None:
     assert source.annotations.find("a.jpg") == (("dog",), "a dog")
     (problem,) = source.annotations.problems.sample
     assert "annotations.json': is no JSON object" in str(problem)
+    service.put("annotated/f/object_annotations.csv", b"filename,col_x,row_y,width,height,label\na.jpg,1,2,3,4,ear\n")
+    source = opened(service, "s3://annotated/f")
+    index = read_box_index(source.boxes)
+    assert [each.label for each in index.find("a.jpg", (9, 9))] == ["ear"]
 
 
 def test_image__alone(service: Service) -> None:

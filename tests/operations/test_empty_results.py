@@ -10,6 +10,7 @@ import pytest
 from framedex import Dataset, EmptyResultWarning, Workspace, vql
 from framedex.vql import Expression
 from tests.cli.running import runner
+from tests.objects import write_table
 from tests.prepared import prepared
 
 
@@ -44,6 +45,20 @@ def test_view__of_a_name_that_does_not_exist(dataset: Dataset, filter_: Expressi
     assert any(each.startswith("there is no ") for each in view.why_empty())
     with pytest.warns(EmptyResultWarning, match=reason):
         assert view.explore().notes == view.why_empty()
+
+
+def test_view__of_a_label_of_the_other_kind(workspace: Workspace, folder: Path) -> None:
+    """Labels of objects are no labels of their images, and the other way round; the reason says where they are."""
+    write_table(folder / "object_annotations.csv", [("000.png", (1.0, 1.0, 20.0, 20.0), "ear")])
+    dataset = prepared(workspace, "ears", folder)
+    dataset.set_labels(dataset.view.limit(1), "dog")
+    assert dataset.where(vql.labels("ear")).why_empty() == [
+        "there is no label 'ear'; objects have it: filter by objects"
+    ]
+    assert dataset.where(vql.objects("dog")).why_empty() == [
+        "there is no label of objects 'dog'; images have it: filter by labels"
+    ]
+    assert dataset.where(vql.objects("ear")).count() == dataset.where(vql.labels("dog")).count() == 1
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.declared_sizes import placed
-from framedex.annotations.image_names import NO_SUFFIX, ImageNames, shown_name
+from framedex.annotations.image_names import NO_SUFFIX, ImageNames, name_text
 from framedex.annotations.problems import AnnotationProblem, Problems
 from framedex.annotations.relative_boxes import DIGITS, RelativeBox
 from framedex.annotations.shapes import (
@@ -158,7 +158,7 @@ class BoxIndex:
         """
         for name, number in self._names.items():
             if (number >= len(self._matched) or not self._matched[number]) and name not in self._images.ambiguous:
-                yield shown_name(name)
+                yield name_text(name)
 
     def _box(self, number: int, path: str, size: tuple[int, int] | None, orientation: int) -> Box | None:
         box = self._as_read(number, path, size)

@@ -19,8 +19,8 @@ DATA_YAML = "data.yaml"
 _YAML_NAMES = (DATA_YAML, "config.yaml")
 """Files of a YOLO folder that may describe its labels, in order of preference. Other YAML files follow them."""
 _LIST = "classes.txt"
-_DARKNET = ("obj.names", "data/obj.names")
-WANTED = f"{DATA_YAML} or another YAML file with 'names', {_LIST} or {_DARKNET[0]}"
+_DARKNET = ".names"
+WANTED = f"{DATA_YAML} or another YAML file with 'names', {_LIST} or obj{_DARKNET}"
 """Files of a YOLO folder that may contain class names."""
 _YAML_SUFFIXES = (".yaml", ".yml")
 NO_NAMES: Mapping[int, Sequence[str]] = MappingProxyType({})
@@ -30,13 +30,18 @@ _DEEPEST = 32  # nested collections; deeper ones overflow the stack of libyaml's
 
 def yaml_files(folder: Path) -> list[Path]:
     """Return the YAML files at the top of a folder that may describe it, the preferred ones first."""
+    names = _files_with(folder, _YAML_SUFFIXES)
+    preferred = [name for name in _YAML_NAMES if name in names]
+    return [folder / name for name in (*preferred, *(name for name in names if name not in preferred))]
+
+
+def _files_with(folder: Path, suffixes: str | tuple[str, ...]) -> list[str]:
+    """Return the names of the files with some suffixes at the top of a folder, sorted."""
     try:
         with scan(folder) as entries:
-            names = {each.name for each in entries if each.name.lower().endswith(_YAML_SUFFIXES) and not each.is_dir()}
+            return sorted(each.name for each in entries if each.name.lower().endswith(suffixes) and not each.is_dir())
     except OSError:
         return []
-    preferred = [name for name in _YAML_NAMES if name in names]
-    return [folder / name for name in (*preferred, *sorted(names.difference(preferred)))]
 
 
 def class_names_of(folder: Path) -> dict[int, str] | None:
@@ -55,10 +60,13 @@ def class_names_of(folder: Path) -> dict[int, str] | None:
 
 def names_file_of(folder: Path) -> tuple[str, dict[int, str]] | None:
     """Return the path within a folder of the file with its class names, and these; see :func:`class_names_of`."""
-    others = [path.name for path in yaml_files(folder) if path.name not in _YAML_NAMES]
+    top = _files_with(folder, (*_YAML_SUFFIXES, _DARKNET))
+    others = [name for name in top if not name.lower().endswith(_DARKNET) and name not in _YAML_NAMES]
     beside_images = [f"{each.name}/{_LIST}" for each in subfolders(folder)]
+    of_darknet = [name for name in top if name.lower().endswith(_DARKNET)]
+    of_darknet = of_darknet or [f"data/{name}" for name in _files_with(folder / "data", _DARKNET)]
     first = None
-    for names in ([DATA_YAML], [_YAML_NAMES[1]], others, [_LIST], [f"labels/{_LIST}"], beside_images, _DARKNET):
+    for names in ([DATA_YAML], [_YAML_NAMES[1]], others, [_LIST], [f"labels/{_LIST}"], beside_images, of_darknet):
         found = [(name, read_class_names(folder / name)) for name in names if has_file(folder / name)]
         some = [(name, each) for name, each in found if each]
         for name, each in some[1:]:

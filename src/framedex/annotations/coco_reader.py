@@ -6,6 +6,7 @@ Image and category names are held in memory by id. Annotations are not, so memor
 import json as plain_json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
-from framedex.annotations.shapes import ObjectShape, bounds_of, keypoints_text, segmentation_text
+from framedex.annotations.shapes import ObjectShape, bounds_of_shape, keypoints_text, segmentation_text
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
@@ -26,6 +27,7 @@ from framedex.errors import InvalidInput
 _ARRAYS = ("images", "categories", "annotations")
 _SHAPES = {"segmentation": segmentation_text, "keypoints": keypoints_text}
 """Keys of the shape of an object, and their readers."""
+_TWICE = "images that a file lists several times"
 _AMBIGUOUS = ""  # replaces the name of images that share an id; no file has this name
 
 
@@ -93,6 +95,13 @@ def _names_of(path: Path, location: str, report: Callable[[AnnotationProblem], N
     for array, position, item in images_and_categories(path):
         if (found := _add_name(names, f"{location}: {array}[{position}]", array, item)) is not None:
             report(found)
+    several = Counter(name for name in names.images.values() if name != _AMBIGUOUS)
+    for name in (name for name, count in several.items() if count > 1):
+        report(
+            problem(
+                location, name, f"{several[name]} of 'images' have this name; it gets all their annotations", _TWICE
+            )
+        )
     return names
 
 
@@ -253,7 +262,7 @@ def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Annotati
             yield problem(location, item[key], str(error))
     area = _number(item.get("area"))
     shape = ObjectShape(texts[0], texts[1], area if any(texts) and area is not None and area >= 0 else None)
-    sides, size = _sides(item["bbox"]) if item.get("bbox") else bounds_of(shape), names.sizes.get(image)
+    sides, size = _sides(item["bbox"]) if item.get("bbox") else bounds_of_shape(shape), names.sizes.get(image)
     if not item.get("bbox") and isinstance(item.get("segmentation"), dict):
         size = size_of(*reversed(item["segmentation"]["size"])) if texts[0] else None
     if sides is None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from framedex.annotations.boxes import Box
-from framedex.annotations.masks import mask_of, pixels_of
+from framedex.annotations.masks import mask_of_pixels, pixels_of
 from framedex.annotations.problems import AnnotationProblem, problem
 from framedex.annotations.shapes import ObjectShape
 
@@ -145,7 +145,7 @@ def _resampled(mask: dict[str, Any], change: _Change, size: Size) -> dict[str, A
         case 8:
             pixels = np.rot90(pixels)
     rows, columns = (np.arange(each) * have // each for each, have in zip(size[::-1], pixels.shape, strict=True))
-    return mask_of(pixels[rows][:, columns])
+    return mask_of_pixels(pixels[rows][:, columns])
 
 
 def _json(value: Any) -> str:

@@ -20,6 +20,9 @@ from framedex.errors import InvalidInput
 FILE = "samples.json"
 _LISTS = {"Detections": "detections", "Polylines": "polylines"}
 _LABELS = {"Classification": None, "Classifications": "classifications"}
+_SINGLE = ("Detection", "Polyline")
+_FIELDS = "fields of FiftyOne that are not read"
+_SHAPES = "masks and further outlines of FiftyOne, of which the box is read"
 _PLAIN = (str, int, float, bool)
 _OWN = frozenset({"filepath", "tags", "metadata", "id", "created_at", "last_modified_at"})
 
@@ -58,13 +61,20 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
         yield problem(FILE, FILE, str(error))
 
 
+def _kind(value: Any) -> str:
+    """Return the class of a field's value; an empty text for a plain one."""
+    kind = value.get("_cls") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
 def _labels(path: str, sample: dict[str, Any]) -> ImageLabels:
     labels, values = list[str](), dict[str, Any]()
     for name, value in sample.items():
-        if isinstance(value, dict) and value.get("_cls") in _LABELS:
-            inner = _LABELS[value["_cls"]]
+        if (kind := _kind(value)) in _LABELS:
+            inner = _LABELS[kind]
             items = [value] if inner is None else value.get(inner)
-            labels += [label_of(each.get("label")) for each in items or [] if isinstance(each, dict)]
+            listed = items if isinstance(items, list) else []
+            labels += [label_of(each.get("label")) for each in listed if isinstance(each, dict)]
         elif isinstance(value, _PLAIN) and name not in _OWN and not name.startswith("_"):
             values[name] = value
     given = sample.get("tags") if isinstance(sample.get("tags"), list) else []
@@ -85,10 +95,21 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
 
 def _boxes(location: str, path: str, sample: dict[str, Any]) -> Iterator[RelativeBox | AnnotationProblem]:
     for name, value in sample.items():
-        key = _LISTS.get(value.get("_cls", "")) if isinstance(value, dict) else None
-        items = value.get(key) if key is not None else None
-        for number, item in enumerate(items if isinstance(items, list) else ()):
-            yield _box(f"{location}: {name}.{key}[{number}]", path, item)
+        kind = _kind(value)
+        key = _LISTS.get(kind)
+        found = value.get(key) if key is not None else None
+        items = [value] if kind in _SINGLE else found if isinstance(found, list) else []
+        if kind and kind not in (*_LISTS, *_SINGLE, *_LABELS):
+            reason = "only detections, polylines and classifications are read"
+            yield problem(f"{location}: {name}", kind, reason, _FIELDS)
+        for number, item in enumerate(items):
+            place = f"{location}: {name}" if key is None else f"{location}: {name}.{key}[{number}]"
+            yield _box(place, path, item)
+            points = item.get("points") if isinstance(item, dict) else None
+            if isinstance(points, list) and len(points) > 1:
+                yield problem(place, f"{len(points)} outlines", "the one with the most corners is read", _SHAPES)
+            elif isinstance(item, dict) and (item.get("mask") or item.get("mask_path")):
+                yield problem(place, item.get("label"), "only its box is read", _SHAPES)
 
 
 def _box(location: str, path: str, item: Any) -> RelativeBox | AnnotationProblem:

@@ -2,7 +2,8 @@
 
 A name is a path within the source, a file name alone, or a path or an address on another machine. The path of an image
 counts before all others. A name that is no path means the only image whose path ends as the name does: with all of a
-path within the source, with as much as possible of one of another machine. Where several images remain, or several
+path within the source, with as much as possible of one of another machine; a name without the suffix of an image means
+one of any suffix. Where several images remain, or several
 names of a file for one image, nothing is chosen: that is a problem.
 """
 
@@ -13,7 +14,9 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from framedex.annotations.problems import AnnotationProblem, Problems
+from framedex.core.counts import counted
 from framedex.core.name_forms import composed, normal_name
+from framedex.core.suffixes import is_image
 
 SEVERAL_IMAGES = "names in annotations that mean several images"
 SEVERAL_NAMES = "names in annotations that mean the same image"
@@ -28,7 +31,7 @@ def without_suffix(path: str) -> str:
     return os.path.splitext(path)[0] + NO_SUFFIX  # noqa: PTH122 - names may be any bytes
 
 
-def shown_name(name: str) -> str:
+def name_text(name: str) -> str:
     """Return a name for messages."""
     return name.rstrip(NO_SUFFIX)
 
@@ -112,10 +115,14 @@ class ImageNames:
         """Return the images that names may mean, by name."""
         wanted: dict[str, list[tuple[str, list[str], bool]]] = {}
         for name in pending:
-            parts = _parts(name)
-            if parts:
-                is_any = bool(names[name] & loose) or _FOREIGN.match(name) is not None
-                wanted.setdefault(parts[-1], []).append((name, parts, is_any))
+            if not (parts := _parts(name)):
+                continue
+            is_any = bool(names[name] & loose) or _FOREIGN.match(name) is not None
+            forms = [parts]
+            if not name.endswith(NO_SUFFIX) and not is_image(parts[-1]):  # some tools leave the suffix away
+                forms.append([*parts[:-1], parts[-1] + NO_SUFFIX])
+            for form in forms:
+                wanted.setdefault(form[-1], []).append((name, form, is_any))
         found: dict[str, _Candidates] = {}
         for path in paths:
             plain = composed(normal_name(path))
@@ -134,7 +141,9 @@ class ImageNames:
         by_path: dict[str, list[str]] = {}
         for name, each in candidates.items():
             if each.count > 1:
-                self._add_problem(problems, name, each.paths, f"{each.count:,} images have this name", each.count)
+                self._add_problem(
+                    problems, name, each.paths, f"{counted(each.count, 'images', 'have')} this name", each.count
+                )
             elif not any(names.get(key, 0) & names[name] for key in (each.paths[0], without_suffix(each.paths[0]))):
                 by_path.setdefault(each.paths[0], []).append(name)
         for path, rivals in by_path.items():
@@ -142,7 +151,7 @@ class ImageNames:
             best = [name for name in rivals if candidates[name].rank == most]
             several = [name for name in best if any(names[name] & names[other] for other in best if other != name)]
             for name in several:
-                shown = [shown_name(other) for other in several if other != name]
+                shown = [name_text(other) for other in several if other != name]
                 self._add_problem(problems, name, [path], f"{shown[0]!r} may mean this image, too", kind=SEVERAL_NAMES)
             self._others[path] = tuple(name for name in best if name not in several)
 
@@ -158,7 +167,7 @@ class ImageNames:
     ) -> None:
         self.ambiguous.add(name)
         shown = ", ".join(map(repr, paths)) + (", …" if count > len(paths) else "")
-        problems.add(AnnotationProblem(shown_name(name), shown, f"{reason}: give the path within the source", kind))
+        problems.add(AnnotationProblem(name_text(name), shown, f"{reason}: give the path within the source", kind))
 
 
 def _parts(name: str) -> list[str]:

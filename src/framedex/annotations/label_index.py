@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
-from framedex.annotations.image_names import NO_SUFFIX, ImageNames, shown_name
+from framedex.annotations.image_names import NO_SUFFIX, ImageNames, name_text
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import Problems
 from framedex.annotations.source_lists import SourceLists
@@ -120,7 +120,7 @@ class Annotations:
 
     def unmatched_names(self) -> Iterator[str]:
         """Yield the names of annotated files that no lookup matched, as far as annotations give them."""
-        return map(shown_name, self._unmatched())
+        return map(name_text, self._unmatched())
 
     def _unmatched(self) -> Iterator[str]:
         names = chain(self.labels, (name for name in self.captions if name not in self.labels))

@@ -21,11 +21,11 @@ from framedex.annotations.boxes import Box, label_of
 from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.folders import image_finder, list_files_below, stem
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.masks import bounds_of_mask, mask_of, pixels_of
+from framedex.annotations.masks import bounds_of_mask, mask_of_pixels, pixels_of
 from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, omissions
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
-from framedex.annotations.shapes import NO_SHAPE, ObjectShape, are_numbers, bounds_of
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape, are_numbers, bounds_of_shape
 from framedex.annotations.tables import write_label_table
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
@@ -207,7 +207,7 @@ def _mask(text: Any, left: float, top: float) -> ObjectShape:
     if read is None or read.ndim != 2 or x < 0 or y < 0:
         raise ValueError("'mask' must be a PNG file of one channel in base64, within the image")
     pixels = np.pad(read > 0, ((y, 0), (x, 0)))
-    return ObjectShape(json.dumps(mask_of(pixels), separators=(",", ":")))
+    return ObjectShape(json.dumps(mask_of_pixels(pixels), separators=(",", ":")))
 
 
 def _box(
@@ -220,7 +220,7 @@ def _box(
     if isinstance(shape, list):
         shape = ObjectShape(json.dumps([shape], separators=(",", ":")))
     if isinstance(shape, ObjectShape):
-        bounds, outline = bounds_of(shape), shape
+        bounds, outline = bounds_of_shape(shape), shape
         if bounds is None:
             return problem(place, label, "its outline or mask is empty")
         x, y, width, height = bounds
@@ -294,7 +294,7 @@ def _of(box: Box, kind: str, points: list[Any], *, group: int | None = None, mas
 
 def _is_other(box: Box) -> bool:
     """Return whether a box is not that of its outline or mask, by more than half a pixel."""
-    bounds = bounds_of(ObjectShape(box.shape.segmentation)) if box.shape.segmentation else None
+    bounds = bounds_of_shape(ObjectShape(box.shape.segmentation)) if box.shape.segmentation else None
     sides = (box.x, box.y, box.x + box.width, box.y + box.height)
     if bounds is None:
         return False

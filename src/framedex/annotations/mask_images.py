@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.folders import image_finder, is_folder, list_files_below, stem
-from framedex.annotations.masks import bounds_of_mask, mask_of, pixels_of
+from framedex.annotations.masks import bounds_of_mask, mask_of_pixels, pixels_of
 from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
@@ -188,7 +188,7 @@ def _boxes(
 
 
 def _box(name: str, label: str, pixels: npt.NDArray[np.bool_], size: tuple[int, int], place: str) -> Box:
-    mask = mask_of(pixels)
+    mask = mask_of_pixels(pixels)
     bounds = bounds_of_mask(mask)
     assert bounds is not None, "it has pixels"
     shape = ObjectShape(json.dumps(mask, separators=(",", ":")), area=float(pixels.sum()))

@@ -65,7 +65,7 @@ def pixels_of(mask: dict[str, Any]) -> npt.NDArray[np.bool_]:
     return np.pad(pixels, (0, height * width - len(pixels))).reshape(width, height).T
 
 
-def mask_of(pixels: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def mask_of_pixels(pixels: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Return the mask of an array of shape (H, W), not compressed."""
     flat = pixels.T.ravel()
     edges = np.flatnonzero(np.diff(flat)) + 1

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from framedex.core.skipped import EXAMPLES
+from framedex.core.skipped import EXAMPLES, Skipped
 
 T = TypeVar("T")
 UNUSABLE = "parts of annotations that cannot be used as they are"
@@ -69,6 +69,22 @@ class Problems:
             self.sample.append(problem.within(self.folder) if self.folder else problem)
         if len(self.unread) < self._MOST_UNREAD and problem.value == _shown(problem.location):
             self.unread.add(problem.location)
+
+
+def joined_problems(of_labels: Problems, of_boxes: Problems) -> Skipped:
+    """Return the counts and first examples of problems of the labels and of the boxes in the same files.
+
+    A part that is a problem of both counts once. As only the first of a kind are known, all of a kind are taken for
+    the same where these are.
+    """
+    skipped = Skipped(of_labels.counts)
+    for kind, count in of_boxes.counts.items():
+        first = [each for each in of_boxes.sample if each.kind == kind]
+        shared = sum(each in of_labels.sample for each in first)
+        skipped[kind] += max(count - of_labels.counts[kind], 0) if shared == len(first) else count - shared
+    for each in dict.fromkeys([*of_labels.sample, *of_boxes.sample]):
+        skipped.show(each.kind, str(each))
+    return skipped
 
 
 def without_problems(rows: Iterable[T | AnnotationProblem], problems: Problems) -> Iterator[T]:

@@ -73,7 +73,7 @@ def keypoints_text(value: Any) -> str | None:
     return _text(value)
 
 
-def bounds_of(shape: ObjectShape) -> tuple[float, float, float, float] | None:
+def bounds_of_shape(shape: ObjectShape) -> tuple[float, float, float, float] | None:
     """Return x, y, width and height in pixels of the outline or mask of an object, or else of its key points.
 
     Key points with a visibility of 0 do not count. None is returned for a shape without extent.

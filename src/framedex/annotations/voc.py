@@ -31,6 +31,7 @@ from framedex.annotations.folders import (
     subfolders,
 )
 from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
+from framedex.annotations.parts import part_of
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
@@ -55,9 +56,14 @@ _REPLACEMENT = "\ufffd"
 
 
 def is_voc(folder: Path) -> bool:
-    """Return whether there are XML files in a folder, or below ``Annotations`` in it or in one of its subfolders."""
-    parts = (folder, *homes_of(folder))
-    return _has_xml(folder) or any(_has_xml_below(each / name) for each in parts for name in _IMAGE_FOLDERS)
+    """Return whether there are XML files in a folder, in one of its parts, or below its or their ``Annotations``.
+
+    A part is a folder such as ``train``.
+    """
+    homes = (folder, *homes_of(folder))
+    if any(_has_xml(each) for each in homes if each == folder or part_of(each.name) is not None):
+        return True
+    return any(_has_xml_below(each / name) for each in homes for name in _IMAGE_FOLDERS)
 
 
 def homes_of(folder: Path) -> list[Path]:

@@ -10,10 +10,10 @@ from framedex.issue_types.base import ImageSample
 
 _TONE = 4  # grey levels around that of the ground
 _FEW, _FEW_SHARE, _MOST_SHARE = 8, 0.995, 0.975  # tones, and the shares of an image in them alone, or mainly
-_GROUND = 0.38  # share of the ground of a picture of lines and text
-_STEP, _STEPS = 40, 0.07  # grey levels of a strong step; the share of pixels beside one in a picture of lines
+_GROUND = 0.38  # share of the ground of an image of lines and text
+_STEP, _STEPS = 40, 0.07  # grey levels of a strong step; the share of pixels beside one in an image of lines
 _LINES, _SURE_LINES, _SURE_LINE = 0.75, 0.78, 0.86  # shares of steps that a blur takes away from lines
-_CONTRAST = 18.0  # grey levels of the structure of pictures within a window; that of a page is less
+_CONTRAST = 18.0  # grey levels of the structure of images within a window; that of a page is less
 _REGIONS = 0.8  # share of pixels that are as their neighbour in a mask
 _EMPTY = 4.25  # the same of an image without content
 _DARK = 128
@@ -50,7 +50,7 @@ def has_sure_lines(image: ImageSample) -> bool:
 def content_of(image: ImageSample) -> Content:
     """Return the kind of content of an image.
 
-    Pictures of lines and text have a ground of one tone, and edges that are sharper than those of a photo: a blur takes
+    Images of lines and text have a ground of one tone, and edges that are sharper than those of a photo: a blur takes
     away more of their steps. Masks have few tones and few edges. A thing on a white ground is a photo.
     """
     if image.structure < _EMPTY:

@@ -2,22 +2,24 @@
 
 import posixpath
 import re
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from framedex.annotations.formats import label_files
+from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
-from framedex.annotations.sources import read_annotations
+from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
 from framedex.core.skipped import Skipped
@@ -42,6 +44,7 @@ class RemoteSource(Source):
         root: the URI of the folder to which the paths are relative.
         table: a row for each object, with ``path`` and other available fields of :class:`Item`; about 60 bytes a row.
         annotations: the contents of the annotation files in the folder.
+        boxes: copies of the annotation files in the folder with bounding boxes, which last as long as the source.
         role: the role to assume for reading.
         rows: the paths of objects with the further values that a list gives.
     """
@@ -52,6 +55,7 @@ class RemoteSource(Source):
     skipped: Counter[str]
     annotations: Annotations = field(default_factory=Annotations)
     role: AssumedRole | None = None
+    boxes: tuple[BoxSource, ...] = ()
     rows: Sequence[tuple[str, Mapping[str, Any]]] = ()
 
     def values(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -108,24 +112,23 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
 
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
     skipped[SYSTEM_FILES], skipped[HIDDEN_FILES] = len(take(SYSTEM_PATTERN)), len(take(_HIDDEN))
-    annotation_files = take(f"^({'|'.join(map(re.escape, label_files()))})$")["path"].to_pylist()
+    names = dict.fromkeys((*label_files(), *box_files()))
+    annotation_files = take(f"^({'|'.join(map(re.escape, names))})$")["path"].to_pylist()
     images = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
     count_others(skipped, objects["path"].to_pylist())
-    annotations = _read_annotations(uri, annotation_files, store, max_bytes)
-    return RemoteSource(uri, uri, images, +skipped, annotations)
+    if not annotation_files:
+        return RemoteSource(uri, uri, images, +skipped)
+    copies = mkdtemp(prefix="framedex-")
+    source = RemoteSource(uri, uri, images, +skipped)
+    weakref.finalize(source, rmtree, copies, ignore_errors=True)
+    for name in annotation_files:
+        (Path(copies) / name).write_bytes(_read(f"{uri}/{name}", store, max_bytes))
+    source.annotations, source.boxes = read_annotations(copies), tuple(find_box_sources(copies))
+    return source
 
 
 def _with_suffix(suffixes: frozenset[str]) -> str:
     return rf"(?i)[^/]({'|'.join(map(re.escape, sorted(suffixes)))})$"
-
-
-def _read_annotations(uri: str, names: list[str], store: ObjectStore, max_bytes: int) -> Annotations:
-    if not names:
-        return Annotations()
-    with TemporaryDirectory(prefix="framedex-") as folder:
-        for name in names:
-            (Path(folder) / name).write_bytes(_read(f"{uri}/{name}", store, max_bytes))
-        return read_annotations(folder)
 
 
 def _read(uri: str, store: ObjectStore, max_bytes: int) -> bytes:

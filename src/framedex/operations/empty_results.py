@@ -1,6 +1,8 @@
 """Reasons why a selection has no rows: names in its filters that the dataset does not have."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from framedex.browse.label_counts import label_counts
 from framedex.core.checks import suggestion
@@ -26,8 +28,23 @@ _SHOWN = 5  # names in a sentence
 _EXACT = ("is", "one_of")
 _MOST_NAMES = 100_000  # of which the nearest is looked for
 
-Asked = tuple[str, Sequence[str], Callable[[], Sequence[str]]]
-"""What a test asks for: a noun, the names, and what returns those that the dataset has."""
+
+class _Asked(NamedTuple):
+    """Names that a test asks for.
+
+    Attributes:
+        noun: a word for it.
+        names: the names that the test has.
+        known: returns the names that the dataset has.
+        elsewhere: returns the names that another filter would find.
+        hint: says where these are.
+    """
+
+    noun: str
+    names: Sequence[str]
+    known: Callable[[], Sequence[str]]
+    elsewhere: Callable[[], Sequence[str]] = list
+    hint: str = ""
 
 
 def why_empty(context: Context, media: Media, steps: Steps) -> list[str]:
@@ -45,7 +62,7 @@ def why_empty(context: Context, media: Media, steps: Steps) -> list[str]:
         elif isinstance(step, Filtered):
             for test in _tests(step.vql):
                 if (asked := _asked(context, media, test)) is not None:
-                    reasons += _unknown(*asked)
+                    reasons += _unknown(asked)
     return list(dict.fromkeys(reasons))
 
 
@@ -65,28 +82,33 @@ def _tests(vql: Filter) -> Iterator[KeyTest]:
             yield from _tests(element.elements)
 
 
-def _asked(context: Context, media: Media, test: KeyTest) -> Asked | None:
+def _asked(context: Context, media: Media, test: KeyTest) -> _Asked | None:
     """Return what a test asks for by exact names; None if it asks for nothing of that kind."""
     parents = media if media.parents is None else media.parents
     match test:
         case LabelsTest() if not test.is_negated:
-            return "label", test.names, lambda: _labels(media)
+            known = partial(_labels, media)
+            if media.parents is not None:
+                return _Asked("label", test.names, known)
+            objects = open_entities(context, media.dataset_id, objects=True, early=True)
+            return _Asked("label", test.names, known, partial(_labels, objects), "objects have it: filter by objects")
         case TagsTest():
             tags = tags_of(parents)
             names = [each for each in test.names if each not in (BASKET, UNTAGGED, *(tag.tag_id for tag in tags))]
-            return "tag", names, lambda: [each.name for each in tags]
+            return _Asked("tag", names, lambda: [each.name for each in tags])
         case ObjectsTest():
             objects = open_entities(context, parents.dataset_id, objects=True, early=True)
-            return "label of objects", test.names or (), lambda: _labels(objects)
+            known, hint = partial(_labels, objects), "images have it: filter by labels"
+            return _Asked("label of objects", test.names or (), known, partial(_labels, parents), hint)
         case FolderTest() if test.op in _EXACT:
-            return "folder", listed(test.value), lambda: _distinct(media, FOLDER.name)
+            return _Asked("folder", listed(test.value), lambda: _distinct(media, FOLDER.name))
         case FileNameTest() if test.op in _EXACT:
-            return "file", listed(test.value), lambda: _distinct(media, FILE.name)
+            return _Asked("file", listed(test.value), lambda: _distinct(media, FILE.name))
         case SourceTest():
-            return "source of objects", listed(test.value), lambda: _distinct(media, "source")
+            return _Asked("source of objects", listed(test.value), lambda: _distinct(media, "source"))
         case BatchTest():
             batches = parents.generation.summary.batches
-            return "batch", [str(each) for each in listed(test.value)], lambda: [*map(str, range(batches))]
+            return _Asked("batch", [str(each) for each in listed(test.value)], lambda: [*map(str, range(batches))])
         case _:
             return None
 
@@ -102,14 +124,14 @@ def _distinct(media: Media, column: str) -> list[str]:
     return list(media.query(text, EVERYTHING, [column])["name"].to_pylist())
 
 
-def _unknown(noun: str, names: Sequence[str], known: Callable[[], Sequence[str]]) -> Iterator[str]:
+def _unknown(asked: _Asked) -> Iterator[str]:
     """Yield a sentence for each name that is not known."""
-    if not names:
+    if not asked.names:
         return
-    there = known()
-    for name in names:
+    there = asked.known()
+    for name in asked.names:
         if name in there:
             continue
-        guess = suggestion(name, there)
+        guess = f"; {asked.hint}" if name in asked.elsewhere() else suggestion(name, there)
         shown = ", ".join(repr(each) for each in there[:_SHOWN]) + (" and more" if len(there) > _SHOWN else "")
-        yield f"there is no {noun} {name!r:.80}" + (guess or f"; there are: {shown or 'none'}")
+        yield f"there is no {asked.noun} {name!r:.80}" + (guess or f"; there are: {shown or 'none'}")

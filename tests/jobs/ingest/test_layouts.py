@@ -118,7 +118,7 @@ def test_layout__file_that_cannot_be_read(workspace: Workspace, tmp_path: Path, 
 
 
 def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None:
-    """A file beside the images of each part is read, too, as Roboflow writes them."""
+    """A file beside the images of each part is read, too, as Roboflow writes them, with ids that repeat."""
     folder = images(tmp_path / "coco", "train/1.jpg", "valid/1.jpg")
     box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 30, 40]}
     put(folder / "train/_annotations.coco.json", coco(["1.jpg"], [box]))
@@ -126,6 +126,11 @@ def test_coco__in_folders_of_parts(workspace: Workspace, tmp_path: Path) -> None
     dataset = made(workspace, folder)
     assert facts(dataset) == {"train/1.jpg": ([], ["train"], None), "valid/1.jpg": ([], ["val"], None)}
     assert [each[:2] for each in boxes(dataset)] == [("train/1.jpg", "person"), ("valid/1.jpg", "car")]
+    assert (
+        "1 annotation has a new id, because others have theirs" in dataset.export(tmp_path / "a.json", "coco").message
+    )
+    exported = json.loads((tmp_path / "a.json").read_text())["annotations"]
+    assert [(each["id"], each["image_id"], each["category_id"]) for each in exported] == [(1, 1, 1), (2, 2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -262,20 +267,32 @@ def test_fiftyone__dataset(workspace: Workspace, tmp_path: Path) -> None:
     folder = images(tmp_path / "f", "data/1.jpg", "data/2.jpg")
     put(folder / "metadata.json", {"name": "quickstart", "version": "1.0"})
     detection = {"_id": {"$oid": "a"}, "_cls": "Detection", "label": "cat", "bounding_box": [0.25, 0.5, 0.25, 0.25]}
-    polyline = {"_cls": "Polyline", "label": "road", "points": [[[0, 0], [0.5, 0], [0.5, 0.5]]], "closed": True}
+    polyline: dict[str, Any] = {
+        "_cls": "Polyline",
+        "label": "road",
+        "points": [[[0, 0], [0.5, 0], [0.5, 0.5]]],
+        "closed": True,
+    }
     sample = {
         "filepath": "data/1.jpg", "tags": ["validation", "hard"],
         "weather": {"_cls": "Classification", "label": "rain"},
         "ground_truth": {"_cls": "Detections", "detections": [detection, {**detection, "label": None}, 5]},
         "lines": {"_cls": "Polylines", "polylines": [polyline]}, "uniqueness_of": 0.5, "_media_type": "image",
+        "one": {**detection, "label": "ear", "mask": {"$binary": "eJw="}}, "points": {"_cls": "Keypoints"},
+        "two": {"_cls": "Polylines", "polylines": [{**polyline, "points": [[[0, 0]], *polyline["points"]]}]},
     }  # fmt: skip
     put(folder / "samples.json", {"samples": [sample, {"filepath": "/elsewhere/data/2.jpg", "tags": []}, {"x": 1}]})
     dataset = made(workspace, folder)
     assert facts(dataset) == {"data/1.jpg": (["rain"], ["val", "hard"], None), "data/2.jpg": ([], [], None)}
     assert boxes(dataset) == [
         ("data/1.jpg", "cat", [40, 60, 40, 30], "fiftyone"),
+        ("data/1.jpg", "ear", [40, 60, 40, 30], "fiftyone"),
+        ("data/1.jpg", "road", [0, 0, 80, 60], "fiftyone"),
         ("data/1.jpg", "road", [0, 0, 80, 60], "fiftyone"),
     ]
+    counts = {each.reason: each.count for each in dataset.problems}
+    assert counts["fields of FiftyOne that are not read"] == 1
+    assert counts["masks and further outlines of FiftyOne, of which the box is read"] == 2
     assert dataset.to_arrow(["uniqueness_of"])["uniqueness_of"].to_pylist() == [0.5, None]
     assert len(unusable(dataset)) == 3
 

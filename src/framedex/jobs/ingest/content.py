@@ -87,7 +87,7 @@ class FilesInput:
         Args:
             of_boxes: the problems of its boxes.
         """
-        home = self.source.annotation_folder if isinstance(self.source, UploadSource) else self.source.root
+        home = self.annotations.problems.folder or self.source.root  # copies of the files may lie elsewhere
         boxes = {os.path.relpath(each.path, home): None for each in self.boxes if not each.loose}
         known = [*self.annotations.sources, *(name for name in boxes if name not in (".", *self.annotations.sources))]
         unread = self.annotations.problems.unread | of_boxes.unread
@@ -307,7 +307,8 @@ def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role: Assume
     source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role=role)
     annotations = _list_annotations(source) if source.rows else source.annotations
     config = {"kind": "s3", "uri": uri, "role_arn": role and role.arn, "external_id": role and role.external_id}
-    return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder))
+    portable = _portable_config(config, encoder)
+    return FilesInput(source, annotations, encoder_object, reason, portable, source.boxes)
 
 
 def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Encoder, settings: Settings) -> FilesInput:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from framedex.annotations.box_index import BoxIndex
-from framedex.annotations.problems import Problems
+from framedex.annotations.problems import Problems, joined_problems
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
 from framedex.core.skipped import Skipped
@@ -203,12 +203,7 @@ def with_problems(
         content: the content, for problems of its labels; None for none.
     """
     of_labels = content.annotations.problems if isinstance(content, FilesInput) else Problems()
-    of_boxes = _problems_of(boxes)
-    skipped = Skipped()
-    skipped.update(of_labels.counts + of_boxes.counts)
-    skipped.subtract(each.kind for each in of_boxes.sample if each in of_labels.sample)  # a file may have both
-    for each in dict.fromkeys([*of_labels.sample, *of_boxes.sample]):
-        skipped.show(each.kind, str(each))
+    skipped = joined_problems(of_labels, _problems_of(boxes))
     if boxes is not None and unmatched:
         skipped.count("images with boxes that are not there", boxes.unmatched, boxes.unmatched_names())
     return with_skipped(summary, skipped)
