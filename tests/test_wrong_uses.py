@@ -106,7 +106,7 @@ USES: list[tuple[str, str, str]] = [
     ("ds.search('x', by='meaning')", "'gist'", "FRAMEDEX_TEXT_ENCODER"),
     ("ds.similar('/nope.jpg')", "'/nope.jpg'", "No such file"),
     ("ds.similar('00000000-0000-0000-0000-000000000000')", "00000000", "no media"),
-    ("ds.similar(__file__)", "test_wrong_uses.py", "not an image"),
+    ("ds.similar(__file__)", "test_wrong_uses.py", "it is a text file"),
     ("ds.similar(np.zeros((5, 5, 3)))", "float64", "uint8"),
     ("ds.similar(7)", "int", "a media id, a path"),
     ("ds.similar(ids[0], bounding_box=(0, 0, 0, 0)).count()", "(0, 0, 0, 0)", "no pixel"),

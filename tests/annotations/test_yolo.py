@@ -208,3 +208,14 @@ def test_write__leaves_out_boxes_without_a_size(tmp_path: Path) -> None:
     notes = write(FolderFiles(tmp_path), ImagesInMemory({"a.jpg": None}, [box(), box(x=2)]), no_progress)
     assert notes == ["2 boxes are left out: the size of the image is not known"]
     assert not (tmp_path / "labels").exists()
+
+
+def test_turned_boxes__come_back(tmp_path: Path) -> None:
+    """Lines of turned boxes, a class and four corners, are written as they were read."""
+    lines = ["0 0.2 0.1 0.6 0.3 0.5 0.5 0.1 0.3", "1 0.5 0.25 0.75 0.5 0.5 0.75 0.25 0.5"]
+    found, problems = read(place(tmp_path, {"labels/a.txt": "\n".join(lines)}))
+    assert problems.count == 0
+    images = ImagesInMemory({"a.jpg": (640, 480)}, [each.in_pixels("a.jpg", 640, 480) for each in found])
+    images.with_outlines = True
+    assert write(FolderFiles(tmp_path / "out"), images, no_progress) == []
+    assert (tmp_path / "out" / "labels" / "a.txt").read_text().splitlines() == lines

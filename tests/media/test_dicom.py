@@ -14,6 +14,7 @@ from tests.extras import need
 
 need("dicom", "pydicom")
 import pydicom  # noqa: E402 - after the check that it is installed
+from pydicom.pixels import processing  # noqa: E402
 
 Values = npt.NDArray[Any]
 MAX_PIXELS = 10**6
@@ -62,7 +63,7 @@ def test_dicom__window(photometric: str, function: str | None) -> None:
     tags |= {} if function is None else {"VOILUTFunction": function}
     data = written(RAMP, photometric, 16, **tags)
     file = pydicom.dcmread(io.BytesIO(data))
-    values = pydicom.pixels.apply_windowing(pydicom.pixels.apply_modality_lut(file.pixel_array, file), file)
+    values = processing.apply_windowing(processing.apply_modality_lut(file.pixel_array, file), file)
     levels = (values - values.min()) / (values.max() - values.min()) * 255
     image = shown(data)
     found = image.pixels[..., 0].astype(float)

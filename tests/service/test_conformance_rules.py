@@ -19,6 +19,8 @@ API = "/api/v1"
 NOWHERE = "00000000-0000-0000-0000-0000000000aa"
 IMAGES = "png jpg jpeg gif tif tiff bmp webp jp2 jfif avif heic heif"
 VIDEOS = "mp4 mov m4v avi mkv wmv flv webm"
+MORE_IMAGES = "jpe apng j2k hif pbm pgm ppm pnm dcm dicom"
+MORE_VIDEOS = "3g2 3gp asf m2ts m2v mpe mpeg mpg mts ogv vob"
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +82,14 @@ def test_validation__has_one_sentence_and_all_problems(served: Serving, dataset:
 
 
 def test_formats__of_the_interface(served: Serving) -> None:
-    """The suffixes of images and videos are those of the interface, and an upload takes each."""
-    assert {each.removeprefix(".") for each in IMAGE_SUFFIXES} == set(IMAGES.split())
-    assert {each.removeprefix(".") for each in VIDEO_SUFFIXES} == set(VIDEOS.split())
+    """The suffixes of images and videos are those of the interface and ours beside them, and an upload takes each."""
+    assert {each.removeprefix(".") for each in IMAGE_SUFFIXES} == set(f"{IMAGES} {MORE_IMAGES}".split())
+    assert {each.removeprefix(".") for each in VIDEO_SUFFIXES} == set(f"{VIDEOS} {MORE_VIDEOS}".split())
     client = served.local
     draft = client.get(f"{API}/ingestion/new_dataset", params={"dataset_name": "formats"}).json()["dataset_id"]
     transaction = client.get(f"{API}/ingestion/{draft}/data_files").json()["trans_id"]
     url = f"{API}/ingestion/{draft}/data_files/{transaction}"
-    names = [f"a.{suffix}" for suffix in f"{IMAGES} {VIDEOS}".split()]
+    names = [f"a.{suffix}" for suffix in f"{IMAGES} {VIDEOS} {MORE_IMAGES} {MORE_VIDEOS}".split()]
     annotations = ["annotations.json", "image_annotations.csv", "object_annotations.parquet"]
     assert client.post(url, files=[("files", (name, b"x")) for name in names + annotations]).status_code == 202
     for name in ("a.zip", "a.tar", "a.tar.gz", "a.svg", "a.pdf"):

@@ -14,6 +14,8 @@ from framedex.annotations import (
     fiftyone,
     huggingface,
     label_studio,
+    labelme,
+    mask_images,
     tables,
     voc,
     voc_parts,
@@ -192,6 +194,21 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=label_studio.read_boxes,
         has_boxes=label_studio.has_boxes,
         find_files=label_studio.find_files,
+    ),
+    AnnotationFormat(
+        "labelme",
+        "a folder of labelme files",
+        read_labels=labelme.read_labels,
+        read_boxes=labelme.read_boxes,
+        has_boxes=labelme.is_labelme,
+        find_files=labelme.find_files,
+    ),
+    AnnotationFormat(
+        "masks",
+        "a folder with SegmentationClass of Pascal VOC",
+        read_boxes=mask_images.read_boxes,
+        has_boxes=mask_images.has_masks,
+        find_files=mask_images.find_files,
     ),
 )
 """Built-in formats, in reading order."""

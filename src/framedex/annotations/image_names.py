@@ -129,7 +129,7 @@ class ImageNames:
                 wanted.setdefault(form[-1], []).append((name, form, is_any))
         found: dict[str, _Candidates] = {}
         for path in paths:
-            plain = _composed(path.replace("\\", "/"))
+            plain = _composed(normal_name(path))
             for key in (plain, without_suffix(plain)):
                 for name, parts, is_any in wanted.get(key.rpartition("/")[2], ()):
                     folders = key.split("/")

@@ -43,7 +43,7 @@ def segmentation_text(value: Any) -> str | None:
         raise ValueError("'segmentation' must be a list of polygons, or an object with 'size' and 'counts'")
     polygons = [polygon for polygon in value if polygon]
     for polygon in polygons:
-        if len(polygon) < _CORNERS or len(polygon) % 2 or not _are_numbers(polygon):
+        if len(polygon) < _CORNERS or len(polygon) % 2 or not are_numbers(polygon):
             raise ValueError("a polygon of 'segmentation' must be [x1, y1, x2, y2, x3, y3, …], finite numbers")
     return _text(polygons) if polygons else None
 
@@ -68,7 +68,7 @@ def keypoints_text(value: Any) -> str | None:
     """
     if not value:
         return None
-    if not isinstance(value, list) or len(value) % 3 or not _are_numbers(value):
+    if not isinstance(value, list) or len(value) % 3 or not are_numbers(value):
         raise ValueError("'keypoints' must be [x1, y1, v1, x2, …], three finite numbers for each point")
     return _text(value)
 
@@ -93,7 +93,8 @@ def bounds_of_shape(shape: ObjectShape) -> tuple[float, float, float, float] | N
     return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
-def _are_numbers(values: list[Any]) -> bool:
+def are_numbers(values: list[Any]) -> bool:
+    """Return whether all values are finite numbers."""
     return all(type(each) is float or type(each) is int for each in values) and all(map(math.isfinite, values))
 
 

@@ -11,6 +11,7 @@ from framedex.annotations.boxes import Box
 from framedex.annotations.class_folders import find_class_folders
 from framedex.annotations.formats import AnnotationFormat, annotation_formats
 from framedex.annotations.label_index import Annotations
+from framedex.annotations.labelme import JSON_FILES, is_labelme_file
 from framedex.annotations.problems import AnnotationProblem, Problems, problem
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.voc_parts import XML_FILES
@@ -104,7 +105,15 @@ def ignored_files(folder: str, files: Collection[str]) -> list[str]:
         except OSError:
             continue
         found += [f"{part}/{name}" if part else name for name in names if not name.startswith(".")]
-    return sorted(set(found) - set(files))
+    is_known = partial(_is_of_labelme, folder) if JSON_FILES in files else set[str]().__contains__
+    return sorted(name for name in set(found) - set(files) if not is_known(name))
+
+
+def _is_of_labelme(folder: str, name: str) -> bool:
+    try:
+        return name.lower().endswith(".json") and is_labelme_file(Path(folder, name))
+    except OSError:
+        return False
 
 
 def find_box_sources(

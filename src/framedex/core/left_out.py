@@ -23,16 +23,21 @@ _KNOWN = frozenset((
 ))  # fmt: skip
 """Suffixes of annotations, programs, documents and models, of which a folder may have very many, and of formats of
 images that are not read."""
+MASK_FOLDERS = ("SegmentationClass", "SegmentationObject")
+"""Folders of images of masks, which are annotations."""
+_OF_MASKS = "folders of segmentation masks, which are annotations"
 _OTHER, _MOST = "other files", 20
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether a folder of this name is left out: hidden ones, and those that systems make."""
-    return name.startswith(".") or name.lower() in _SYSTEM
+    """Return whether a folder of this name is left out: hidden ones, those that systems make, and those of masks."""
+    return name.startswith(".") or name.lower() in _SYSTEM or name in MASK_FOLDERS
 
 
 def folder_reason(name: str) -> str:
     """Return why a folder for which :func:`is_left_out` is true is left out."""
+    if name in MASK_FOLDERS:
+        return _OF_MASKS
     return HIDDEN_FOLDERS if name.startswith(".") else SYSTEM_FOLDERS
 
 

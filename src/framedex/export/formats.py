@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from framedex.annotations import coco, coco_writer, tables, voc, yolo
+from framedex.annotations import coco, coco_writer, labelme, mask_images, tables, voc, yolo
 from framedex.annotations.output import IMAGES
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
@@ -18,7 +18,7 @@ from framedex.export import (
 )
 from framedex.export.annotation_files import annotation_files
 from framedex.export.contents import ExportContents
-from framedex.export.image_names import Names, plain_names, voc_names, yolo_names
+from framedex.export.image_names import Names, labelme_names, plain_names, voc_names, yolo_names
 from framedex.export.images import CopyResult
 from framedex.export.zip_writer import ZipWriter
 from framedex.plugins import Contributions
@@ -106,6 +106,24 @@ _ROWS = (
         ("annotations/<name>.xml", tables.LABELS_CSV),
         "boxes, with labels and captions beside them",
         annotation_files(voc.write, voc_names),
+        is_file_each=True,
+        with_splits=True,
+        has_classes=True,
+    ),
+    ExportFormat(
+        "labelme",
+        ("images/<name>.json", tables.LABELS_CSV),
+        "boxes, outlines and masks, with labels as flags, and captions beside them",
+        annotation_files(labelme.write, labelme_names),
+        is_file_each=True,
+        with_splits=True,
+        has_classes=True,
+    ),
+    ExportFormat(
+        "masks",
+        ("SegmentationClass/<name>.png", "SegmentationObject/<name>.png", "labelmap.txt", tables.LABELS_CSV),
+        "outlines and masks as images of classes and of objects, with labels and captions beside them",
+        annotation_files(mask_images.write, voc_names),
         is_file_each=True,
         with_splits=True,
         has_classes=True,

@@ -61,6 +61,15 @@ def _without_images(media: Media, block: pa.Table) -> pa.Array:
     return pc.replace_substring_regex(readable_names(media, block), r"(^|/)(?:images/)+", r"\1")
 
 
+def labelme_names(contents: ExportContents, progress: ShareProgress) -> Names:
+    """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
+
+    An image's annotation file lies beside it. The check for equal names takes eight bytes of memory an image.
+    """
+    distinct = _distinct(contents, progress, readable_names, stems)
+    return _in_splits(contents, distinct) if contents.include_images else distinct
+
+
 def voc_names(contents: ExportContents, progress: ShareProgress) -> Names:
     """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
 

@@ -61,8 +61,6 @@ def decode(
     Raises:
         CannotDecode: the data is empty, truncated, too large, or not an image of a supported format.
     """
-    if dicom.is_dicom(data):
-        return decode_dicom(data, max_pixels, detail, budget, display_range)
     header = _plain_jpeg(data, max_pixels)
     if header is not None:
         width, height = header.displayed_size
@@ -76,6 +74,8 @@ def decode(
                     small, sample, header.components, width, height, "jpeg", damage, header.traits, larger,
                     orientation=header.orientation,
                 )  # fmt: skip
+    if dicom.is_dicom(data):
+        return decode_dicom(data, max_pixels, detail, budget, display_range)
     try:
         return _decode_other(*_slimmed(data), max_pixels, detail, budget, display_range)
     except CannotDecode as error:

@@ -101,18 +101,18 @@ def decode_frame(description: Description) -> DicomValues:
     Raises:
         CannotDecode: they are damaged, or coded in a way that is not read.
     """
-    from pydicom import pixels
+    from pydicom.pixels import processing, utils
 
     dataset = description.dataset
     try:
-        values = pixels.pixel_array(dataset, index=0)
+        values = utils.pixel_array(dataset, index=0)
         bits = int(dataset.get("BitsStored") or 8 * values.dtype.itemsize)
         photometric = str(dataset.PhotometricInterpretation)
         if photometric == "PALETTE COLOR":
-            values = pixels.apply_color_lut(values, dataset)
+            values = processing.apply_color_lut(values, dataset)
             bits = 8 * values.dtype.itemsize
         elif values.ndim == 2 and _is_transformed(dataset):
-            values = np.asarray(pixels.apply_modality_lut(values, dataset), np.float64)
+            values = np.asarray(processing.apply_modality_lut(values, dataset), np.float64)
         return DicomValues(values, bits, _window(dataset), _missing(dataset), photometric == "MONOCHROME1")
     except (RuntimeError, NotImplementedError) as error:  # no decoder for a transfer syntax
         raise CannotDecode(" ".join(str(error).split()), "not_supported") from None
