@@ -12,7 +12,7 @@ from framedex.export.formats import FORMATS
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "annotated"
 OF_IMAGES = ("imagefolder", "huggingface", "huggingface_parquet", "webdataset")
 """Export formats that consist of images, for the loaders of other libraries."""
-ANNOTATION_EXPORTS = [name for name in FORMATS if name not in ("json", "parquet", *OF_IMAGES)]
+ANNOTATION_EXPORTS = [name for name in FORMATS if name not in ("json", "parquet", "masks", *OF_IMAGES)]
 """Export formats from which a dataset can be created again, with its labels, captions and boxes."""
 SIZES = {f"images/{name}.jpg": size for name, size in (("a", (640, 427)), ("c/d", (1000, 7001)), ("ü <b>", (3, 1)))}
 

@@ -21,9 +21,7 @@ NOTES: list[dict[str, Any]] = [
 ]
 
 
-CASES: list[tuple[str, dict[str, Any]]] = [
-    (name, {}) for name in ANNOTATION_EXPORTS if name != "masks"
-]  # which has no boxes
+CASES: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in ANNOTATION_EXPORTS]
 CASES += [("yolo", {"outlines": True}), ("yolo", {"include_images": True})]
 
 

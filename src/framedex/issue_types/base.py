@@ -22,6 +22,7 @@ _SIDE = 192  # pixels of the longer side of the small image
 _STRUCTURE_SIDE, _LOCAL_SIGMA, _REACH = 64, 3.0, 12
 _DARK, _BLACK = 0.32, 0.02  # brightness of the brightest pixels of an image that is dark, and of one that is black
 _SAME_SIZE, _HALF = 0.9, 0.5
+_SAME_TONE = 8  # grey levels
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BINS = 4096  # of squared brightness: steps of 0.001 at 0.1, finer above
 _HSP = (0.241, 0.691, 0.068)
@@ -107,12 +108,18 @@ class ImageSample:
 
     @cached_property
     def inner_brightness(self) -> tuple[float, float, float]:
-        """The same of the part within uniform borders."""
+        """The same of the part within uniform borders; of a thing with the same ground on all sides, without that."""
         top, left, bottom, right = self._bordered.box
         (height, width), (h, w) = self._bordered.grey.shape, self.sample.shape[:2]
         rows = slice(top * h // height, max(bottom * h // height, top * h // height + 1))
         columns = slice(left * w // width, max(right * w // width, left * w // width + 1))
-        return _brightness([np.ascontiguousarray(each[rows, columns]) for each in self.channels])
+        inner = np.ascontiguousarray(self.sample[rows, columns])
+        if top and left and bottom < height and right < width:
+            ground = int(cv2.cvtColor(self.sample[:1, :1], cv2.COLOR_RGB2GRAY)[0, 0])
+            grey = cv2.cvtColor(inner, cv2.COLOR_RGB2GRAY).astype(np.int16)
+            things = inner[np.abs(grey - ground) > _SAME_TONE]
+            inner = things[None] if len(things) else inner
+        return _brightness(cv2.split(inner))
 
     @cached_property
     def structure(self) -> float:

@@ -22,9 +22,10 @@ _GRAIN = 1.2  # grey levels of noise that hides the blur of a larger image
 
 _GROUND, _PLAIN = 0.30, 0.38  # share of one tone: of images whose edges may be lines on a ground, and mostly are
 _LINES = 0.66  # acutance below which these may be blurred
-# Shares of steps that are lost of such images where they are blurred, and of those that were moved; the ratio of the
-# least to the largest share of the latter.
-_SOFT_PLAIN, _SOFT_LINES, _SOFT_LINE, _MOVED = 0.56, 0.53, 0.74, 0.82
+_SOFT_PLAIN = 0.56  # share of steps that is lost at most of such images where they are blurred, below the limit
+_TEXT = 14.0  # grey levels of structure; that of text is less, those of other things on a ground are more
+_SOFT_TEXT, _SOFT_THING, _SOFT_MOVED = 0.57, 0.50, 0.74  # the same share above the limit, and of images that were moved
+_MOVED_TEXT, _MOVED_THING = 0.83, 0.79  # ratio of the least to the largest share of the latter
 
 
 def _acutance(image: ImageSample) -> float:
@@ -61,7 +62,8 @@ def _acutance(image: ImageSample) -> float:
         soft = _SOFT_CONTRAST if image.structure >= _CONTRAST else _SOFT
         is_blurred = least < (_SOFT_PLAIN if ground >= _PLAIN else soft) or most - least > _MOTION
         return acutance if is_blurred else max(acutance, least)
-    is_blurred = least < _SOFT_LINES or (least < _SOFT_LINE and least < _MOVED * most)
+    soft, moved = (_SOFT_TEXT, _MOVED_TEXT) if image.structure < _TEXT else (_SOFT_THING, _MOVED_THING)
+    is_blurred = least < soft or (least < _SOFT_MOVED and least < moved * most)
     return acutance * _LIMIT / _LINES if is_blurred else acutance
 
 
