@@ -114,7 +114,7 @@ def a_long_path(folder: Path) -> Path:
         (nothing_there, "nothing at .*gone"),
         (empty_folder, "no images in .*empty'; it is empty"),
         (text_files, r"no images in .*texts'; it holds 1 .* \(.txt\), 1 .* \(.md\), 1 .* \(no suffix\)"),
-        (an_archive, "all.zip' is not a folder, an image .* or a .txt, .csv or .parquet list"),
+        (an_archive, "all.zip': it is no ZIP, or its end is missing"),
         (an_empty_list, "no images in .*empty.txt"),
         (a_broken_parquet, "broken.parquet as Parquet"),
         (a_parquet_of_numbers, "numbers.parquet: column 'x' holds 1"),
@@ -150,7 +150,7 @@ def test_create_dataset__no_source(workspace: Workspace, source: Any) -> None:
         (pa.table({"uri": ["a", "a"], "embedding": [[1.0], [1.0]]}), InvalidInput, "row 1: the uri a occurs twice"),
         (pa.table({"uri": ["a", None], "embedding": [[1.0], [1.0]]}), InvalidInput, "row 1: the uri None"),
         (pa.table({"path": ["a"], "embedding": [[1.0]]}), InvalidInput, "lacks uri"),
-        (pa.table({"uri": ["a"]}), InvalidInput, "lacks embedding"),
+        (pa.table({"uri": ["a"]}), InvalidInput, "has the column embedding"),
         (embedded([[1, 0]], width=[0], height=[1]), InvalidInput, "row 0: the width 0"),
     ],
 )

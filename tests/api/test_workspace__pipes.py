@@ -112,7 +112,7 @@ def test_long_line_of_a_list(workspace: Workspace, tmp_path: Path) -> None:
     """A line that is longer than any path is refused by its number, before it is read whole."""
     (tmp_path / "list.txt").write_bytes(b"a.jpg\n" + b"x" * 10_000_000 + b"\n")
     raised = ends(lambda: workspace.create_dataset("pets", tmp_path / "list.txt"))
-    assert "list.txt, line 2: each line must be the path of a file" in str(raised)
+    assert "list.txt, row 2: the path of a file" in str(raised)
 
 
 @pytest.mark.slow

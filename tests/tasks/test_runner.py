@@ -54,7 +54,7 @@ def test_task__record_of_a_finished_one(gallery: Gallery) -> None:
         "created_by": "tester@example.org",
         "task_type": "DATASET_CREATION",
         "status": "COMPLETED",
-        "status_message": "done; read: image_annotations.csv",
+        "status_message": "done; read: image_annotations.csv; left out: 1 hidden files, 1 other files (.txt)",
         "progress_percentage": 100,
         "error_message": None,
         "start_time": 0,

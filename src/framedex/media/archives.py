@@ -79,7 +79,7 @@ def archive_path(source: Any) -> Path | None:
     if not isinstance(source, str | os.PathLike) or "://" in os.fspath(source):
         return None
     path = user_path(source)
-    return path if path.name.lower().endswith(SUFFIXES) and not path.is_dir() else None
+    return path if path.name.lower().endswith(SUFFIXES) and not os.path.isdir(path) else None  # noqa: PTH112 - a name may be too long
 
 
 def open_archive(

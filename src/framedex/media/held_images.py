@@ -324,18 +324,26 @@ def _stored_features(schema: pa.Schema) -> Mapping[str, Any]:
 def _parquet_files(path: Path, allowed: AllowedFolders | None) -> list[Path]:
     """Return a Parquet file, or those of a folder and of the folders in it, if it has no image."""
     if path.suffix.lower() == ".parquet":
-        return [path] if path.is_file() else []
-    if not path.is_dir():
+        return [path] if os.path.isfile(path) else []  # noqa: PTH113 - a name may be too long
+    if not os.path.isdir(path):  # noqa: PTH112
         return []
-    found: list[Path] = []
+    found, folders = list[Path](), [path]
     try:
         with within(allowed):
-            for folder in (path, *sorted(each for each in path.iterdir() if each.is_dir())):
+            for folder in folders:
+                names = []
                 with scan(folder) as entries:
-                    names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
-                if any(map(is_media, names)):
-                    return []
-                found += [folder / name for name in names if name.endswith(".parquet") and name != "metadata.parquet"]
+                    for entry in entries:
+                        if entry.name.startswith("."):
+                            continue
+                        if is_media(entry.name):
+                            return []
+                        if folder is path and entry.is_dir():
+                            folders.append(folder / entry.name)
+                        elif entry.name.endswith(".parquet"):
+                            names.append(entry.name)
+                folders[1:] = sorted(folders[1:])
+                found += [folder / name for name in sorted(names) if name != "metadata.parquet"]
     except OSError:
         return []
     return found

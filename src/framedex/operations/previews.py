@@ -18,7 +18,7 @@ from framedex.core.allowed_folders import AllowedFolders, each_within, within
 from framedex.core.delimited import TextLayout
 from framedex.core.name_forms import FilePlaces
 from framedex.core.naming import check_name
-from framedex.core.regular_files import may_read
+from framedex.core.regular_files import has_file, may_read
 from framedex.core.skipped import Skipped
 from framedex.core.table_rows import parquet_rows
 from framedex.errors import InvalidInput
@@ -99,7 +99,7 @@ def preview_source(source: Any, settings: Settings) -> SourcePreview:
         path = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
         if allowed is not None:
             allowed.check(path)
-        is_list = path.is_file() and not is_vector_file(path, allowed)
+        is_list = has_file(path) and not is_vector_file(path, allowed)
         if is_list and held_images(path, allowed) is None:
             return _of_list(path, allowed)
     if (images := held_images(source, allowed)) is not None:

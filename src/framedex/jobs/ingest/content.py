@@ -230,7 +230,7 @@ def _open_files(
 
 def _open_remote_list(path: Path, allowed: AllowedFolders | None) -> RemoteSource | None:
     """Open a list on this machine whose paths are URIs of objects; None for another source."""
-    if path.suffix.lower() not in LIST_SUFFIXES or not path.is_file():
+    if path.suffix.lower() not in LIST_SUFFIXES or not os.path.isfile(path):  # noqa: PTH113 - a name may be too long
         return None
     absolute = Path(_absolute(path))
     return open_remote_rows(
