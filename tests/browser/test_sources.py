@@ -73,3 +73,20 @@ def test_left_out__with_examples(own_site: Site, open_page: Open) -> None:
     expect(example).not_to_be_visible()
     part.get_by_text("parts of annotations that cannot be used as they are: 1").click()
     expect(example).to_be_visible()
+
+
+@pytest.mark.slow
+def test_preview__of_a_list(own_site: Site, open_page: Open) -> None:
+    """A list on the server is shown as it is understood: its columns, its rows, and the files that are not there."""
+    rows = f"photo;label;weight\n{TOWNS[0]};cat;1,5\ngone.png;dog;2,5\n"
+    (own_site.gallery / "list.csv").write_text(rows)
+    page = open_page(own_site, "/import")
+    page.get_by_label("Or a folder or a list on the server").fill(str(own_site.gallery / "list.csv"))
+    page.get_by_role("button", name="Preview").click()
+    part = page.get_by_role("region", name="Preview")
+    expect(part.get_by_text("A list of paths, cells between semicolons")).to_be_visible()
+    expect(part.get_by_text("1 of the first 2 files are there")).to_be_visible()
+    expect(part.get_by_role("columnheader")).to_have_text(
+        ["photopath of the image", "labellabels", re.compile("^weightfield: ")]
+    )
+    expect(part.get_by_role("row")).to_have_count(3)

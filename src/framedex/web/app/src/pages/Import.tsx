@@ -1,18 +1,24 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { ApiError, call, get } from "../api/http";
+import type { SourcePreview as Preview } from "../api/types";
 import { count } from "../lib/format";
+import { Button } from "../parts/Button";
+import { SourcePreview } from "../parts/SourcePreview";
 import { navigate, pathOf } from "../router";
 import { loadDatasets } from "../state/datasets";
 import { say } from "../state/notices";
 import { loadTasks } from "../state/tasks";
 import { t } from "../texts";
+import { preview as texts } from "../texts/preview";
 
 /** How many files, and how many bytes, a request takes along. */
 const MOST_FILES = 100;
 const MOST_BYTES = 32 * 2 ** 20;
 const IMAGES = /\.(a?png|jpe?g|jpe|jfif|gif|tiff?|bmp|webp|jp2|j2k|avif|hei[cf]|hif|p[bgnp]m|dcm|dicom)$/i;
 const VIDEOS = /\.(mp4|mov|m4v|avi|mkv|wmv|asf|flv|webm|3g[2p]|m2?ts|m2v|mpe?g|mpe|ogv|vob)$/i;
+/** The files of annotations that an upload may have beside the images. */
+const ANNOTATIONS = /^(annotations\.json|captions\.json|(image|object)_annotations\.(csv|parquet))$/;
 
 /** A new dataset: of files that are uploaded, or of a folder of the server. */
 export default function Import() {
@@ -21,6 +27,7 @@ export default function Import() {
   const files = useSignal<readonly File[]>([]);
   const progress = useSignal<number | null>(null);
   const problem = useSignal("");
+  const preview = useSignal<Preview | null>(null);
   const isOver = useSignal(false);
   const id = useId();
   const start = async (event: Event): Promise<void> => {
@@ -40,8 +47,17 @@ export default function Import() {
       progress.value = null;
     }
   };
+  const look = async (): Promise<void> => {
+    problem.value = "";
+    try {
+      preview.value = await get<Preview>("/process/preview", { path: path.value });
+    } catch (error) {
+      preview.value = null;
+      problem.value = error instanceof ApiError ? error.message : String(error);
+    }
+  };
   const take = (found: readonly File[]): void => {
-    const media = found.filter((file) => IMAGES.test(file.name) || VIDEOS.test(file.name));
+    const media = found.filter((file) => [IMAGES, VIDEOS, ANNOTATIONS].some((kind) => kind.test(file.name)));
     files.value = media;
     if (media.length < found.length) say(t.import.leftOut(found.length - media.length));
   };
@@ -92,8 +108,13 @@ export default function Import() {
               value={path.value}
               onInput={(event) => {
                 path.value = event.currentTarget.value;
+                preview.value = null;
               }}
             />
+            <Button disabledReason={path.value.trim() === "" ? t.import.path : null} onClick={() => void look()}>
+              {texts.show}
+            </Button>
+            {preview.value && <SourcePreview of={preview.value} />}
           </>
         )}
         {progress.value !== null && (

@@ -1,6 +1,7 @@
 import { get } from "../api/http";
 import type { DatasetStatus, Problem } from "../api/types";
 import { leftOut } from "../texts/sources";
+import { Problems } from "./Problems";
 import { Pending, useResource } from "./Resource";
 
 /** What the last addition to a dataset left out or could not use, by reason, with examples; nothing where there is none. */
@@ -14,25 +15,7 @@ export function LeftOut({ dataset: of }: { dataset: DatasetStatus }) {
   return (
     <section aria-labelledby="left-out">
       <h2 id="left-out">{leftOut.title}</h2>
-      <ul class="notes">
-        {problems.value.map(({ reason, count, examples }) => (
-          <li key={reason}>
-            {examples.length === 0 ? (
-              leftOut.line(count, reason)
-            ) : (
-              <details>
-                <summary>{leftOut.line(count, reason)}</summary>
-                <ul>
-                  {examples.map((each) => (
-                    <li key={each}>{each}</li>
-                  ))}
-                </ul>
-                {examples.length < count && <p class="hint">{leftOut.more(count - examples.length)}</p>}
-              </details>
-            )}
-          </li>
-        ))}
-      </ul>
+      <Problems of={problems.value} />
     </section>
   );
 }
