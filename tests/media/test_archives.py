@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from framedex.core.skipped import Skipped
 from framedex.errors import InvalidInput
 from framedex.media.archives import ArchiveLimits, clean_name, open_archive
 
@@ -52,7 +53,7 @@ def put(archive: tarfile.TarFile, name: str, content: bytes = b"", **fields: Any
 
 def read(path: Path, limits: ArchiveLimits = LIMITS) -> tuple[Members, Counter[str]]:
     """Return the members of an archive, and what was left out."""
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     return [(member.name, b"".join(member.parts)) for member in open_archive(path, limits, skipped)], skipped
 
 
@@ -151,7 +152,7 @@ class TestAllKinds:
             with tarfile.open(tmp_path / "zeros.tar", "w"):
                 pass
             assert set((tmp_path / "zeros.tar").read_bytes()) == {0}
-        assert read(pack(tmp_path / name, [])) == ([], Counter())
+        assert read(pack(tmp_path / name, [])) == ([], Skipped())
         (tmp_path / name).write_bytes(b"")
         refusal(tmp_path / name)
 
@@ -187,7 +188,7 @@ class TestAllKinds:
             pack(path, [(f"{n}.bmp", bytes(40 * 2**20)) for n in range(3)])
         with most_memory() as held, pytest.raises(InvalidInput) as raised:
             deque(
-                chain.from_iterable(m.parts for m in open_archive(path, ArchiveLimits(2**31, 2**40, 50), Counter())),
+                chain.from_iterable(m.parts for m in open_archive(path, ArchiveLimits(2**31, 2**40, 50), Skipped())),
                 maxlen=0,
             )
         assert "more than 50 times larger than itself: possibly a decompression bomb" in str(raised.value)
@@ -251,7 +252,7 @@ def test_zip__encrypted(tmp_path: Path) -> None:
     second = data.rindex(b"PK\1\2")
     data[second + 8] |= 1
     path.write_bytes(data)
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     with pytest.raises(InvalidInput, match=r"'b\.jpg' in it is encrypted"):
         next(open_archive(path, LIMITS, skipped))
 
@@ -388,7 +389,7 @@ def test_tar__many_members_take_no_memory(tmp_path: Path) -> None:
     """Members that have been passed are not remembered."""
     path = pack(tmp_path / "x.tar", [(f"{n}.jpg", b"") for n in range(4000)])
     with most_memory() as held:
-        assert sum(1 for _ in open_archive(path, LIMITS, Counter())) == 4000
+        assert sum(1 for _ in open_archive(path, LIMITS, Skipped())) == 4000
     assert held[0] < 2**20
 
 

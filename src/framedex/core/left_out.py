@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable
+
+from framedex.core.skipped import Skipped
 
 HIDDEN_FILES, HIDDEN_FOLDERS = "hidden files", "hidden folders"
 SYSTEM_FILES, SYSTEM_FOLDERS = "files in system folders such as @eaDir", "system folders such as @eaDir"
@@ -53,15 +54,15 @@ def says_kind(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in _KNOWN or name.upper() == "DICOMDIR"  # noqa: PTH122
 
 
-def count_others(counts: Counter[str], names: Iterable[str]) -> None:
-    """Add files of other kinds to counts by reason, which name up to 20 suffixes.
+def count_others(skipped: Skipped, names: Iterable[str]) -> None:
+    """Count files of other kinds, by reasons that name up to 20 suffixes.
 
     Args:
-        counts: the counts by reason.
-        names: the names of the files.
+        skipped: the counts and examples.
+        names: the paths of the files.
     """
     for name in names:
         suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122 - names may be any bytes
         reason = f"{_OTHER} ({suffix if suffix.isprintable() and suffix else 'no suffix'})"
-        is_new = reason not in counts and sum(each.startswith(_OTHER) for each in counts) >= _MOST
-        counts[_OTHER if is_new else reason] += 1
+        is_new = reason not in skipped and sum(each.startswith(_OTHER) for each in skipped) >= _MOST
+        skipped.note(_OTHER if is_new else reason, name)

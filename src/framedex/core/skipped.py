@@ -6,6 +6,7 @@ from itertools import islice
 
 EXAMPLES = 20
 """The number of examples that are kept for each reason: the first ones."""
+_LONGEST = 1000  # characters of an example
 
 
 class Skipped(Counter[str]):
@@ -35,4 +36,9 @@ class Skipped(Counter[str]):
         """Keep an example of a reason, if it is among the first."""
         shown = self.examples.setdefault(reason, [])
         if len(shown) < EXAMPLES:
-            shown.append(example)
+            text = example.encode("utf-8", "backslashreplace").decode()  # the name of a file may be any bytes
+            shown.append(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+
+    def __pos__(self) -> "Skipped":
+        """Return the reasons that were counted."""
+        return Skipped({reason: count for reason, count in self.items() if count > 0}, self.examples)

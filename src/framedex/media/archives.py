@@ -10,7 +10,6 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.counts import counted
 from framedex.core.left_out import count_others, file_reason
 from framedex.core.regular_files import open_binary
+from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
@@ -83,7 +83,7 @@ def archive_path(source: Any) -> Path | None:
 
 
 def open_archive(
-    path: Path, limits: ArchiveLimits, skipped: Counter[str], allowed: AllowedFolders | None = None
+    path: Path, limits: ArchiveLimits, skipped: Skipped, allowed: AllowedFolders | None = None
 ) -> Iterator[ArchiveMember]:
     """Yield the images of an archive, and files that may be annotations, without writing to the disk.
 
@@ -189,12 +189,12 @@ def clean_name(name: str) -> str:
     return "/".join(parts)
 
 
-def _is_readable(name: str, skipped: Counter[str]) -> bool:
+def _is_readable(name: str, skipped: Skipped) -> bool:
     """Return whether a member is an image, a video or may be annotations; count it as skipped if it is no image."""
     if name in (*label_files(), *box_files()):
         return True
     if (reason := file_reason(name)) is not None:
-        skipped[reason] += 1
+        skipped.note(reason, name)
     elif is_media(name):
         return True
     else:
@@ -212,7 +212,7 @@ def may_be_annotations(name: str) -> bool:
     )
 
 
-def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[ArchiveMember]:
+def _zip_members(file: BinaryIO, meter: _Meter, skipped: Skipped, *, packed: bool) -> Iterator[ArchiveMember]:
     del packed
     _check_directory(file, meter.size)
     with zipfile.ZipFile(file) as archive:
@@ -226,7 +226,7 @@ def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed
                     yield ArchiveMember(name, meter.parts(name, content.read), number / len(infos))
 
 
-def _is_selected(info: zipfile.ZipInfo, meter: _Meter, skipped: Counter[str]) -> bool:
+def _is_selected(info: zipfile.ZipInfo, meter: _Meter, skipped: Skipped) -> bool:
     name = _zip_name(info)
     if not _is_file(info, skipped) or not _is_readable(name, skipped):
         return False
@@ -275,12 +275,12 @@ def _zip_name(info: zipfile.ZipInfo) -> str:
     return clean_name(name)
 
 
-def _is_file(info: zipfile.ZipInfo, skipped: Counter[str]) -> bool:
+def _is_file(info: zipfile.ZipInfo, skipped: Skipped) -> bool:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if info.is_dir() or stat.S_ISDIR(kind):
         return False
     if kind not in (0, stat.S_IFREG):
-        skipped["links" if stat.S_ISLNK(kind) else "devices and pipes"] += 1
+        skipped.note("links" if stat.S_ISLNK(kind) else "devices and pipes", info.filename)
         return False
     return True
 
@@ -313,15 +313,13 @@ class _Tape:
         return self.tell()
 
 
-def _tar_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[ArchiveMember]:
+def _tar_members(file: BinaryIO, meter: _Meter, skipped: Skipped, *, packed: bool) -> Iterator[ArchiveMember]:
     with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as content:
         tape = _Tape(content, meter, packed=packed)  # type: ignore[arg-type] # GzipFile has the methods that are used
         yield from _taped_members(tape, meter, skipped, lambda: file.tell() / meter.size)
 
 
-def _taped_members(
-    tape: _Tape, meter: _Meter, skipped: Counter[str], done: Callable[[], float]
-) -> Iterator[ArchiveMember]:
+def _taped_members(tape: _Tape, meter: _Meter, skipped: Skipped, done: Callable[[], float]) -> Iterator[ArchiveMember]:
     opened: Any = tarfile.TarFile(fileobj=tape, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type] # has the methods that it uses
     with closing(opened) as archive:
         while (info := archive.next()) is not None:
@@ -337,13 +335,13 @@ def _taped_members(
         _check_end(tape, archive.offset)
 
 
-def _is_tar_file(info: tarfile.TarInfo, skipped: Counter[str]) -> bool:
+def _is_tar_file(info: tarfile.TarInfo, skipped: Skipped) -> bool:
     if info.issym() or info.islnk():
-        skipped["links"] += 1
+        skipped.note("links", info.name)
     elif info.isdev():
-        skipped["devices and pipes"] += 1
+        skipped.note("devices and pipes", info.name)
     elif not info.isreg() and not info.isdir():
-        skipped["other files"] += 1
+        skipped.note("other files", info.name)
     return info.isreg()
 
 

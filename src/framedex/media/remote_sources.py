@@ -3,7 +3,6 @@
 import posixpath
 import re
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +21,7 @@ from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
-from framedex.core.skipped import Skipped
+from framedex.core.skipped import EXAMPLES, Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
@@ -52,7 +51,7 @@ class RemoteSource(Source):
     uri: str
     root: str
     table: pa.Table
-    skipped: Counter[str]
+    skipped: Skipped
     annotations: Annotations = field(default_factory=Annotations)
     role: AssumedRole | None = None
     boxes: tuple[BoxSource, ...] = ()
@@ -90,7 +89,7 @@ def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role: AssumedRo
         source = _open_manifest(f"{SCHEME}{bucket}/{key}", store, max_bytes)
     elif is_media(key) and store.exists(f"{SCHEME}{bucket}/{key}"):
         folder, _, name = f"{bucket}/{key}".rpartition("/")
-        source = RemoteSource(uri, SCHEME + folder, pa.table({"path": pa.array([name])}), Counter())
+        source = RemoteSource(uri, SCHEME + folder, pa.table({"path": pa.array([name])}), Skipped())
     else:
         source = _open_folder(f"{SCHEME}{bucket}/{key}".rstrip("/"), store, max_bytes)
     if not len(source.table):
@@ -102,7 +101,7 @@ def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role: AssumedRo
 
 def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
     objects = store.list(uri).rename_columns(["path", "size_bytes", "modified_ns"])
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
 
     def take(pattern: str) -> pa.Table:
         nonlocal objects
@@ -110,8 +109,10 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
         taken, objects = objects.filter(matches), objects.filter(pc.invert(matches))
         return taken
 
-    skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
-    skipped[SYSTEM_FILES], skipped[HIDDEN_FILES] = len(take(SYSTEM_PATTERN)), len(take(_HIDDEN))
+    reasons = {"objects with keys that are no paths": ODD_KEY, SYSTEM_FILES: SYSTEM_PATTERN, HIDDEN_FILES: _HIDDEN}
+    for reason, pattern in reasons.items():
+        taken = take(pattern)["path"]
+        skipped.count(reason, len(taken), taken.slice(0, EXAMPLES).to_pylist())
     names = dict.fromkeys((*label_files(), *box_files()))
     annotation_files = take(f"^({'|'.join(map(re.escape, names))})$")["path"].to_pylist()
     images = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))

@@ -2,7 +2,6 @@
 
 import glob
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from framedex.core.allowed_folders import AllowedFolders
+from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
 from framedex.core.table_rows import python_values
 from framedex.errors import InvalidInput
@@ -29,7 +29,7 @@ class RowSource(ListSource):
     list_path: Path = field(default_factory=lambda: Path.cwd() / "rows")
     rows: Callable[[], Iterator[ListRow]] = field(default=lambda: iter(()), repr=False)
 
-    def _read(self, skipped: Counter[str]) -> Iterator[ListRow]:
+    def _read(self, skipped: Skipped) -> Iterator[ListRow]:
         return self.rows()
 
     def _named(self) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from framedex.annotations.formats import label_files
+from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.labels import parse_labels, storable
 from framedex.core.allowed_folders import AllowedFolders, each_within, within
 from framedex.core.assumed_roles import AssumedRole
@@ -72,7 +72,7 @@ class Source(Protocol):
     other_roots: tuple[str, ...] = ()
     allowed: AllowedFolders | None = None
     role: AssumedRole | None = None
-    skipped: Counter[str]
+    skipped: Skipped
 
     def items(self) -> Iterator[Item]:
         """Yield the files in a stable order, without loading the whole list into memory."""
@@ -94,12 +94,12 @@ class FolderSource(Source):
     """
 
     root: str
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Skipped = field(default_factory=Skipped)
     allowed: AllowedFolders | None = None
 
     def items(self) -> Iterator[Item]:
         """Yield the files."""
-        self.skipped = Counter()
+        self.skipped = Skipped()
         yield from self._walk("", seen=set())
 
     def _walk(self, folder: str, seen: set[tuple[int, int]]) -> Iterator[Item]:
@@ -121,11 +121,11 @@ class FolderSource(Source):
         others: list[str] = []
         try:
             if not self._is_allowed(path) and folder:
-                self.skipped[_LEADS_OUT] += 1
+                self.skipped.note(_LEADS_OUT, folder)
                 return [], [], []
             status = os.stat(path)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in seen:
-                self.skipped["folders that a link leads back to"] += 1
+                self.skipped.note("folders that a link leads back to", folder)
                 return [], [], []
             seen.add((status.st_dev, status.st_ino))
             with within(self.allowed), scan(path) as entries:
@@ -135,7 +135,7 @@ class FolderSource(Source):
         except OSError as error:
             if not folder:
                 raise InvalidInput(f"cannot read the folder {self.root!r}: {error.strerror}") from error
-            self.skipped["folders that cannot be read"] += 1
+            self.skipped.note("folders that cannot be read", folder)
             return [], [], []
         # Lists of names, not of entries, because a single folder may have millions of files.
         return sorted(files), sorted(folders), sorted(links)
@@ -155,9 +155,10 @@ class FolderSource(Source):
         top: bool,
     ) -> None:
         if is_left_out(entry.name):
-            self.skipped[folder_reason(entry.name) if _is_folder(entry) else HIDDEN_FILES] += 1
+            reason = folder_reason(entry.name) if _is_folder(entry) else HIDDEN_FILES
+            self.skipped.note(reason, self._shown(folder, entry.name))
             return
-        if top and entry.name in label_files():
+        if top and entry.name in (*label_files(), *box_files()):
             return
         if self.allowed is not None and entry.is_symlink():
             path = os.path.join(folder, entry.name)  # noqa: PTH118
@@ -165,7 +166,7 @@ class FolderSource(Source):
                 if is_media(entry.name):
                     files.append(entry.name)  # reading it fails with the reason
                 else:
-                    self.skipped[_LEADS_OUT] += 1
+                    self.skipped.note(_LEADS_OUT, self._shown(folder, entry.name))
                 return
         if _is_folder(entry):
             (links if entry.is_symlink() else folders).append(entry.name)
@@ -174,6 +175,9 @@ class FolderSource(Source):
         else:
             others.append(entry.name)
 
+    def _shown(self, folder: str, name: str) -> str:
+        return os.path.relpath(os.path.join(folder, name), self.root)  # noqa: PTH118
+
     def _sort_others(self, folder: str, files: list[str], others: list[str]) -> None:
         """Sort files without the suffix of an image or a video by their content, where the suffix says nothing."""
         for name in sorted(others):
@@ -181,9 +185,9 @@ class FolderSource(Source):
             if _is_image(head):
                 files.append(name)
             elif container_of(head) is not None:
-                self.skipped[_UNNAMED_VIDEOS] += 1
+                self.skipped.note(_UNNAMED_VIDEOS, self._shown(folder, name))
             else:
-                count_others(self.skipped, [name])
+                count_others(self.skipped, [self._shown(folder, name)])
 
 
 def _head(path: str) -> bytes:
@@ -214,7 +218,7 @@ class FileSource(Source):
 
     root: str
     name: str
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Skipped = field(default_factory=Skipped)
     allowed: AllowedFolders | None = None
 
     def items(self) -> Iterator[Item]:

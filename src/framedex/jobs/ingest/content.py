@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +17,7 @@ from framedex.core.allowed_folders import AllowedFolders, each_within
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
+from framedex.core.skipped import Skipped
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files, upload_images
@@ -320,6 +320,7 @@ def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Enc
     encoder_object, reason = choose_encoder(encoder, settings)
     config = {
         "kind": "blobs", "dataset_id": dataset_id, "upload_id": source.upload_id, "skipped": dict(source.skipped),
+        "examples": source.skipped.examples,
     }  # fmt: skip
     annotations, boxes = source.annotations(), tuple(source.boxes())
     return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
@@ -505,7 +506,7 @@ def _open_from_config(
             return _check_compatible(_open_uri(config["uri"], encoder, settings, role), embedding_config)
         case "blobs":
             dataset = layout.dataset(config["dataset_id"])
-            source = UploadSource(dataset, config["upload_id"], Counter(config["skipped"]))
+            source = UploadSource(dataset, config["upload_id"], Skipped(config["skipped"], config.get("examples")))
             return _check_compatible(
                 open_stored_upload(source, config["dataset_id"], encoder, settings), embedding_config
             )

@@ -257,7 +257,7 @@ def skipped_inputs(content: Content, ingested: Ingested) -> Skipped:
     """Return what was left out of the files of a content, and what its annotations name in vain."""
     skipped = Skipped()
     if isinstance(content, FilesInput):
-        skipped = Skipped(content.source.skipped, getattr(content.source.skipped, "examples", {}))
+        skipped = Skipped(content.source.skipped, content.source.skipped.examples)
         skipped.count("annotations without an image", ingested.unmatched, content.annotations.unmatched_names())
     skipped.count("media that are there already", ingested.present)
     skipped.count("files without their annotation, because several have their name", ingested.ambiguous)

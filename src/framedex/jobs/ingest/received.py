@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from framedex.annotations.formats import box_files, label_files
 from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.counts import counted
 from framedex.core.regular_files import open_binary
+from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.jobs.ingest.uploads import REPEATED, UploadSource, bounded_parts, read_parts
@@ -181,7 +181,7 @@ def collect_files(path: Path, end: int, dataset: Path) -> UploadSource:
             raise InvalidInput("The transaction holds no files: there are annotations without an image or a video")
         for name, digest in annotations.items():
             _copy(blob_path(dataset, digest, name), upload.folder / name)
-        skipped = Counter({REPEATED: repeated + upload.settle()})
+        skipped = Skipped({REPEATED: repeated + upload.settle()})
     return UploadSource(dataset, upload.id, +skipped)
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import weakref
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -55,7 +54,7 @@ class UploadSource(Source):
 
     dataset: Path
     upload_id: str
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Skipped = field(default_factory=Skipped)
     root: str = BLOBS_ROOT
     other_roots: tuple[str, ...] = ()
 
@@ -139,11 +138,11 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
     """
     if not isinstance(archive, str | os.PathLike):
         raise InvalidInput(f"archive must be the path of a file, not {type(archive).__name__}")
-    path, skipped = user_path(archive), Counter[str]()
+    path, skipped = user_path(archive), Skipped()
     allowed = None if isinstance(archive, OwnPath) else allowed_folders(settings)
     limits = ArchiveLimits(settings.max_file_bytes, settings.max_archive_bytes, settings.max_archive_ratio)
     images = 0
-    home = _top_folder(member.name for member in open_archive(path, limits, Counter(), allowed))
+    home = _top_folder(member.name for member in open_archive(path, limits, Skipped(), allowed))
     with Upload(dataset) as upload:
         (upload.folder / _LAYOUT).mkdir()
         for member in open_archive(path, limits, skipped, allowed):
@@ -182,11 +181,11 @@ def _top_folder(names: Iterable[str]) -> str:
     return f"{top}/" if top and is_home else ""
 
 
-def _write_annotations(folder: Path, name: str, member: ArchiveMember, skipped: Counter[str]) -> None:
+def _write_annotations(folder: Path, name: str, member: ArchiveMember, skipped: Skipped) -> None:
     """Write a file that may be annotations below a folder, if its name is a plain one."""
     parts = name.split("/")
     if not all(_PLAIN.fullmatch(part) and part.isprintable() and len(os.fsencode(part)) <= _MAX_NAME for part in parts):
-        skipped["annotation files with odd names"] += 1
+        skipped.note("annotation files with odd names", name)
         return
     path = folder.joinpath(*parts)
     try:
@@ -194,13 +193,13 @@ def _write_annotations(folder: Path, name: str, member: ArchiveMember, skipped: 
         skipped[REPEATED] += path.exists()
         file = path.open("wb")
     except OSError:  # a name that is a folder, too, or that is too long
-        skipped["annotation files with odd names"] += 1
+        skipped.note("annotation files with odd names", name)
         return
     with file:
         file.writelines(member.parts)
 
 
-def _settle(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSource:
+def _settle(upload: Upload, dataset: Path, skipped: Skipped) -> UploadSource:
     repeated = upload.settle()
     if repeated:
         skipped[REPEATED] += repeated
@@ -233,7 +232,7 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
         for number, each in enumerate(files):
             _add_file(upload, each, f"files[{number}]", settings, allowed)
             progress(number / len(files))
-        return _settle(upload, dataset, Counter())
+        return _settle(upload, dataset, Skipped())
 
 
 def upload_images(images: HeldImages, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
