@@ -9,6 +9,7 @@ VOC). Without an image of objects, each class of an image is one object.
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def _read_names(path: Path, problems: Problems) -> dict[tuple[int, int, int], st
                 colour = rest.split(",")
                 if not line.strip() or line.startswith("#"):
                     continue
-                if not name or len(colour) != 3 or not all(each.strip().isdigit() for each in colour):
+                if not name or len(colour) != 3 or not all(re.fullmatch(r" *[0-9]{1,9} *", each) for each in colour):
                     problems.add(problem(f"{_LABELS}: line {number}", line, "must be name:red,green,blue::"))
                     continue
                 red, green, blue = (min(int(each), 255) for each in colour)
@@ -126,7 +127,7 @@ def _decode(path: Path) -> tuple[Pixels, dict[int, tuple[int, int, int]]]:
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(read_bytes(path, _LARGEST))) as image:
+        with Image.open(io.BytesIO(read_bytes(path, _LARGEST)), formats=("PNG",)) as image:
             if image.width * image.height > _MOST_PIXELS:
                 raise ValueError(f"has more than {_MOST_PIXELS:,} pixels")
             palette = np.array(image.getpalette() or (), np.int64).reshape(-1, 3) if image.mode == "P" else None
