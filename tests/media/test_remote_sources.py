@@ -53,6 +53,7 @@ def test_folder__images_below(service: Service) -> None:
     for key in (
         "f/b.JPG", "f/a/x.webp", "f/.hidden.jpg", "f/.git/a.jpg", "f/notes.txt", "f/film.mp4", "f/noext", "f/.jpg",
         "fx/not-below.jpg", "f/odd//x.jpg", "f/a b#?.tif", "f/@eaDir/a.jpg",
+        "f/SegmentationClass/a.png",
     ):  # fmt: skip
         service.put(f"folder/{key}", b"x")
     for uri in ("s3://folder/f", "s3://folder/f/"):
@@ -63,6 +64,7 @@ def test_folder__images_below(service: Service) -> None:
         assert source.skipped == {
             "other files (.txt)": 1, "other files (no suffix)": 1, "objects with keys that are no paths": 1,
             "hidden files": 3, "files in system folders such as @eaDir": 1,
+            "segmentation masks, which are annotations": 1,
         }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.assumed_roles import AssumedRole
-from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
+from framedex.core.left_out import HIDDEN_FILES, MASK_FILES, MASK_PATTERN, SYSTEM_FILES, SYSTEM_PATTERN, count_others
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
@@ -112,6 +112,7 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
 
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
     skipped[SYSTEM_FILES], skipped[HIDDEN_FILES] = len(take(SYSTEM_PATTERN)), len(take(_HIDDEN))
+    skipped[MASK_FILES] = len(take(MASK_PATTERN))
     names = dict.fromkeys((*label_files(), *box_files()))
     annotation_files = take(f"^({'|'.join(map(re.escape, names))})$")["path"].to_pylist()
     images = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))

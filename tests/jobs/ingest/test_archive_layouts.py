@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from framedex import Workspace
@@ -26,13 +27,15 @@ VOC = (
 )
 YAML = "names: [cat]\ntrain: images/train\n"
 BOXES = "filename;col_x;row_y;width;height;label\n1.jpg;1;2;3,5;4;cat\n"
-LAYOUTS = {
+MASK = encode(np.pad(np.ones((5, 5), np.uint8), ((0, 35), (0, 45))), "PNG")
+LAYOUTS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "coco": ("train2017/", {"annotations/instances_train2017.json": json.dumps(COCO)}),
     "roboflow": ("train/", {"train/_annotations.coco.json": json.dumps(COCO)}),
     "yolo": ("images/train/", {"labels/train/1.txt": "0 0.5 0.5 0.2 0.2\n", "data.yaml": YAML}),
     "voc": ("JPEGImages/", {"Annotations/1.xml": VOC, "ImageSets/Main/train.txt": "1\n"}),
     "tables": ("", {"image_annotations.csv": "filename\tlabel\n1.jpg\tdog\n", "object_annotations.csv": BOXES}),
     "huggingface": ("train/", {"train/metadata.jsonl": '{"file_name": "1.jpg", "label": "cat", "score": 2}\n'}),
+    "masks": ("JPEGImages/", {"SegmentationClass/1.png": MASK, "labelmap.txt": "cat:1,1,1::\n"}),
     "classes": ("train/cat/", {}),
 }  # fmt: skip
 
@@ -43,7 +46,11 @@ def members(layout: str) -> dict[str, bytes]:
     image = encode(photo(1)[:40, :50], "JPEG")
     images = {f"{home}{number}.jpg": image for number in (1, 2)}
     more = {"val/dog/3.jpg": image} if layout == "classes" else {}
-    return {**images, **more, **{name: text.encode() for name, text in texts.items()}}
+    return {
+        **images,
+        **more,
+        **{name: each.encode() if isinstance(each, str) else each for name, each in texts.items()},
+    }
 
 
 def packed(path: Path, files: dict[str, bytes]) -> Path:
