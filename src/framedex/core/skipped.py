@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from framedex.core.printable import escaped
+
 EXAMPLES = 20
 """The number of examples that are kept for each reason: the first ones."""
 
@@ -32,7 +34,7 @@ class Skipped(Counter[str]):
                 self.show(reason, each)
 
     def show(self, reason: str, example: str) -> None:
-        """Keep an example of a reason, if it is among the first."""
+        """Keep an example of a reason, if it is among the first, with its odd bytes and characters escaped."""
         shown = self.examples.setdefault(reason, [])
         if len(shown) < EXAMPLES:
-            shown.append(example)
+            shown.append(escaped(example))
