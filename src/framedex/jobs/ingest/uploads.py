@@ -79,10 +79,18 @@ class UploadSource(Source):
             else:
                 yield Item(name, location=OwnPath(blob_path(self.dataset, digest, name)), digest=digest)
 
-    def annotations(self) -> Annotations:
-        """Return the labels and captions of the annotation files in an archive."""
+    def annotations(self, class_folders: bool | None = None) -> Annotations:
+        """Return the labels and captions of the annotation files in an archive.
+
+        Args:
+            class_folders: whether the folders in the archive are classes; None to decide.
+
+        Raises:
+            InvalidInput: there are no folders that could be the classes that are asked for.
+        """
         is_tree = self.annotation_folder != self.folder
-        annotations = read_annotations(str(self.annotation_folder), class_folders=None if is_tree else False)
+        chosen = class_folders if is_tree or class_folders else False
+        annotations = read_annotations(str(self.annotation_folder), class_folders=chosen)
         if not is_tree:  # beside them the folder has the lists of the upload alone
             annotations.ignored.clear()
         return annotations
