@@ -399,7 +399,8 @@ def _arrow(
             for name in row.keys() - stored.keys():
                 skipped.note(_OTHER_VALUES, f"column {name!r}")
             cell = image if isinstance(image, dict) else {"bytes": image}
-            path = cell["path"] if isinstance(cell.get("path"), str) else ""
+            said = cell.get("path")
+            path = said if isinstance(said, str) else ""
             name = path or (row["file_name"] if isinstance(row.get("file_name"), str) else "")
             yield name, cell.get("bytes") or (Path(path) if path and has_files else None), stored, part
 
@@ -408,8 +409,9 @@ def _value(value: Any, feature: Any) -> Any:
     """Return a value with names of classes in the place of their numbers."""
     if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
         names = feature.get("names")
-        is_named = isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names)
-        return names[value] if is_named else None
+        if isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names):
+            return names[value]
+        return None
     known = feature if isinstance(feature, dict) else {}
     if isinstance(value, list):
         return [_value(each, known.get("feature")) for each in value]
