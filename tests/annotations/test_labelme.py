@@ -189,3 +189,12 @@ def test_names__of_folders_that_cannot_be_read(tmp_path: Path, place: str) -> No
     """A file that names an image where none can be is of the image with its own name."""
     label_file(tmp_path / "a", [shape("dog", [[1, 1], [5, 5]], "rectangle")], imagePath=f"{place}b.png")
     assert [box.name for box in read(tmp_path)[0]] == ["a.png"]
+
+
+@pytest.mark.parametrize("place", [".trash/b", "__MACOSX/b", "@eaDir/b", ".b"])
+def test_files__of_systems_are_left_out(tmp_path: Path, place: str) -> None:
+    """Files that are hidden, or in folders that systems make, are no annotations, as they are no images."""
+    for each in ("a", place):
+        label_file(tmp_path / each, [shape("dog", [[1, 1], [5, 5]], "rectangle")])
+    found, problems = read(tmp_path)
+    assert ([box.name for box in found], problems.count) == (["a.png"], 0)
