@@ -7,7 +7,7 @@ from hypothesis import given
 
 from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box, fit_box
-from framedex.annotations.image_names import SEVERAL_IMAGES
+from framedex.annotations.image_names import SEVERAL_IMAGES, ImageNames
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.sources import find_box_sources, read_box_index, resolve_box_sources
@@ -187,3 +187,10 @@ def test_read__a_folder_that_only_looks_like_one(tmp_path: Path) -> None:
     assert (len(index), index.problems.count) == (0, 2)
     with pytest.raises(InvalidInput, match="no Pascal VOC file"):
         read_box_index(resolve_box_sources(tmp_path))
+
+
+def test_find__an_image_without_a_suffix() -> None:
+    """An image without a suffix is one image, also where images of several sources may have its path."""
+    images = ImageNames()
+    images.find({"/home/me/a/scan": 1}, lambda: iter(["a/scan"]), Problems(), several_roots=True)
+    assert images.of("a/scan", {}) == ["/home/me/a/scan"]

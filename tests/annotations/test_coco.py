@@ -181,6 +181,21 @@ def test_read__bad_annotations_fail_alone(tmp_path: Path, annotation: Any, told:
     assert told in str(problems.sample[0])
 
 
+@pytest.mark.parametrize(
+    "outline",
+    [
+        [[10**400, 1, 1, 1, 5, 5]],
+        {"size": [10**5, 10**5], "counts": [10**10]},
+        {"size": [10**20, 10**20], "counts": [10**40]},
+    ],
+)
+def test_read__shapes_too_large_for_memory(tmp_path: Path, outline: Any) -> None:
+    """A number that no float holds, and a mask of more pixels than memory, are problems of a box without a shape."""
+    found, problems = read(tmp_path, coco(note(segmentation=outline)))
+    assert [each.shape.segmentation for each in found] == [None]
+    assert problems.count == 1
+
+
 @pytest.mark.parametrize("image", [{"id": 1}, {"file_name": "a.jpg"}, {"id": None, "file_name": "a.jpg"}, "a.jpg"])
 def test_read__bad_images_fail_alone(tmp_path: Path, image: Any) -> None:
     """An image without id or name is a problem, and so is each of its boxes."""

@@ -167,3 +167,34 @@ def test_dataset__of_labelme(workspace: Workspace, tmp_path: Path) -> None:
         (1, "other files (.json)"),
         (1, "points and lines of labelme, which are not read"),
     ]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        shape("far", [[10**6, 10**6], [10**6 + 2, 10**6 + 1]], "mask", mask=png(BLOB)),
+        shape("huge", [[10**400, 0], [10, 10]], "rectangle"),
+    ],
+)
+def test_shapes__too_large_for_memory(tmp_path: Path, broken: Any) -> None:
+    """A mask far outside of any image, and a number that no float holds, are problems of their own."""
+    label_file(tmp_path / "a", [broken, shape("dog", [[1, 1], [5, 5]], "rectangle")])
+    found, problems = read(tmp_path)
+    assert [box.label for box in found] == ["dog"]
+    assert problems.count == 1
+
+
+@pytest.mark.parametrize("place", ["x/" * 3000, "\0/"])
+def test_names__of_folders_that_cannot_be_read(tmp_path: Path, place: str) -> None:
+    """A file that names an image where none can be is of the image with its own name."""
+    label_file(tmp_path / "a", [shape("dog", [[1, 1], [5, 5]], "rectangle")], imagePath=f"{place}b.png")
+    assert [box.name for box in read(tmp_path)[0]] == ["a.png"]
+
+
+@pytest.mark.parametrize("place", [".trash/b", "__MACOSX/b", "@eaDir/b", ".b"])
+def test_files__of_systems_are_left_out(tmp_path: Path, place: str) -> None:
+    """Files that are hidden, or in folders that systems make, are no annotations, as they are no images."""
+    for each in ("a", place):
+        label_file(tmp_path / each, [shape("dog", [[1, 1], [5, 5]], "rectangle")])
+    found, problems = read(tmp_path)
+    assert ([box.name for box in found], problems.count) == (["a.png"], 0)

@@ -95,6 +95,11 @@ def test_read__without_objects_and_names(tmp_path: Path) -> None:
             b"cat;128\nbackground:0,0,0::\ncat:128,0,0::\ndog:0,128,0::\n",
             "must be name:red,green,blue::",
         ),
+        (
+            "labelmap.txt",
+            "bird:\u00b2,0,0::\ncat:128,0,0::\ndog:0,128,0::\n".encode(),
+            "must be name:red,green,blue::",
+        ),
     ],
 )
 def test_read__broken_files(tmp_path: Path, name: str, data: bytes | None, told: str) -> None:

@@ -1,6 +1,7 @@
 """Datasets from images that a program holds, and from Parquet files that hold them."""
 
 import io
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,48 @@ def test_preview__of_images_in_memory(workspace: Workspace) -> None:
     uses = {each.name: str(each.becomes) for each in preview.columns}
     assert uses == {"path": "path", "label": "labels", "text": "caption", "score": "field", "objects": "boxes"}
     assert list(workspace.datasets()) == []
+
+
+class Broken(Pairs):
+    """A dataset whose first item cannot be decoded, as that of an image that is cut off."""
+
+    def __getitem__(self, number: int) -> tuple[Any, int]:
+        if not number:
+            raise OSError("cannot identify image file 'a.jpg'")
+        return super().__getitem__(number)
+
+
+def test_held__items_that_cannot_be_read() -> None:
+    """An item that cannot be decoded is counted, and the others keep their numbers and classes."""
+    images = held_images(Broken(IMAGES[:3]), None)
+    assert images is not None
+    found = [(each.name, each.row) for each in images]
+    assert found == [("000001.png", {"label": "dog"}), ("000002.png", {"label": "cat"})]
+    assert images.skipped == {"images that cannot be stored": 1}
+    assert "cannot identify image file" in images.skipped.examples["images that cannot be stored"][0]
+
+
+def test_held__names_differ() -> None:
+    """A name that was made for a repeated one is not that of another image."""
+    images = held_images([(name, IMAGES[0]) for name in ("a-2.png", "a.png", "a.png")], None)
+    assert images is not None
+    assert len({each.name for each in images}) == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "features"),
+    [
+        ([1, 2], {"image": {"_type": "Image"}}),
+        (["a", "b"], {"image": {"_type": "Image"}}),
+        ([{"bytes": 1, "path": 2}] * 2, {"image": {"_type": "Image"}}),
+        ([{"bytes": b"x", "path": 2}] * 2, {"image": {"_type": "Image"}, "n": {"_type": "ClassLabel", "names": 5}}),
+    ],
+)
+def test_parquet__features_that_lie(tmp_path: Path, column: list[Any], features: dict[str, Any]) -> None:
+    """What a file says of its columns is checked: nothing of it raises an error of Python."""
+    stored = json.dumps({"info": {"features": features}})
+    table = pa.table({"image": column, "n": [0, 1]}).replace_schema_metadata({"huggingface": stored})
+    pq.write_table(table, tmp_path / "a.parquet")
+    images = held_images(tmp_path, None)
+    assert images is not None
+    assert len(list(images)) + images.skipped.total() == 2

@@ -70,6 +70,7 @@ def test_layout__of_other_programs(text: str, header: tuple[str, ...], rows: lis
         ("a.jpg\t0\nb c.jpg\t1\n", [["a.jpg", "0"], ["b c.jpg", "1"]]),
         ("Smith, John.jpg\nb;c.png\n", [["Smith, John.jpg"], ["b;c.png"]]),
         ('"a b.jpg"\n"c, d.jpg"\n', [["a b.jpg"], ["c, d.jpg"]]),
+        ("a.jpg 0" + " " * 50_000 + "1\n", [["a.jpg", "0", "1"]]),
         ('"a b.jpg" 0\n"c.jpg" 1\n', [["a b.jpg", "0"], ["c.jpg", "1"]]),
         ("any\nlines, or none\n", [["any"], ["lines, or none"]]),
     ],

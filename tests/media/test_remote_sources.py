@@ -53,6 +53,7 @@ def test_folder__images_below(service: Service) -> None:
     for key in (
         "f/b.JPG", "f/a/x.webp", "f/.hidden.jpg", "f/.git/a.jpg", "f/notes.txt", "f/film.mp4", "f/noext", "f/.jpg",
         "fx/not-below.jpg", "f/odd//x.jpg", "f/a b#?.tif", "f/@eaDir/a.jpg",
+        "f/SegmentationClass/a.png",
     ):  # fmt: skip
         service.put(f"folder/{key}", b"x")
     for uri in ("s3://folder/f", "s3://folder/f/"):
@@ -63,6 +64,7 @@ def test_folder__images_below(service: Service) -> None:
         assert source.skipped == {
             "other files (.txt)": 1, "other files (no suffix)": 1, "objects with keys that are no paths": 1,
             "hidden files": 3, "files in system folders such as @eaDir": 1,
+            "segmentation masks, which are annotations": 1,
         }  # fmt: skip
 
 
@@ -133,6 +135,7 @@ def test_nothing__without_rights(service: Service) -> None:
 def test_manifest__paths_and_uris(service: Service, suffix: str) -> None:
     """Rows are URIs, or paths relative to the manifest, in its order, each once; the files need not be there."""
     names = ["x/b.jpg", "s3://listing/f/a b.png", "./x/../c.gif", "x/b.jpg", "film.mp4", "s3://listing/f/x/d.jpg"]
+    names.insert(3, "https://example.org/a.jpg")
     match suffix.lower():
         case "txt":
             content = "\n".join(names).encode()
@@ -144,7 +147,8 @@ def test_manifest__paths_and_uris(service: Service, suffix: str) -> None:
     source = opened(service, f"s3://listing/f/list.{suffix}")
     expected = ("x/b.jpg", "a b.png", "c.gif", "film.mp4", "x/d.jpg")
     assert located(source) == [f"s3://listing/f/{path}" for path in expected]
-    assert (source.root, source.skipped) == ("s3://listing/f", {"repeated entries": 1})
+    others = {"repeated entries": 1, "rows that are no s3:// URIs or relative paths of objects": 1}
+    assert (source.root, source.skipped) == ("s3://listing/f", others)
 
 
 def test_manifest__labels_and_captions(service: Service) -> None:
@@ -189,10 +193,10 @@ def test_manifest__of_many_rows(service: Service) -> None:
         (
             "list.txt",
             b"https://example.org/a.jpg",
-            "s3:// URIs or relative paths of objects, not 'https://example.org/a.jpg'",
+            "1 rows that are no s3:// URIs or relative paths of objects, such as 'https://example.org/a.jpg'",
         ),
-        ("list.txt", b"s3://bucket", "s3:// URIs or relative paths of objects, not 's3://bucket'"),
-        ("list.txt", b"file:///etc/passwd.jpg", "relative paths of objects, not 'file:///etc/passwd.jpg'"),
+        ("list.txt", b"s3://bucket", "s3:// URIs or relative paths of objects, such as 's3://bucket'"),
+        ("list.txt", b"file:///etc/passwd.jpg", "relative paths of objects, such as 'file:///etc/passwd.jpg'"),
         ("list.csv", b'path\n"a\n', r"no images in 's3://refused/list\.csv'; it holds 1 rows that are not CSV"),
         ("list.parquet", b"no parquet", "s3://refused/list.parquet"),
         ("list.parquet", b"PAR1" + bytes(50) + b"\x10\0\0\0PAR1", "cannot read s3://refused/list.parquet as Parquet"),

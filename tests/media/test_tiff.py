@@ -2,6 +2,8 @@
 
 import io
 import struct
+import tracemalloc
+import zlib
 from typing import Any
 
 import cv2
@@ -245,3 +247,17 @@ def test_tiff__limits() -> None:
     assert reason(data, max_pixels=1199) == ("over_limit", reason(data, max_pixels=1199)[1])
     assert "30 with 480 bytes a pixel is more than" in reason(data)[1]
     assert decode(data, max_pixels=30_000).width == WIDTH
+
+
+def test_decode__a_bomb_takes_no_memory() -> None:
+    """Of a strip that unpacks to more than the image has, no more than the image is unpacked."""
+    body = zlib.compress(bytes(30_000_000), 9)
+    tags = {256: 40, 257: 30, 258: 32, 259: 8, 262: 1, 273: 8, 277: 1, 278: 30, 279: len(body), 339: 3}
+    fields = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    file = b"II*\0" + struct.pack("<I", 8 + len(body)) + body + struct.pack("<H", len(tags)) + fields + bytes(4)
+    decode(file, max_pixels=10_000)  # imports
+    tracemalloc.start()
+    decode(file, max_pixels=10_000)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10_000_000

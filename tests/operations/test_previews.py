@@ -1,5 +1,6 @@
 """A preview says how a source is understood, as its dataset then has it, and makes nothing."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 from framedex import InvalidInput, Workspace
 from framedex.operations.previews import preview_source
-from framedex.records import ColumnUse, SourcePreview
+from framedex.records import ColumnUse, Problem, SourcePreview
 from tests.gallery import SETTINGS, Averages, fill
 
 COLUMNS = {"path": "path", "label": "labels", "caption": "caption", "split": "tags", "score": "field"}
@@ -120,3 +121,26 @@ def test_nothing__is_an_error(tmp_path: Path) -> None:
         preview_source(tmp_path / "gone.csv", SETTINGS)
     with pytest.raises(InvalidInput, match=r"is an archive, .* unpack it first"):
         preview_source(tmp_path / "x.zip", SETTINGS)
+
+
+def test_list__of_other_bytes(workspace: Workspace, folder: Path) -> None:
+    """A list that is no UTF-8, and a cell of any size, is shown in short texts; its dataset says what was left out."""
+    path, name = folder / "list.csv", sorted(each.name for each in folder.iterdir())[0].encode()
+    path.write_bytes(b"path,caf\xe9,note\n" + name + b",caf\xe9," + b"x" * 10_000 + b"\n")
+    preview = preview_source(path, SETTINGS)
+    assert SourcePreview.model_validate_json(preview.model_dump_json()) == preview
+    assert [each.name for each in preview.columns] == ["path", r"caf\udce9", "note"]
+    assert max(len(cell) for row in preview.rows for cell in row) < 300
+    dataset = workspace.create_dataset("d", path, Averages())
+    assert dataset.count() == 1
+    assert any(r"caf\udce9" in line for line in dataset.layout)
+
+
+def test_problems__of_other_letters(workspace: Workspace, folder: Path) -> None:
+    """Examples of problems are texts that JSON can have, also of half a letter in a file."""
+    images, notes = [{"id": 1, "file_name": "\ud800.jpg"}], [{"id": 1, "image_id": 1, "category_id": 1}]
+    content = {"images": images, "categories": [{"id": 1, "name": "cat"}], "annotations": notes}
+    (folder / "annotations.json").write_text(json.dumps(content))
+    problems = workspace.create_dataset("d", folder, Averages()).problems
+    assert [Problem.model_validate_json(each.model_dump_json()) for each in problems] == problems
+    assert [each.examples for each in problems if "image" in each.reason] == [[r"\ud800.jpg"]]

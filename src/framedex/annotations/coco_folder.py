@@ -22,6 +22,7 @@ from framedex.errors import InvalidInput
 _FILE = re.compile(r"(instances|person_keypoints|captions)_(.+)\.json")
 _IN_PART = "_annotations.coco.json"  # as Roboflow exports them
 _FOLDER = "annotations"
+_Key = tuple[str, str | None]  # the image and the id of an annotation
 
 
 @dataclass(frozen=True)
@@ -79,34 +80,40 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
-    """Yield the boxes of all files; key points are added to the boxes with the ids of their annotations."""
+    """Yield the boxes of all files, by part; key points are added to the box with the image and id of their annotation.
+
+    Key points without such a box are objects of their own.
+    """
     files = [each for each in _files(folder) if each.kind != "captions"]
-    instances = {each.part for each in files if each.kind == "instances"}
-    for file in files:
-        if file.kind == "person_keypoints" and file.part in instances:
-            continue  # read with the instances
-        points = dict[str, str]()
-        for other in files:
-            if other.part == file.part and other.kind == "person_keypoints" and other is not file:
-                points |= _keypoints(folder, other.path, problems)
-        try:
-            for box in coco_reader.read_boxes(folder / file.path, problems, file.path):
-                shape = box.shape
-                if box.original_id in points:
-                    shape = shape._replace(keypoints=points[box.original_id])
-                yield replace(box, name=file.home + box.name, shape=shape)
-        except InvalidInput as error:
-            problems.add(problem(file.path, file.path, str(error)))
+    for part in dict.fromkeys(each.part for each in files):
+        points, added = dict[_Key, str | None](), set[_Key]()
+        of_points = [each for each in files if each.part == part and each.kind == "person_keypoints"]
+        of_boxes = [each for each in files if each.part == part and each not in of_points]
+        for file in of_points if of_boxes else ():
+            points |= {_key(box): box.shape.keypoints for box in _boxes(folder, file, Problems())}
+        for file in of_boxes:
+            for box in _boxes(folder, file, problems):
+                if box.original_id is not None and (key := _key(box)) in points:
+                    added.add(key)
+                    shape = box.shape._replace(keypoints=points[key] or box.shape.keypoints)
+                    yield replace(box, shape=shape)
+                else:
+                    yield box
+        for file in of_points:
+            yield from (box for box in _boxes(folder, file, problems) if _key(box) not in added)
 
 
-def _keypoints(folder: Path, path: str, problems: Problems) -> dict[str, str]:
-    """Return the key points of a file by the id of their annotation."""
+def _key(box: Box) -> _Key:
+    return box.name, box.original_id
+
+
+def _boxes(folder: Path, file: _File, problems: Problems) -> Iterator[Box]:
+    """Yield the boxes of a file; one that cannot be read is a problem."""
     try:
-        boxes = coco_reader.read_boxes(folder / path, Problems())
-        return {each.original_id: each.shape.keypoints for each in boxes if each.original_id and each.shape.keypoints}
+        for box in coco_reader.read_boxes(folder / file.path, problems, file.path):
+            yield replace(box, name=file.home + box.name)
     except InvalidInput as error:
-        problems.add(problem(path, path, str(error)))
-        return {}
+        problems.add(problem(file.path, file.path, str(error)))
 
 
 def read_lists(folder: Path) -> Iterator[SourceClass | SourceImage]:

@@ -16,7 +16,10 @@ _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
 
 def list_files_below(root: str, suffix: str) -> Iterator[str]:
-    """Yield the paths of files with a suffix, relative to the root. Links are followed; a folder is visited once."""
+    """Yield the paths of visible files with a suffix, relative to the root.
+
+    Links are followed; a folder is visited once. The walk over the images counts what is hidden.
+    """
     pending, visited = [""], set[tuple[int, int]]()
     while pending:
         folder = pending.pop()
@@ -28,7 +31,8 @@ def list_files_below(root: str, suffix: str) -> Iterator[str]:
             continue
         visited.add((status.st_dev, status.st_ino))
         with scan(directory) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
+            visible = (entry for entry in entries if not is_left_out(entry.name))
+            for entry in sorted(visible, key=lambda entry: entry.name):
                 path = os.path.join(folder, entry.name)  # noqa: PTH118
                 if entry.is_dir():
                     pending.append(path)

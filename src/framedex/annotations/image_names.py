@@ -9,7 +9,7 @@ names of a file for one image, nothing is chosen: that is a problem.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -54,6 +54,15 @@ class _Candidates:
             self.count += 1
             if len(self.paths) < _SHOWN:
                 self.paths.append(path)
+
+    def join(self, others: "_Candidates", rank: int) -> None:
+        """Add the images of another form of the name, whose ranks are above one."""
+        if others.rank + rank > self.rank:
+            self.rank, self.count, self.paths = others.rank + rank, others.count, list(others.paths)
+        elif others.rank + rank == self.rank:
+            further = [each for each in others.paths if each not in self.paths]
+            self.count += others.count - (len(others.paths) - len(further))
+            self.paths = [*self.paths, *further][:_SHOWN]
 
 
 class ImageNames:
@@ -113,27 +122,31 @@ class ImageNames:
         self, names: Mapping[str, int], pending: Iterable[str], paths: Iterable[str], loose: int, several_roots: bool
     ) -> dict[str, _Candidates]:
         """Return the images that names may mean, by name."""
-        wanted: dict[str, list[tuple[str, list[str], bool]]] = {}
+        forms: list[tuple[str, list[str], bool]] = []
         for name in pending:
             if not (parts := _parts(name)):
                 continue
             is_any = bool(names[name] & loose) or _FOREIGN.match(name) is not None
-            forms = [parts]
+            forms.append((name, parts, is_any))
             if not name.endswith(NO_SUFFIX) and not is_image(parts[-1]):  # some tools leave the suffix away
-                forms.append([*parts[:-1], parts[-1] + NO_SUFFIX])
-            for form in forms:
-                wanted.setdefault(form[-1], []).append((name, form, is_any))
-        found: dict[str, _Candidates] = {}
+                forms.append((name, [*parts[:-1], parts[-1] + NO_SUFFIX], is_any))
+        ends = {end for _, parts, _ in forms for end in _ends(parts)}
+        by_end: dict[str, _Candidates] = {}
         for path in paths:
             plain = composed(normal_name(path))
             for key in (plain, without_suffix(plain)):
-                for name, parts, is_any in wanted.get(key.rpartition("/")[2], ()):
-                    folders = key.split("/")
-                    common = _common_end(parts, folders)
-                    if is_any or common == len(parts):
-                        each = found.setdefault(name, _Candidates())
-                        if several_roots or path not in each.paths:  # the old and the new row of a file that changed
-                            each.add(path, 2 * common + (common == len(folders)))
+                for end in _ends(key.split("/")):
+                    if end not in ends:  # nor is a longer one
+                        break
+                    each = by_end.setdefault(end, _Candidates())
+                    if several_roots or path not in each.paths:  # the old and the new row of a file that changed
+                        each.add(path, int(end == key))
+        found: dict[str, _Candidates] = {}
+        for name, parts, is_any in forms:
+            lengths = range(len(parts), 0 if is_any else len(parts) - 1, -1)
+            length = next((each for each in lengths if "/".join(parts[-each:]) in by_end), None)
+            if length is not None:
+                found.setdefault(name, _Candidates()).join(by_end["/".join(parts[-length:])], 2 * length)
         return found
 
     def _decide(self, names: Mapping[str, int], candidates: Mapping[str, _Candidates], problems: Problems) -> None:
@@ -177,11 +190,9 @@ def _parts(name: str) -> list[str]:
     return [part for part in composed(name).split("/") if part not in ("", ".", "..")]
 
 
-def _common_end(parts: list[str], others: list[str]) -> int:
-    """Return how many parts two paths have in common at their end."""
-    count = 0
-    for one, other in zip(reversed(parts), reversed(others), strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+def _ends(parts: list[str]) -> Iterator[str]:
+    """Yield the ends of a path, the shortest first."""
+    end = ""
+    for part in reversed(parts):
+        end = f"{part}/{end}" if end else part
+        yield end

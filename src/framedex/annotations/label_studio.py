@@ -23,6 +23,7 @@ from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
 
 _HEAD = 2**20  # characters
+_DEEPEST = 64  # folders of a path, of which the last ones count
 _UPLOADED = re.compile(r"[0-9a-f]{8}-")
 _ANNOTATIONS = ("annotations", "completions")
 _IMAGES = "images"
@@ -87,7 +88,7 @@ def _image(data: dict[str, Any]) -> str | None:
 
 def _path(folder: Path, image: str) -> str:
     """Return the name of an image as a path on another machine, without a mark of uploads that its file lacks here."""
-    parts = [each for each in image.replace("\\", "/").split("/") if each not in ("", ".", "..")]
+    parts = [each for each in image.replace("\\", "/").split("/") if each not in ("", ".", "..")][-_DEEPEST:]
     is_here = any(has_file(folder.joinpath(home, *parts[at:])) for at in range(len(parts)) for home in ("", _IMAGES))
     plain = parts[-1] if is_here else _UPLOADED.sub("", parts[-1], count=1)
     return "/".join(["", *parts[:-1], plain])

@@ -10,6 +10,7 @@ import binascii
 import json
 import math
 import os
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from framedex.annotations.boxes import Box, label_of
 from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.folders import image_finder, list_files_below, stem
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.masks import bounds_of_mask, mask_of_pixels, pixels_of
+from framedex.annotations.masks import MOST_PIXELS, bounds_of_mask, mask_of_pixels, pixels_of
 from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, omissions
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
@@ -36,6 +37,7 @@ JSON_FILES = "JSON files of labelme"
 _SUFFIX = ".json"
 _HEAD, _MOST_HEADS = 2**16, 20  # bytes of a file, and files, that are looked at
 _LARGEST = 2**28  # bytes of a file, which may hold the image
+_SIZE = slice(16, 24)  # the bytes of a PNG file with its width and height
 _CORNERS = 32  # of the outline of a circle
 _POINTS = "points and lines of labelme, which are not read"
 _FURTHER = "shapes of labelme with flags or a description, which are not read"
@@ -104,8 +106,16 @@ def _name(path: str, image: Any, images_in: Callable[[str], Mapping[str, list[st
     if not isinstance(image, str) or not image:
         return own or path
     said = os.path.normpath(os.path.join(folder, image.replace("\\", "/")))  # noqa: PTH118
-    home, name = os.path.split(said)
-    return said if own is None or name in images_in(home).get(stem(name), ()) else own
+    return said if own is None or _is_there(said, images_in) else own
+
+
+def _is_there(name: str, images_in: Callable[[str], Mapping[str, list[str]]]) -> bool:
+    """Return whether an image within the folder has a name; False also for a path that leads out of it."""
+    home, base = os.path.split(name)
+    try:
+        return not name.startswith(("../", "/")) and base in images_in(home).get(stem(base), ())
+    except (OSError, ValueError):  # such as a name that is too long
+        return False
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
@@ -198,13 +208,15 @@ def _circle(x: float, y: float, radius: float) -> list[float]:
 
 def _mask(text: Any, left: float, top: float) -> ObjectShape:
     """Return the mask of a PNG file, as pixels of an image that ends with it."""
+    x, y = round(left), round(top)
     try:
-        data = np.frombuffer(base64.b64decode(text or "", validate=True), np.uint8)
-        read = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if len(data) else None
+        data = base64.b64decode(text or "", validate=True)
+        width, height = struct.unpack(">II", data[_SIZE]) if len(data) >= _SIZE.stop else (0, 0)
+        is_small = x >= 0 <= y and (x + width) * (y + height) <= MOST_PIXELS
+        read = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data and is_small else None
     except (binascii.Error, TypeError, ValueError, cv2.error):
         read = None
-    x, y = round(left), round(top)
-    if read is None or read.ndim != 2 or x < 0 or y < 0:
+    if read is None or read.ndim != 2 or read.shape != (height, width):
         raise ValueError("'mask' must be a PNG file of one channel in base64, within the image")
     pixels = np.pad(read > 0, ((y, 0), (x, 0)))
     return ObjectShape(json.dumps(mask_of_pixels(pixels), separators=(",", ":")))

@@ -9,6 +9,7 @@ VOC). Without an image of objects, each class of an image is one object.
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -32,7 +33,8 @@ from framedex.core.regular_files import has_file, open_text, read_bytes
 from framedex.errors import InvalidInput
 
 _CLASSES, _OBJECTS = MASK_FOLDERS
-_LABELS = "labelmap.txt"
+LABEL_MAP = "labelmap.txt"
+"""The file with the colours of classes."""
 _IMAGES = ("JPEGImages", "images", "")
 _SUFFIX = ".png"
 _LARGEST, _MOST_PIXELS = 2**28, 2**27  # bytes of a file, pixels of a mask
@@ -74,7 +76,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
     images_in, is_any = image_finder(os.fspath(folder)), False
     try:
         for home in _homes(folder):
-            names = _read_names(home / _LABELS, problems)
+            names = _read_names(home / LABEL_MAP, problems)
             for path in list_files_below(os.fspath(home / _CLASSES), _SUFFIX):
                 is_any = True
                 name = _image_of(home.relative_to(folder).as_posix(), path.removesuffix(_SUFFIX), images_in)
@@ -107,13 +109,13 @@ def _read_names(path: Path, problems: Problems) -> dict[tuple[int, int, int], st
                 colour = rest.split(",")
                 if not line.strip() or line.startswith("#"):
                     continue
-                if not name or len(colour) != 3 or not all(each.strip().isdigit() for each in colour):
-                    problems.add(problem(f"{_LABELS}: line {number}", line, "must be name:red,green,blue::"))
+                if not name or len(colour) != 3 or not all(re.fullmatch(r" *[0-9]{1,9} *", each) for each in colour):
+                    problems.add(problem(f"{LABEL_MAP}: line {number}", line, "must be name:red,green,blue::"))
                     continue
                 red, green, blue = (min(int(each), 255) for each in colour)
                 names[red, green, blue] = name
     except (OSError, UnicodeDecodeError) as error:
-        problems.add(problem(_LABELS, _LABELS, f"cannot be read: {error}"))
+        problems.add(problem(LABEL_MAP, LABEL_MAP, f"cannot be read: {error}"))
     return names
 
 
@@ -126,7 +128,7 @@ def _decode(path: Path) -> tuple[Pixels, dict[int, tuple[int, int, int]]]:
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(read_bytes(path, _LARGEST))) as image:
+        with Image.open(io.BytesIO(read_bytes(path, _LARGEST)), formats=("PNG",)) as image:
             if image.width * image.height > _MOST_PIXELS:
                 raise ValueError(f"has more than {_MOST_PIXELS:,} pixels")
             palette = np.array(image.getpalette() or (), np.int64).reshape(-1, 3) if image.mode == "P" else None
@@ -176,7 +178,7 @@ def _boxes(
         found = names.get(colours.get(value, (-1, -1, -1)))
         labels[value] = found or str(value)
         if found is None:
-            reason = f"{_LABELS} has no class of the colour {colours.get(value)}"
+            reason = f"{LABEL_MAP} has no class of the colour {colours.get(value)}"
             yield AnnotationProblem(place, str(value), reason, _NO_NAMES)
     size = (classes.shape[1], classes.shape[0])
     for value, label in labels.items():
@@ -227,7 +229,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
                     files.add(f"{folder}/{stem(name)}{_SUFFIX}", _png(values, most))
     lines = ["# label:color_rgb:parts:actions", "background:0,0,0::"]
     lines += [f"{' '.join(label.split())}:{','.join(map(str, colours[label]))}::" for label in labels]
-    files.add(_LABELS, "".join(f"{line}\n" for line in lines).encode())
+    files.add(LABEL_MAP, "".join(f"{line}\n" for line in lines).encode())
     _write_lists(files, images)
     write_label_table(files, images, part(progress, 0.9, 1.0))
     notes = omissions(

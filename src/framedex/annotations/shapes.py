@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from framedex.annotations.masks import bounds_of_mask, runs_of
+from framedex.annotations.masks import MOST_PIXELS, bounds_of_mask, runs_of
 
 _CORNERS = 6  # numbers of the smallest polygon
 
@@ -52,6 +52,8 @@ def _mask(value: dict[str, Any]) -> dict[str, Any]:
     size, counts = value.get("size"), value.get("counts")
     if not isinstance(size, list) or len(size) != 2 or not all(type(each) is int and each > 0 for each in size):
         raise ValueError("the 'size' of a mask must be [height, width], whole numbers above 0")
+    if size[0] * size[1] > MOST_PIXELS:
+        raise ValueError(f"a mask may have at most {MOST_PIXELS:,} pixels")
     if isinstance(counts, list):
         if not all(type(each) is int and each >= 0 for each in counts) or sum(counts) != size[0] * size[1]:
             raise ValueError("the 'counts' of a mask must be whole numbers whose sum is height × width")
@@ -94,8 +96,11 @@ def bounds_of_shape(shape: ObjectShape) -> tuple[float, float, float, float] | N
 
 
 def are_numbers(values: list[Any]) -> bool:
-    """Return whether all values are finite numbers."""
-    return all(type(each) is float or type(each) is int for each in values) and all(map(math.isfinite, values))
+    """Return whether all values are finite numbers, none of them an integer that is too large for a float."""
+    try:
+        return all(type(each) is float or type(each) is int for each in values) and all(map(math.isfinite, values))
+    except OverflowError:
+        return False
 
 
 def _text(value: Any) -> str:

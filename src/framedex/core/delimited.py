@@ -33,7 +33,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
 _SUFFIX = "|".join(re.escape(each[1:]) for each in sorted(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
-_PATH_THEN_CELLS = re.compile(rf"(?i)\s*(.*\.(?:{_SUFFIX})|\"[^\"]+\")\s+(\S.*?)\s*")
+_PATH_THEN_CELLS = re.compile(rf"(?i)(.*\.(?:{_SUFFIX})|\"[^\"]+\")\s+(\S.*)")
 _SEVERAL = re.compile(rf"(?i)\.(?:{_SUFFIX})[,;|\t]")
 _PATH_SIGNS = re.compile(r"[./\\]")  # signs of a path, which a name of a column lacks
 _EXCEL = re.compile(r"(?i)sep=(.)\s*")  # the first line by which Excel is told the delimiter
@@ -125,7 +125,7 @@ class TextLayout:
     def _split(self, line: str) -> list[str]:
         if self.delimiter == LINES:
             return [line]
-        if (found := _PATH_THEN_CELLS.fullmatch(line)) is None:
+        if (found := _PATH_THEN_CELLS.fullmatch(line.strip())) is None:
             return [line] if is_media(line.strip()) else line.split()
         return [found[1].strip('"'), *found[2].split()]
 

@@ -26,7 +26,10 @@ _KNOWN = frozenset((
 images that are not read."""
 MASK_FOLDERS = ("SegmentationClass", "SegmentationObject")
 """Folders of images of masks, which are annotations."""
-_OF_MASKS = "folders of segmentation masks, which are annotations"
+MASK_FILES = "segmentation masks, which are annotations"
+_OF_MASKS = f"folders of {MASK_FILES}"
+MASK_PATTERN = rf"(^|/)({'|'.join(MASK_FOLDERS)})/"
+"""A regular expression that finds such a folder in a path with slashes."""
 _OTHER, _MOST = "other files", 20
 
 
@@ -46,7 +49,9 @@ def file_reason(path: str) -> str | None:
     """Return why the file with a relative path, with slashes, is left out by its folders or its name; None if kept."""
     if re.search(SYSTEM_PATTERN, path):
         return SYSTEM_FILES
-    return HIDDEN_FILES if path.startswith(".") or "/." in path else None
+    if path.startswith(".") or "/." in path:
+        return HIDDEN_FILES
+    return MASK_FILES if re.search(MASK_PATTERN, path) else None
 
 
 def says_kind(name: str) -> bool:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from framedex.core.printable import escaped
+
 EXAMPLES = 20
 """The number of examples that are kept for each reason: the first ones."""
 _LONGEST = 1000  # characters of an example
@@ -33,10 +35,10 @@ class Skipped(Counter[str]):
                 self.show(reason, each)
 
     def show(self, reason: str, example: str) -> None:
-        """Keep an example of a reason, if it is among the first."""
+        """Keep an example of a reason, if it is among the first, with its odd bytes and characters escaped."""
         shown = self.examples.setdefault(reason, [])
         if len(shown) < EXAMPLES:
-            text = example.encode("utf-8", "backslashreplace").decode()  # the name of a file may be any bytes
+            text = escaped(example)
             shown.append(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
     def __pos__(self) -> "Skipped":

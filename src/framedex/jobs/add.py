@@ -138,7 +138,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         rebuild=auto_reindex,
         roots=roots,
     )
-    summary = summary.with_(layout=[*layout_lines(content, boxes), *facts.notes])
+    summary = summary.with_(layout=layout_lines(content, boxes, facts))
     others = job.kept | _settled_videos(job.table, ingested) | dict(facts.others)
     of_annotations = with_problems(Summary(), boxes, unmatched=False, content=content)
     progress.outcome = "; ".join(

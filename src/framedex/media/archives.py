@@ -18,10 +18,11 @@ from typing import Any, BinaryIO
 
 from framedex.annotations.class_folders import CLASS_LISTS
 from framedex.annotations.formats import box_files, label_files
+from framedex.annotations.mask_images import LABEL_MAP
 from framedex.annotations.parts import part_of
 from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.counts import counted
-from framedex.core.left_out import count_others, file_reason
+from framedex.core.left_out import MASK_FILES, count_others, file_reason
 from framedex.core.regular_files import open_binary
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
@@ -194,6 +195,8 @@ def _is_readable(name: str, skipped: Skipped) -> bool:
     if name in (*label_files(), *box_files()):
         return True
     if (reason := file_reason(name)) is not None:
+        if is_mask(name):
+            return True
         skipped.note(reason, name)
     elif is_media(name):
         return True
@@ -203,12 +206,17 @@ def _is_readable(name: str, skipped: Skipped) -> bool:
     return False
 
 
+def is_mask(name: str) -> bool:
+    """Return whether a member is an image of segmentation masks, which is a file of annotations."""
+    return file_reason(name) == MASK_FILES and name.lower().endswith(".png")
+
+
 def may_be_annotations(name: str) -> bool:
     """Return whether a member may be a file of a layout: by its suffix; a text in a folder, or a list of the root."""
     home, _, last = name.rpartition("/")
     stem, suffix = posixpath.splitext(last)
     return suffix.lower() in _ANNOTATIONS or (
-        suffix.lower() == ".txt" and bool(home or last in CLASS_LISTS or part_of(stem))
+        suffix.lower() == ".txt" and bool(home or last in (*CLASS_LISTS, LABEL_MAP) or part_of(stem))
     )
 
 

@@ -29,6 +29,7 @@ from framedex.settings import user_path
 METADATA = "metadata.jsonl"
 """The file for the metadata of images."""
 _ROWS = 64
+_LOOKS = 20  # items of a dataset of which one must be an image
 _NO_IMAGE = "rows without an image"
 _UNUSABLE = "images that cannot be stored"
 _OTHER_VALUES = "values that no field can hold"
@@ -38,7 +39,10 @@ _ARRAYS = "an array of an image has the type uint8 or uint16 and the shape (H, W
 
 
 _Row = tuple[str, Any, Mapping[str, Any], str]
-"""The name of an image, the image, its metadata, and its part; without them, empty texts and None."""
+"""The name of an image, the image, its metadata, and its part; without them, empty texts and None.
+
+An image that cannot be read is the error.
+"""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,8 @@ def held_images(source: Any, allowed: AllowedFolders | None) -> HeldImages | Non
     if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not hasattr(source, "__arrow_c_stream__"):
         if not len(source) or isinstance(source, bytes | bytearray | Mapping | pa.Table | np.ndarray):
             return None
-        return _of_items(source, len(source)) if _is_held(source[0]) else None
+        looks = range(min(len(source), _LOOKS))
+        return _of_items(source, len(source)) if any(_is_held(_item(source, number)) for number in looks) else None
     return None
 
 
@@ -146,12 +151,20 @@ def _is_held(item: Any) -> bool:
     return _is_image(item)
 
 
+def _item(source: Any, number: int) -> Any:
+    """Return an item of a dataset; the error if it cannot be read."""
+    try:
+        return source[number]
+    except Exception as error:  # datasets decode files, and raise errors of every kind
+        return error
+
+
 def _of_items(source: Any, count: int) -> HeldImages:
     classes = getattr(source, "classes", None)
 
     def rows(skipped: Skipped) -> Iterator[_Row]:
         for number in range(count):
-            item = source[number]
+            item = _item(source, number)
             name, image, target = "", item, None
             if isinstance(item, tuple) and len(item) == 2:
                 named = isinstance(item[0], str)
@@ -159,7 +172,12 @@ def _of_items(source: Any, count: int) -> HeldImages:
             label = _class_name(target, classes)
             if target is not None and label is None:
                 skipped.note("targets that are no class", f"row {number}: {target!r:.80}")
-            yield name, image if _is_image(image) else None, {} if label is None else {"label": label}, ""
+            yield (
+                name,
+                image if _is_image(image) or isinstance(image, Exception) else None,
+                {} if label is None else {"label": label},
+                "",
+            )
 
     return HeldImages(f"a {type(source).__name__} of images", count, rows)
 
@@ -189,9 +207,16 @@ def _content(image: Any) -> bytes | None:
             return image.read_bytes()
         except OSError as error:
             raise InvalidInput(f"cannot read {os.fspath(image)!r}: {error.strerror}") from None
+    if isinstance(image, Exception):
+        raise InvalidInput(f"{type(image).__name__}: {image}")
     if _is_pillow(image):
         return _of_pillow(image)
-    array = image.detach().cpu().numpy() if hasattr(image, "detach") else image
+    try:
+        array = image.detach().cpu().numpy() if hasattr(image, "detach") else image
+    except (TypeError, RuntimeError) as error:  # NumPy lacks some types
+        raise InvalidInput(f"{_ARRAYS}: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise InvalidInput(f"{_ARRAYS}, not {type(array).__name__}")
     if hasattr(image, "detach") and array.ndim == 3 and array.shape[0] in (1, 3, 4):
         array = np.moveaxis(array, 0, 2)
         if array.dtype.kind == "f" and array.size and array.min() >= 0 and array.max() <= 1:  # as ToTensor makes it
@@ -200,6 +225,8 @@ def _content(image: Any) -> bytes | None:
 
 
 def _of_pillow(image: Any) -> bytes:
+    if image.mode == "F":
+        raise InvalidInput(f"{_ARRAYS}, not an image of floats: no file holds them as they are")
     buffer = io.BytesIO()
     try:
         (image if image.mode in ("1", "L", "LA", "I;16", "I", "P", "RGB", "RGBA") else image.convert("RGB")).save(
@@ -241,7 +268,9 @@ def _file_name(name: str, number: int, content: bytes) -> str:
 def _free(name: str, part: str, number: int, taken: set[str]) -> str:
     path = f"{part}/{name}" if part else name
     stem, suffix = os.path.splitext(path)  # noqa: PTH122
-    return path if path not in taken else f"{stem}-{number}{suffix}"
+    while path in taken:
+        path, number = f"{stem}-{number}{suffix}", number + 1
+    return path
 
 
 # Arrow: datasets of Hugging Face, and Parquet files as they write them
@@ -267,11 +296,7 @@ def _of_hugging_face(source: Any) -> HeldImages | None:
     def rows(skipped: Skipped) -> Iterator[_Row]:
         return _arrow(tables(), features, skipped, has_files=True)
 
-    return HeldImages(
-        f"a {type(source).__name__} of Hugging Face",
-        count,
-        lambda skipped: _arrow(tables(), features, skipped, has_files=True),
-    )
+    return HeldImages(f"a {type(source).__name__} of Hugging Face", count, rows)
 
 
 def _of_parquet(path: Path, allowed: AllowedFolders | None) -> HeldImages | None:
@@ -375,7 +400,8 @@ def _arrow(
             for name in row.keys() - stored.keys():
                 skipped.note(_OTHER_VALUES, f"column {name!r}")
             cell = image if isinstance(image, dict) else {"bytes": image}
-            path = cell.get("path") or ""
+            said = cell.get("path")
+            path = said if isinstance(said, str) else ""
             name = path or (row["file_name"] if isinstance(row.get("file_name"), str) else "")
             yield name, cell.get("bytes") or (Path(path) if path and has_files else None), stored, part
 
@@ -383,8 +409,10 @@ def _arrow(
 def _value(value: Any, feature: Any) -> Any:
     """Return a value with names of classes in the place of their numbers."""
     if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
-        names = feature.get("names") or []
-        return names[value] if isinstance(value, int) and 0 <= value < len(names) else None
+        names = feature.get("names")
+        if isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names):
+            return names[value]
+        return None
     known = feature if isinstance(feature, dict) else {}
     if isinstance(value, list):
         return [_value(each, known.get("feature")) for each in value]

@@ -20,7 +20,7 @@ from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.assumed_roles import AssumedRole
-from framedex.core.left_out import HIDDEN_FILES, SYSTEM_FILES, SYSTEM_PATTERN, count_others
+from framedex.core.left_out import HIDDEN_FILES, MASK_FILES, MASK_PATTERN, SYSTEM_FILES, SYSTEM_PATTERN, count_others
 from framedex.core.skipped import EXAMPLES, Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
@@ -28,6 +28,7 @@ from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, spl
 from framedex.media.sources import LIST_SUFFIXES, Item, ListRow, Source, read_list
 
 _HIDDEN = r"(^|/)\."
+_OTHER_ROWS = "rows that are no s3:// URIs or relative paths of objects"
 _ROWS = 8192
 _ITEMS = pa.schema(
     [pa.field("path", pa.string()), pa.field("labels", pa.list_(pa.string())), pa.field("caption", pa.string())]
@@ -93,7 +94,11 @@ def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role: AssumedRo
     else:
         source = _open_folder(f"{SCHEME}{bucket}/{key}".rstrip("/"), store, max_bytes)
     if not len(source.table):
-        skipped = ", ".join(f"{count:,} {reason}" for reason, count in source.skipped.items())
+        first = {reason: each[0] for reason, each in getattr(source.skipped, "examples", {}).items()}
+        skipped = ", ".join(
+            f"{count:,} {reason}" + (f", such as {first[reason]}" if reason in first else "")
+            for reason, count in source.skipped.items()
+        )
         raise invalid_uri(f"no images in {uri!r}" + (f"; it holds {skipped}" if skipped else "; it is empty"))
     source.uri, source.role = uri, role
     return source
@@ -110,6 +115,7 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
         return taken
 
     reasons = {"objects with keys that are no paths": ODD_KEY, SYSTEM_FILES: SYSTEM_PATTERN, HIDDEN_FILES: _HIDDEN}
+    reasons[MASK_FILES] = MASK_PATTERN
     for reason, pattern in reasons.items():
         taken = take(pattern)["path"]
         skipped.count(reason, len(taken), taken.slice(0, EXAMPLES).to_pylist())
@@ -167,8 +173,6 @@ def open_remote_rows(shown: str, rows: Callable[[Skipped], Iterator[ListRow]]) -
         shown: the list, for messages.
         rows: returns the rows, and counts what it leaves out.
 
-    Raises:
-        InvalidInput: a path is no ``s3://`` URI, though the first one is.
     """
     first = next((row.path for row in rows(Skipped()) if row.path), "")
     return _of_rows(shown, None, rows) if first.startswith(SCHEME) else None
@@ -209,7 +213,9 @@ class _ManifestRows:
     def _items(self, rows: Iterator[ListRow]) -> Iterator[Item]:
         for name, labels, caption, values in rows:
             path = self._path(name)
-            if not path:
+            if path is None:
+                self.skipped.note(_OTHER_ROWS, f"{name!r:.200}")
+            elif not path:
                 self.skipped["rows without a path"] += 1
             elif (key := hash(path)) in self._seen:
                 self.skipped["repeated entries"] += 1
@@ -220,20 +226,17 @@ class _ManifestRows:
                     self.values.append((path, values))
                 yield Item(path, labels, caption)
 
-    def _path(self, name: str) -> str:
+    def _path(self, name: str) -> str | None:
+        """Return ``bucket/key`` of a row; an empty text for an empty one, and None for one of another kind."""
         if not name:
             return ""
         if "://" not in name and self._home is not None:
             return posixpath.normpath(posixpath.join(self._home, name))
-        if not name.isprintable():
-            raise InvalidInput(f"a manifest has s3:// URIs or relative paths of objects, not {name!r}")
         try:
-            bucket, key = split_uri(name)
+            bucket, key = split_uri(name) if name.isprintable() else ("", "")
         except InvalidInput:
-            bucket = key = ""
-        if not key:
-            raise InvalidInput(f"a manifest has s3:// URIs or relative paths of objects, not {name!r}")
-        return f"{bucket}/{key}"
+            return None
+        return f"{bucket}/{key}" if key else None
 
     def _widen(self, folder: str) -> None:
         if self.common is None:

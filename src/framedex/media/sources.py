@@ -312,20 +312,18 @@ class ListSource(Source):
     def _placed_rows(self, skipped: Skipped) -> Iterator["ListRow"]:
         places = FilePlaces(os.fspath(self.list_path.parent))
         for row in self._read(skipped):
-            path = self._path_of(row.path) if row.path.startswith("file:") else row.path
+            try:
+                path = (
+                    os.fsdecode(unquote_to_bytes(urlsplit(row.path).path)) if row.path.startswith("file:") else row.path
+                )
+            except ValueError as error:  # brackets that hold no IPv6 address
+                skipped.note(_NO_URI, f"{row.path!r:.80}: {error}")
+                continue
             yield row._replace(path=path and places.place(path))
 
     def _read(self, skipped: Skipped) -> Iterator["ListRow"]:
         """Yield the rows as they are written."""
         return read_list(self.list_path, skipped)
-
-    def _path_of(self, uri: str) -> str:
-        try:
-            return os.fsdecode(unquote_to_bytes(urlsplit(uri).path))
-        except ValueError as error:  # brackets that hold no IPv6 address
-            raise InvalidInput(
-                f"{self.list_path}: {uri!r} is no URI of a file, as file:///folder/a.jpg: {error}"
-            ) from None
 
 
 class ListRow(NamedTuple):
@@ -400,6 +398,7 @@ LIST_SUFFIXES = (".txt", ".csv", ".tsv", PARQUET)
 _KNOWN_COLUMNS = frozenset((*PATH_COLUMNS, "label", "labels", "caption"))
 _MAX_PATH = 2**16  # characters; the maximum path length of Linux is 4,096 bytes
 _LABEL_WORDS = 3  # the most words of a label; a cell of more may be a caption
+_LONG, _NO_URI = f"paths of {_MAX_PATH:,} characters or more", "rows that are no URI of a file, as file:///folder/a.jpg"
 _SHOWN = 80  # characters of an invalid value in a message
 _SHOWN_ROWS = 3
 
@@ -416,12 +415,10 @@ def read_list(path: Path, skipped: Skipped) -> Iterator[ListRow]:
     """
     read = _read_parquet(path) if path.suffix.lower() == PARQUET else _read_text(path, skipped)
     for number, row in enumerate(read, 1):
-        if len(row.path) >= _MAX_PATH:
-            raise InvalidInput(
-                f"{path}, row {number}: the path of a file has less than {_MAX_PATH:,} characters, and this one has "
-                f"{len(row.path):,}: {row.path[:_SHOWN]!r}…"
-            )
-        yield row
+        if len(row.path) < _MAX_PATH:
+            yield row
+        else:
+            skipped.note(_LONG, f"{path.name}, row {number}: {row.path[:_SHOWN]!r}… has {len(row.path):,} characters")
 
 
 def list_layout(path: Path) -> TextLayout:

@@ -6,7 +6,9 @@ Zstandard are unpacked by the libtiff that Pillow has, and the predictor of floa
 """
 
 import logging
+import lzma
 import struct
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +33,7 @@ _WHITE_IS_ZERO, _ALPHA, _PLAIN = 0, (1, 2), (1, 4)  # unsigned, or not said
 _KINDS = {"u": "unsigned", "i": "signed", "f": "float", "c": "complex", "b": "unsigned"}
 _PACKED = 12  # bits, of two values in three bytes
 _LZW, _PACKBITS, _ZSTD, _FLOATS = 5, 32773, 50000, 3
+_DEFLATE, _LZMA = (8, 32946), 34925
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ def _tifffile() -> Any:
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     if find_spec("imagecodecs") is None:
         ours = {name: _unpacker(name) for name in (_LZW, _PACKBITS, _ZSTD)}
+        ours |= {**dict.fromkeys(_DEFLATE, _inflated), _LZMA: _of_lzma}
         codecs: Any = tifffile.TIFF
         codecs.DECOMPRESSORS = _Codecs(ours, codecs.DECOMPRESSORS)
         codecs.UNPREDICTORS = _Codecs({_FLOATS: _sum_floats}, codecs.UNPREDICTORS)
@@ -249,6 +253,16 @@ def _unpacker(compression: int) -> Callable[..., bytes]:
             return bytes(image.tobytes())
 
     return unpacked
+
+
+def _inflated(data: bytes, /, *, out: int) -> bytes:
+    """Return unpacked bytes, no more than are needed: without imagecodecs tifffile has no limit."""
+    return zlib.decompressobj().decompress(data, max(out, 1))
+
+
+def _of_lzma(data: bytes, /, *, out: int) -> bytes:
+    """Return unpacked bytes, as :func:`_inflated`."""
+    return lzma.LZMADecompressor().decompress(data, max_length=max(out, 1))
 
 
 def _sum_floats(data: npt.NDArray[Any], /, *, axis: int = -2, out: Any = None) -> npt.NDArray[Any]:

@@ -61,6 +61,7 @@ def opened_source(
                 layout=context.layout,
                 settings=settings,
                 progress=lambda share: progress("images", share) if progress else None,
+                class_folders=class_folders,
             )
         yield content, draft
     except BaseException:

@@ -18,6 +18,7 @@ from framedex.core.allowed_folders import AllowedFolders, each_within, within
 from framedex.core.delimited import TextLayout
 from framedex.core.name_forms import FilePlaces
 from framedex.core.naming import check_name
+from framedex.core.printable import escaped
 from framedex.core.regular_files import has_file, may_read
 from framedex.core.skipped import Skipped
 from framedex.core.table_rows import parquet_rows
@@ -46,6 +47,7 @@ from framedex.records import ColumnUse, PreviewColumn, Problem, SourcePreview
 from framedex.settings import Settings, user_path
 
 _ROWS, _SHOWN_ROWS, _SHOWN_FILES = 100, 10, 3
+_MOST_SHOWN = 200  # characters of a cell or a name
 _BOX_COLUMNS = frozenset((*tables.COLUMNS, tables.CONFIDENCE))
 
 
@@ -170,7 +172,15 @@ def _of_content(source: Any, settings: Settings) -> SourcePreview:
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else type(source).__name__
     if not isinstance(content, FilesInput):
         return SourcePreview(
-            source=name, kind="vectors", columns=[], rows=[], files=0, found=None, missing=[], layout=[], problems=[]
+            source=escaped(name),
+            kind="vectors",
+            columns=[],
+            rows=[],
+            files=0,
+            found=None,
+            missing=[],
+            layout=[],
+            problems=[],
         )
     paths = [each.path for each in islice(content.source.items(), _ROWS)]
     is_remote = "://" in content.source.root
@@ -180,16 +190,24 @@ def _of_content(source: Any, settings: Settings) -> SourcePreview:
     for each in content.annotations.problems.sample:
         skipped.show(each.kind, str(each))
     return SourcePreview(
-        source=name,
+        source=escaped(name),
         kind=(content.config or {}).get("kind", "list"),
         columns=[],
-        rows=[[each] for each in paths[:_SHOWN_ROWS]],
+        rows=[[_text_of(each)] for each in paths[:_SHOWN_ROWS]],
         files=len(paths),
         found=None if is_remote else len(paths) - len(missing),
-        missing=missing[:_SHOWN_FILES],
-        layout=content.lines(Problems()),
+        missing=list(map(_text_of, missing[:_SHOWN_FILES])),
+        layout=list(map(escaped, content.lines(Problems()))),
         problems=_problems(skipped),
     )
+
+
+def _text_of(value: Any) -> str:
+    """Return a value as a short text that JSON and terminals can have; an empty one for a missing value."""
+    if is_blank(value):
+        return ""
+    text = str(value[: _MOST_SHOWN + 1] if isinstance(value, str | bytes) else value)
+    return escaped(text[:_MOST_SHOWN]) + "…" * (len(text) > _MOST_SHOWN)
 
 
 def _exists(root: str, path: str) -> bool:
@@ -211,16 +229,16 @@ def _preview(
         missing = [path for path in placed if not (may_read(path) and os.path.lexists(path))]
     layout = beginning.layout
     return SourcePreview(
-        source=source,
+        source=escaped(source),
         kind=kind,
         encoding=layout and layout.encoding_name,
         delimiter=layout and layout.delimiter_name,
         has_header=None if layout is None else layout.header is not None,
         columns=[_column(number, name, beginning) for number, name in enumerate(beginning.names)],
-        rows=[["" if is_blank(cell) else str(cell) for cell in row] for row in beginning.rows[:_SHOWN_ROWS]],
+        rows=[list(map(_text_of, row)) for row in beginning.rows[:_SHOWN_ROWS]],
         files=len(paths),
         found=len(placed) - len(missing) if placed or not paths else None,
-        missing=missing[:_SHOWN_FILES],
+        missing=list(map(_text_of, missing[:_SHOWN_FILES])),
         layout=notes,
         problems=_problems(beginning.skipped),
     )
@@ -236,7 +254,9 @@ def _problems(skipped: Skipped) -> list[Problem]:
 def _column(number: int, name: str, beginning: _Beginning) -> PreviewColumn:
     values = [row[number] for row in beginning.rows if number < len(row) and not is_blank(row[number])]
     use, reason = _use(name, values, beginning)
-    return PreviewColumn(name=name or f"column {number + 1}", type=typed_values(values)[0], becomes=use, reason=reason)
+    return PreviewColumn(
+        name=_text_of(name) or f"column {number + 1}", type=typed_values(values)[0], becomes=use, reason=reason
+    )
 
 
 def _use(name: str, values: Sequence[Any], beginning: _Beginning) -> tuple[ColumnUse, str | None]:

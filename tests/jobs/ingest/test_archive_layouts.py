@@ -6,14 +6,19 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from framedex import Workspace
 from framedex.annotations.sources import find_box_sources, read_annotations, read_box_index
+from framedex.jobs.ingest.content import FilesInput, content_from_config
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive
+from framedex.media.frame_sampling import EVERY_SECOND
+from framedex.operations.creation import new_embedding_config, opened_source
 from tests.annotations.written import no_progress
 from tests.gallery import SETTINGS, Averages
 from tests.image_files import encode, photo
+from tests.inside import context_of
 
 COCO = {
     "images": [{"id": 7, "file_name": "1.jpg", "width": 50, "height": 40}, {"id": 8, "file_name": "2.jpg"}],
@@ -26,13 +31,15 @@ VOC = (
 )
 YAML = "names: [cat]\ntrain: images/train\n"
 BOXES = "filename;col_x;row_y;width;height;label\n1.jpg;1;2;3,5;4;cat\n"
-LAYOUTS = {
+MASK = encode(np.pad(np.ones((5, 5), np.uint8), ((0, 35), (0, 45))), "PNG")
+LAYOUTS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "coco": ("train2017/", {"annotations/instances_train2017.json": json.dumps(COCO)}),
     "roboflow": ("train/", {"train/_annotations.coco.json": json.dumps(COCO)}),
     "yolo": ("images/train/", {"labels/train/1.txt": "0 0.5 0.5 0.2 0.2\n", "data.yaml": YAML}),
     "voc": ("JPEGImages/", {"Annotations/1.xml": VOC, "ImageSets/Main/train.txt": "1\n"}),
     "tables": ("", {"image_annotations.csv": "filename\tlabel\n1.jpg\tdog\n", "object_annotations.csv": BOXES}),
     "huggingface": ("train/", {"train/metadata.jsonl": '{"file_name": "1.jpg", "label": "cat", "score": 2}\n'}),
+    "masks": ("JPEGImages/", {"SegmentationClass/1.png": MASK, "labelmap.txt": "cat:1,1,1::\n"}),
     "classes": ("train/cat/", {}),
 }  # fmt: skip
 
@@ -43,7 +50,11 @@ def members(layout: str) -> dict[str, bytes]:
     image = encode(photo(1)[:40, :50], "JPEG")
     images = {f"{home}{number}.jpg": image for number in (1, 2)}
     more = {"val/dog/3.jpg": image} if layout == "classes" else {}
-    return {**images, **more, **{name: text.encode() for name, text in texts.items()}}
+    return {
+        **images,
+        **more,
+        **{name: each.encode() if isinstance(each, str) else each for name, each in texts.items()},
+    }
 
 
 def packed(path: Path, files: dict[str, bytes]) -> Path:
@@ -113,3 +124,19 @@ def test_create__from_an_archive(workspace: Workspace, tmp_path: Path) -> None:
     assert (dataset.count(), dataset.objects.count()) == (2, 1)
     assert dataset.layout == ["read: annotations/instances_train2017.json"]
     assert [each.name for each in dataset.tags()] == ["train"]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_create__folders_of_an_archive_as_classes(workspace: Workspace, tmp_path: Path, asked: bool) -> None:
+    """Folders that are named by numbers are classes if asked, others not if not; a retry asks for the same."""
+    image, home = encode(photo(1)[:40, :50], "JPEG"), ("0", "1") if asked else ("cat", "dog")
+    path = packed(tmp_path / "a.zip", {f"{each}/{number}.jpg": image for number, each in enumerate(home)})
+    context = context_of(workspace)
+    with opened_source(context, "d", path, "gist", asked) as (content, _):
+        assert isinstance(content, FilesInput)
+    config = new_embedding_config(content, None, EVERY_SECOND)
+    stored_config = json.loads(json.dumps(content.config))
+    again = content_from_config(stored_config, config, context.layout, context.settings)
+    for each in (content, again):
+        assert isinstance(each, FilesInput)
+        assert each.annotations.find(f"{home[0]}/0.jpg")[0] == (("0",) if asked else ())

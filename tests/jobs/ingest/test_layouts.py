@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
-from framedex.annotations.problems import UNUSABLE
+from framedex.annotations import coco_folder
+from framedex.annotations.problems import UNUSABLE, Problems
 from framedex.annotations.sources import read_annotations
 from tests.gallery import Averages
 from tests.image_files import photo, write
@@ -55,6 +56,18 @@ def coco(names: list[str], annotations: list[Any]) -> dict[str, Any]:
         "categories": [{"id": 1, "name": "person"}, {"id": 3, "name": "car"}],
         "annotations": annotations,
     }
+
+
+def test_coco__key_points_of_other_ids(tmp_path: Path) -> None:
+    """Key points are those of the box with their image and id; those of no box are objects of their own."""
+    box, point = {"id": 1, "category_id": 1, "bbox": [1, 2, 30, 40]}, {"keypoints": [3, 4, 2]}
+    put(tmp_path / "annotations/instances_val.json", coco(["1.jpg", "2.jpg"], [{**box, "image_id": 1}]))
+    put(
+        tmp_path / "annotations/person_keypoints_val.json",
+        coco(["1.jpg", "2.jpg"], [{**box, **point, "image_id": number} for number in (2, 1)]),
+    )
+    found = [(each.name, each.shape.keypoints) for each in coco_folder.read_boxes(tmp_path, Problems())]
+    assert found == [("1.jpg", "[3,4,2]"), ("2.jpg", "[3,4,2]")]
 
 
 @pytest.mark.slow

@@ -311,18 +311,27 @@ def _open_uri(uri: Any, encoder: str | Encoder, settings: Settings, role: Assume
     return FilesInput(source, annotations, encoder_object, reason, portable, source.boxes)
 
 
-def open_stored_upload(source: UploadSource, dataset_id: str, encoder: str | Encoder, settings: Settings) -> FilesInput:
+def open_stored_upload(
+    source: UploadSource,
+    dataset_id: str,
+    encoder: str | Encoder,
+    settings: Settings,
+    *,
+    class_folders: bool | None = None,
+) -> FilesInput:
     """Open files that were uploaded to a dataset.
 
     Raises:
         InvalidInput: the encoder cannot be used, or an annotation file among the files is malformed.
     """
     encoder_object, reason = choose_encoder(encoder, settings)
-    config = {
+    config: dict[str, Any] = {
         "kind": "blobs", "dataset_id": dataset_id, "upload_id": source.upload_id, "skipped": dict(source.skipped),
         "examples": source.skipped.examples,
     }  # fmt: skip
-    annotations, boxes = source.annotations(), tuple(source.boxes())
+    if class_folders is not None:
+        config["class_folders"] = class_folders
+    annotations, boxes = source.annotations(class_folders), tuple(source.boxes())
     return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
 
 
@@ -334,6 +343,7 @@ def store_images(
     layout: Layout,
     settings: Settings,
     progress: ShareProgress,
+    class_folders: bool | None = None,
 ) -> FilesInput:
     """Write images that a program holds, or those of an archive, to the blob store of a dataset, and open them.
 
@@ -343,7 +353,7 @@ def store_images(
     """
     upload: Any = upload_archive if isinstance(images, Path) else upload_images
     source = upload(images, layout.dataset(dataset_id), settings, progress)
-    return open_stored_upload(source, dataset_id, encoder, settings)
+    return open_stored_upload(source, dataset_id, encoder, settings, class_folders=class_folders)
 
 
 def open_addition(
@@ -375,7 +385,10 @@ def open_addition(
     _check_named(request.path)
     if request.path is not None and (images := held_images(request.path, allowed_folders(settings))) is not None:
         encoder_for_images(config, settings)
-        return store_images(images, dataset_id, config.encoder, layout=layout, settings=settings, progress=progress)
+        return store_images(
+            images, dataset_id, config.encoder, layout=layout, settings=settings, progress=progress,
+            class_folders=request.class_folders,
+        )  # fmt: skip
     uri = request.path if _is_uri(request.path) else request.s3_uri
     local = request.path if uri is None else None
     if local is not None and (is_pattern(local) or isinstance(local, list | tuple) or _is_path_table(local)):
@@ -396,9 +409,8 @@ def open_addition(
         return _open_uri(uri, config.encoder, settings, request.role)
     home = layout.dataset(dataset_id)
     if request.archive is not None:
-        return open_stored_upload(
-            upload_archive(request.archive, home, settings, progress), dataset_id, config.encoder, settings
-        )
+        stored = upload_archive(request.archive, home, settings, progress)
+        return open_stored_upload(stored, dataset_id, config.encoder, settings, class_folders=request.class_folders)
     return open_stored_upload(
         upload_files(request.files, home, settings, progress), dataset_id, config.encoder, settings
     )
@@ -506,10 +518,12 @@ def _open_from_config(
             return _check_compatible(_open_uri(config["uri"], encoder, settings, role), embedding_config)
         case "blobs":
             dataset = layout.dataset(config["dataset_id"])
-            source = UploadSource(dataset, config["upload_id"], Skipped(config["skipped"], config.get("examples")))
-            return _check_compatible(
-                open_stored_upload(source, config["dataset_id"], encoder, settings), embedding_config
+            skipped = Skipped(config["skipped"], config.get("examples"))
+            source = UploadSource(dataset, config["upload_id"], skipped)
+            opened = open_stored_upload(
+                source, config["dataset_id"], encoder, settings, class_folders=config.get("class_folders")
             )
+            return _check_compatible(opened, embedding_config)
         case kind:
             raise NotRetryable(f"media of the kind {kind!r} are not known to this Framedex")
 

@@ -10,6 +10,7 @@ from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.problems import Problems, joined_problems
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
+from framedex.core.printable import escaped
 from framedex.core.skipped import Skipped
 from framedex.encoders.copy_descriptor import DIMENSION, is_copy_descriptor
 from framedex.errors import NotFound, WorkspaceError
@@ -220,9 +221,10 @@ def left_out_words(summary: Summary) -> list[str]:
     return [f"left out: {counts}"] if counts else []
 
 
-def layout_lines(content: Content, boxes: BoxIndex | None) -> list[str]:
-    """Return what was recognised of a source, and what was not, in a line each."""
-    return content.lines(_problems_of(boxes)) if isinstance(content, FilesInput) else []
+def layout_lines(content: Content, boxes: BoxIndex | None, facts: WrittenFacts) -> list[str]:
+    """Return what was recognised of a source, and what was not, in a line each; names have odd bytes escaped."""
+    recognised = content.lines(_problems_of(boxes)) if isinstance(content, FilesInput) else []
+    return [escaped(line) for line in (*recognised, *facts.notes)]
 
 
 def _problems_of(boxes: BoxIndex | None) -> Problems:

@@ -19,11 +19,12 @@ from framedex.annotations.sources import BoxSource, find_box_sources, read_annot
 from framedex.core.allowed_folders import AllowedFolders, OwnPath
 from framedex.core.counts import counted
 from framedex.core.forks import cached_property
+from framedex.core.left_out import MASK_FOLDERS
 from framedex.core.progress import ShareProgress
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media, is_video
 from framedex.errors import InvalidInput
-from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
+from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, is_mask, open_archive
 from framedex.media.files import allowed_folders
 from framedex.media.held_images import METADATA, HeldImages
 from framedex.media.sources import Item, Source
@@ -35,7 +36,9 @@ _PART = 2**20
 _LAYOUT = "layout"  # the folder of an upload for the annotation files of an archive
 _PLAIN = re.compile(r"(?!\.|(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))[^<>:\"|?*\\]*[^<>:\"|?*\\. ]")
 _MAX_NAME = 255  # bytes
-_OF_LAYOUTS = frozenset(("images", "labels", "annotations", "jpegimages", "data", "vocdevkit"))
+_OF_LAYOUTS = frozenset(
+    ("images", "labels", "annotations", "jpegimages", "data", "vocdevkit", *map(str.lower, MASK_FOLDERS))
+)
 REPEATED = "repeated names, of which the last one counts"
 """Reason for skipping files of an upload: equal content of one name, equal paths, and annotation files of one name."""
 
@@ -75,10 +78,18 @@ class UploadSource(Source):
             else:
                 yield Item(name, location=OwnPath(blob_path(self.dataset, digest, name)), digest=digest)
 
-    def annotations(self) -> Annotations:
-        """Return the labels and captions of the annotation files in an archive."""
+    def annotations(self, class_folders: bool | None = None) -> Annotations:
+        """Return the labels and captions of the annotation files in an archive.
+
+        Args:
+            class_folders: whether the folders in the archive are classes; None to decide.
+
+        Raises:
+            InvalidInput: there are no folders that could be the classes that are asked for.
+        """
         is_tree = self.annotation_folder != self.folder
-        annotations = read_annotations(str(self.annotation_folder), class_folders=None if is_tree else False)
+        chosen = class_folders if is_tree or class_folders else False
+        annotations = read_annotations(str(self.annotation_folder), class_folders=chosen)
         if not is_tree:  # beside them the folder has the lists of the upload alone
             annotations.ignored.clear()
         return annotations
@@ -147,7 +158,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
         (upload.folder / _LAYOUT).mkdir()
         for member in open_archive(path, limits, skipped, allowed):
             name = member.name.removeprefix(home)
-            if not is_media(name):
+            if is_mask(name) or not is_media(name):
                 _write_annotations(upload.folder / _LAYOUT, name, member, skipped)
             else:
                 upload.add(name, member.parts)
@@ -172,7 +183,7 @@ def _top_folder(names: Iterable[str]) -> str:
     for name in names:
         first, _, rest = name.partition("/")
         tops.add(first if rest else "")
-        has_annotations = has_annotations or not is_media(name)
+        has_annotations = has_annotations or is_mask(name) or not is_media(name)
         has_parts = has_parts and "/" in rest and part_of(rest.partition("/")[0]) is not None
         if len(tops) > 1:
             return ""
