@@ -85,6 +85,17 @@ def test_read__without_objects_and_names(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("make", [
+    lambda mask: Image.fromarray(mask.astype(np.uint8) * 255), Image.fromarray,
+    lambda mask: Image.fromarray(np.repeat(mask[..., None], 3, axis=2).astype(np.uint8) * 255),
+])  # fmt: skip
+def test_read__black_and_white(tmp_path: Path, make: Any) -> None:
+    """White is the class of an image of black and white alone, which belongs to nothing beside other classes."""
+    found, _ = read(place(tmp_path, make(CLASSES == 1), labels=None))
+    assert len(found) == 1
+    assert (pixels(found[0]) == (CLASSES == 1)).all()
+
+
 @pytest.mark.parametrize(
     ("name", "data", "told"),
     [

@@ -108,7 +108,10 @@ def test_nothing__at_the_uri(service: Service) -> None:
     """An empty folder, one without images, and missing objects have the interface's message and a note."""
     service.put("nothing/f/notes.txt", b"x")
     assert detail(service, "s3://nothing/none") == "no images in 's3://nothing/none'; it is empty"
-    assert detail(service, "s3://nothing/f") == "no images in 's3://nothing/f'; it holds 1 other files (.txt)"
+    assert (
+        detail(service, "s3://nothing/f")
+        == "no images in 's3://nothing/f'; it holds 1 other files (.txt), such as notes.txt"
+    )
     assert detail(service, "s3://nothing/a.jpg").startswith("no images in 's3://nothing/a.jpg'")
     assert detail(service, "s3://nothing/list.csv") == (
         "'s3://nothing/list.csv' cannot be read: there is no such object"

@@ -37,12 +37,12 @@ LABEL_MAP = "labelmap.txt"
 """The file with the colours of classes."""
 _IMAGES = ("JPEGImages", "images", "")
 _SUFFIX = ".png"
-_LARGEST, _MOST_PIXELS = 2**28, 2**27  # bytes of a file, pixels of a mask
+_LARGEST, _MOST_PIXELS = 2**28, 2**26  # bytes of a file, pixels of a mask
 _VOID = ((224, 224, 192), (255, 255, 255))
 _CROSSINGS = 10**7  # edges × rows that are looked at together
 _PALETTE = 255
 _MOST_SIDE = 2**15  # pixels
-Pixels = npt.NDArray[np.int64]
+Pixels = npt.NDArray[np.int32]
 _NO_NAMES = "classes of masks without a name, which are called by their number"
 
 
@@ -133,24 +133,25 @@ def _decode(path: Path) -> tuple[Pixels, dict[int, tuple[int, int, int]]]:
                 raise ValueError(f"has more than {_MOST_PIXELS:,} pixels")
             palette = np.array(image.getpalette() or (), np.int64).reshape(-1, 3) if image.mode == "P" else None
             is_single = image.mode in ("1", "L", "P", "I", "I;16")
-            values = np.asarray(
-                image if is_single and image.mode != "1" else image.convert("L" if is_single else "RGB")
-            )
+            read = np.asarray(image if is_single else image.convert("RGB"))
     except FileNotFoundError:
         raise
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(str(error)) from error
-    values = values.astype(np.int64)
-    if values.ndim == 3:
-        values = values @ np.array([65536, 256, 1])
+    except (OSError, SyntaxError, MemoryError, Image.DecompressionBombError) as error:
+        raise ValueError(str(error) or "there is not enough memory to decode it") from error
+    values = (read[..., 0] if read.ndim == 3 else read).astype(np.int32)
+    if read.ndim == 3:
+        for channel in (1, 2):
+            values = values << 8 | read[..., channel]
         colours = {each: (each >> 16, each >> 8 & 255, each & 255) for each in np.unique(values).tolist()}
     elif palette is not None:
         colours = {each: tuple(palette[each].tolist()) for each in np.unique(values).tolist() if each < len(palette)}
     else:
         colours = {each: (each, each, each) for each in np.unique(values).tolist()}
-    void = [each for each, colour in colours.items() if colour in _VOID or (is_single and each == _PALETTE)]
-    values[np.isin(values, void)] = -1
-    values[np.isin(values, [each for each, colour in colours.items() if colour == (0, 0, 0)])] = 0
+    nothing = [each for each, colour in colours.items() if colour in _VOID or (is_single and each == _PALETTE)]
+    black = [each for each, colour in colours.items() if colour == (0, 0, 0)]
+    if len(nothing) + len(black) < len(colours) or len(nothing) > 1:  # else white is what the mask is of
+        values[np.isin(values, nothing)] = -1
+    values[np.isin(values, black)] = 0
     return values, colours
 
 
@@ -216,7 +217,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             if size is None or max(size) >= _MOST_SIDE:
                 counts["sizes"] += len(shaped)
                 continue
-            classes, objects = np.zeros((2, size[1], size[0]), np.int64)
+            classes, objects = np.zeros((2, size[1], size[0]), np.int32)
             areas = []
             for number, box in enumerate(shaped, 1):
                 pixels = _filled(box, size)
