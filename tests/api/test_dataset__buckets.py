@@ -93,12 +93,14 @@ def test_list__of_uris_on_this_machine(service: Service, tmp_path: Path, form: s
 
 
 def test_list__of_uris_and_paths(service: Service, tmp_path: Path) -> None:
-    """A list of URIs that has a path, too, is refused with that path."""
-    with (
-        Workspace(tmp_path / "ws", settings=service.settings()) as workspace,
-        pytest.raises(InvalidInput, match=r"not 'a\.jpg'"),
-    ):
-        workspace.create_dataset("d", ["s3://listed/x.jpg", "a.jpg"], Averages())
+    """A path in a list of URIs is left out, and named."""
+    service.put("listed/x.jpg", encode(photo(1)))
+    with Workspace(tmp_path / "ws", settings=service.settings()) as workspace:
+        dataset = workspace.create_dataset("d", ["s3://listed/x.jpg", "a.jpg"], Averages())
+        assert dataset.count() == 1
+        (problem,) = dataset.problems
+        assert problem.count == 1
+        assert "'a.jpg'" in problem.examples[0]
 
 
 def put(service: Service, bucket: str, count: int) -> None:

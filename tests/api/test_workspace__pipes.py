@@ -1,6 +1,7 @@
 """No pipe that lies where a file is expected holds anything up: each is refused, named or left out."""
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -109,10 +110,11 @@ def test_pipe__as_a_workspace(tmp_path: Path) -> None:
 
 
 def test_long_line_of_a_list(workspace: Workspace, tmp_path: Path) -> None:
-    """A line that is longer than any path is refused by its number, before it is read whole."""
+    """A line that is longer than any path is none of a file, and is not read whole."""
     (tmp_path / "list.txt").write_bytes(b"a.jpg\n" + b"x" * 10_000_000 + b"\n")
     raised = ends(lambda: workspace.create_dataset("pets", tmp_path / "list.txt"))
-    assert "list.txt, row 2: the path of a file" in str(raised)
+    assert re.search("none of the files exists that .*list.txt", str(raised))
+    assert len(str(raised)) < 1000
 
 
 @pytest.mark.slow
