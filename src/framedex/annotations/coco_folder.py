@@ -90,11 +90,11 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             if other.part == file.part and other.kind == "person_keypoints" and other is not file:
                 points |= _keypoints(folder, other.path, problems)
         try:
-            for box in coco_reader.read_boxes(folder / file.path, problems, file.path):
-                shape = box.shape
+            for box in coco_reader.read_boxes(folder / file.path, problems, file.path, home=file.home):
                 if box.original_id in points:
-                    shape = shape._replace(keypoints=points[box.original_id])
-                yield replace(box, name=file.home + box.name, shape=shape)
+                    yield replace(box, shape=box.shape._replace(keypoints=points[box.original_id]))
+                else:
+                    yield box
         except InvalidInput as error:
             problems.add(problem(file.path, file.path, str(error)))
 
